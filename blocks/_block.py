@@ -1,0 +1,286 @@
+"""Blocks: what was said, called, returned or noted, one immutable piece at a time.
+
+The tag is the name on disk and in SQL.  It is a plain string, so a class or a whole package can be
+renamed without touching a stored byte; a released tag never changes its meaning.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
+
+from msgspec import Struct
+
+from blocks._content import DocumentPart, ImagePart, Part, ProviderPart, text_of_parts
+from blocks._ids import BlockId, CallId, TurnId
+from blocks._summary import Digest, StructuredSummary
+
+Author: TypeAlias = Literal["user", "assistant", "tool", "system"]
+Outcome: TypeAlias = Literal["success", "failure", "partial"]
+Durability: TypeAlias = Literal["ephemeral", "anchoring", "replayable", "non-replayable"]
+
+
+class BaseBlock(
+    Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True, weakref=False
+):
+    """Fields every block has. Never instantiated; annotate with `Block`."""
+
+    author: ClassVar[str] = "system"
+
+    id: BlockId
+    turn: TurnId
+
+
+class TurnHeader(BaseBlock, frozen=True, kw_only=True, tag="turn.header"):
+    """Opens a turn. Nothing by default to the model."""
+
+    started_at: float = 0.0
+    """Seconds since the epoch."""
+
+
+class UserPrompt(BaseBlock, frozen=True, kw_only=True, tag="user.prompt"):
+    """What the user asked; opens a turn when no header did."""
+
+    author: ClassVar[str] = "user"
+    text: str
+    parts: tuple[Part, ...] = ()
+
+
+class UserFollowup(BaseBlock, frozen=True, kw_only=True, tag="user.followup"):
+    """User text queued while a turn ran and delivered at its end."""
+
+    author: ClassVar[str] = "user"
+    text: str
+    parts: tuple[Part, ...] = ()
+
+
+class UserSteer(BaseBlock, frozen=True, kw_only=True, tag="user.steer"):
+    """User text that arrived inside a running turn."""
+
+    author: ClassVar[str] = "user"
+    text: str
+    parts: tuple[Part, ...] = ()
+
+
+class UserAttachment(BaseBlock, frozen=True, kw_only=True, tag="user.attachment"):
+    """A file or a piece of environment that came with the user's words."""
+
+    author: ClassVar[str] = "user"
+    name: str
+    part: Part
+    mime: str = "text/plain"
+
+
+class AssistantBlock(BaseBlock, frozen=True, kw_only=True):
+    """Fields of everything that the model wrote. Never instantiated."""
+
+    author: ClassVar[str] = "assistant"
+    response: str = ""
+    """Id of the model response this came in; blocks of one response form one round."""
+
+
+class AssistantThinking(AssistantBlock, frozen=True, kw_only=True, tag="assistant.thinking"):
+    """The provider's thinking block, opaque and verbatim."""
+
+    provider: dict[str, Any]
+    """The whole block as the provider sent it, signature included."""
+
+
+class AssistantCompletion(AssistantBlock, frozen=True, kw_only=True, tag="assistant.completion"):
+    """Text that the model wrote."""
+
+    text: str
+
+
+class ToolCall(AssistantBlock, frozen=True, kw_only=True, tag="react.tool.call"):
+    """The model asks for a tool."""
+
+    call_id: CallId
+    name: str
+    input: dict[str, Any]
+
+
+class Envelope(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is known about a tool result besides its content."""
+
+    outcome: Outcome = "success"
+    key_fields: dict[str, Any] = {}
+    """Small facts that stay when the content is cleared: an exit status, a count, an id."""
+    durability: Durability = "anchoring"
+    determinism: dict[str, str] = {}
+    """Content hash, etag, mtime or version at the time of the call."""
+    started_at: float = 0.0
+    ended_at: float = 0.0
+
+
+class ToolResult(BaseBlock, frozen=True, kw_only=True, tag="react.tool.result"):
+    """What the tool returned."""
+
+    author: ClassVar[str] = "tool"
+    call_id: CallId
+    parts: tuple[Part, ...] = ()
+    is_error: bool = False
+    envelope: Envelope = Envelope()
+
+
+class Note(AssistantBlock, frozen=True, kw_only=True, tag="react.note"):
+    """A durable note: byte-exact through any number of compactions."""
+
+    text: str
+
+
+class Plan(AssistantBlock, frozen=True, kw_only=True, tag="react.plan"):
+    """The current plan; the latest survives compaction."""
+
+    text: str
+
+
+class SystemMessage(BaseBlock, frozen=True, kw_only=True, tag="system.message"):
+    """A notice of the engine or of the environment, shown as text."""
+
+    text: str
+
+
+class RangeSummary(BaseBlock, frozen=True, kw_only=True, tag="conv.range.summary"):
+    """What a compaction left in place of the blocks it folded."""
+
+    covered_turn_ids: tuple[TurnId, ...] = ()
+    """Turns folded since the previous summary, oldest first."""
+    split_turn_id: TurnId | None = None
+    """The turn that the cut went through, if any."""
+    start: int = 0
+    """Version of the first block of the range."""
+    cut: int = 0
+    """Version of the first block after the range."""
+    summary: StructuredSummary
+    digest: Digest
+    degraded: bool = False
+    """Written without a model because the model failed; may be replaced later."""
+
+
+class OpaqueBlock:
+    """A block of a kind that this version does not know, kept exactly as it was read.
+
+    A library user's own kinds arrive here too: give the tag and the fields, among them `id` and
+    `turn`; with `author` and `text` it is counted, cut and shown like any other.
+
+    A plain class: msgspec would encode a struct or an attrs class by itself, and not flat.
+    """
+
+    __slots__ = ("fields", "tag")
+
+    def __init__(self, tag: str, fields: dict[str, Any]) -> None:
+        self.tag = tag
+        self.fields = fields
+        """Everything but the tag; not to be changed."""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, OpaqueBlock):
+            return NotImplemented
+        return (self.tag, self.fields) == (other.tag, other.fields)
+
+    def __hash__(self) -> int:
+        return hash((self.tag, self.id))
+
+    def __repr__(self) -> str:
+        return f"OpaqueBlock({self.tag!r}, {self.fields!r})"
+
+    @property
+    def id(self) -> BlockId:
+        return BlockId(str(self.fields.get("id", "")))
+
+    @property
+    def turn(self) -> TurnId:
+        return TurnId(str(self.fields.get("turn", "")))
+
+    @property
+    def author(self) -> str:
+        return str(self.fields.get("author", ""))
+
+    @property
+    def text(self) -> str:
+        """Its text, if it has any that a model could read."""
+        text = self.fields.get("text", "")
+        return text if isinstance(text, str) else ""
+
+
+KnownBlock: TypeAlias = (
+    TurnHeader
+    | UserPrompt
+    | UserFollowup
+    | UserSteer
+    | UserAttachment
+    | AssistantThinking
+    | AssistantCompletion
+    | ToolCall
+    | ToolResult
+    | Note
+    | Plan
+    | SystemMessage
+    | RangeSummary
+)
+
+if TYPE_CHECKING:
+    Block: TypeAlias = KnownBlock | OpaqueBlock
+else:
+    # msgspec builds its decoder from this; what it cannot decode goes the slow way in `_codec`.
+    Block = KnownBlock
+
+
+def tag_of(block: Block) -> str:
+    """The wire name of a block's kind."""
+    if isinstance(block, OpaqueBlock):
+        return block.tag
+    return str(block.__struct_config__.tag)
+
+
+def text_of(block: Block) -> str:
+    """The text of a block, for reading, searching and quoting; never JSON-escaped."""
+    match block:
+        case UserPrompt() | UserFollowup() | UserSteer():
+            return "\n".join([block.text, *([text_of_parts(block.parts)] if block.parts else [])])
+        case UserAttachment():
+            return text_of_parts((block.part,))
+        case ToolResult():
+            return text_of_parts(block.parts)
+        case ToolCall():
+            return f"{block.name}\n{leaves(block.input)}"
+        case AssistantThinking():
+            return str(block.provider.get("thinking", ""))
+        case TurnHeader() | RangeSummary():
+            return ""
+        case _:
+            return block.text
+
+
+def leaves(value: Any) -> str:
+    """All keys, strings and numbers inside a JSON value, one a line, so that nothing hides
+    behind JSON's escapes."""
+    out: list[str] = []
+    _collect(value, out)
+    return "\n".join(out)
+
+
+def _collect(value: Any, out: list[str]) -> None:
+    stack: list[Any] = [value]
+    while stack:  # a loop, not recursion: foreign input may be nested deeper than Python's stack
+        item = stack.pop()
+        if isinstance(item, str):
+            out.append(item)
+        elif isinstance(item, dict):
+            for key, inner in reversed(cast("dict[Any, Any]", item).items()):
+                stack += (inner, str(key))
+        elif isinstance(item, list | tuple):
+            stack += reversed(cast("Sequence[Any]", item))
+        elif item is not None and not isinstance(item, bool):
+            out.append(str(item))
+
+
+def images_of(block: Block) -> tuple[ImagePart | DocumentPart | ProviderPart, ...]:
+    """The parts of a block that are not text."""
+    match block:
+        case UserPrompt() | UserFollowup() | UserSteer() | ToolResult():
+            parts = block.parts
+        case UserAttachment():
+            parts = (block.part,)
+        case _:
+            return ()
+    return tuple(p for p in parts if isinstance(p, ImagePart | DocumentPart | ProviderPart))

@@ -1,0 +1,200 @@
+"""Events and blocks as bytes: JSON, lossless for what we know and for what we do not.
+
+Three kinds of reader meet old and new data here:
+
+* what this version knows decodes into its struct;
+* an older shape of it goes through the upcasters of its kind first;
+* anything else becomes an `OpaqueEvent` or an `OpaqueBlock` that re-encodes to an equal value.
+
+JSON cannot hold everything that Python can.  NaN and the infinities, lone surrogates and keys that
+are no strings are replaced *visibly* (`"NaN"`, `"\\udc80"` spelled out); integers of any size and NUL
+characters pass unchanged.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar, cast
+
+import msgspec
+
+from blocks._block import Block, KnownBlock, OpaqueBlock, tag_of
+from blocks._errors import CodecError
+from blocks._events import BlockAppended, Carried, Event, KnownEvent, OpaqueEvent, RangeCompacted
+
+Fields: TypeAlias = dict[str, Any]
+Upcaster: TypeAlias = Callable[[Fields], Fields]
+_T = TypeVar("_T")
+
+UPCASTERS: Mapping[str, Sequence[Upcaster]] = {}
+"""By event kind or block tag: functions that turn an older shape into the next newer one."""
+
+
+def _opaque(value: object) -> Fields:
+    """What msgspec asks when it meets one of our plain classes."""
+    if isinstance(value, OpaqueBlock):
+        return {"type": value.tag, **value.fields}
+    if isinstance(value, OpaqueEvent):
+        return {"event": value.kind, **value.fields}
+    raise NotImplementedError(f"cannot encode {type(value).__name__}")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_opaque)
+_events: msgspec.json.Decoder[KnownEvent] = msgspec.json.Decoder(KnownEvent)
+_event_kinds = frozenset(t.__struct_config__.tag for t in KnownEvent.__args__)
+_block_tags = frozenset(t.__struct_config__.tag for t in KnownBlock.__args__)
+
+
+def encode_event(event: Event) -> bytes:
+    """The event as JSON text in UTF-8.
+
+    Raises:
+        CodecError: the event holds something that is no data at all (a function, an open file).
+    """
+    return _encode(event)
+
+
+def encode_block(block: Block) -> bytes:
+    """The block as JSON text in UTF-8."""
+    return _encode(block)
+
+
+def _encode(value: object) -> bytes:
+    try:
+        data = _encoder.encode(value)
+        # msgspec writes NaN as null, which would be a silent loss; nulls are rare enough to look.
+        return _encoder.encode(clean_json(_builtins(value))) if b"null" in data else data
+    except UnicodeEncodeError:
+        return _encoder.encode(clean_json(_builtins(value)))
+    except (NotImplementedError, TypeError, RecursionError) as error:
+        raise CodecError(f"cannot store {type(value).__name__}: {error}") from error
+
+
+def _builtins(value: object) -> Any:
+    return msgspec.to_builtins(value, enc_hook=_opaque)
+
+
+def clean_json(value: Any) -> Any:
+    """`value` with everything that JSON cannot hold replaced, visibly, by text."""
+    if isinstance(value, str):
+        return value if value.isascii() else _without_surrogates(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value).replace("nan", "NaN")
+    if isinstance(value, Mapping):
+        items = cast("Mapping[Any, Any]", value).items()
+        return {clean_json(str(key)): clean_json(inner) for key, inner in items}
+    if isinstance(value, list | tuple):
+        return [clean_json(inner) for inner in cast("Sequence[Any]", value)]
+    if value is None or isinstance(value, bool | int):
+        return value
+    return clean_json(str(value))
+
+
+def _without_surrogates(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def canonical_block(block: Block) -> Block:
+    """The block as it will be read back: itself, unless it holds what JSON cannot."""
+    try:
+        data = _encoder.encode(block)
+        if b"null" not in data:
+            return block
+    except (UnicodeEncodeError, NotImplementedError, TypeError):
+        data = b""
+    cleaned = encode_block(block)
+    return block if cleaned == data else decode_block(cleaned)
+
+
+def decode_event(
+    data: bytes | str, upcasters: Mapping[str, Sequence[Upcaster]] = UPCASTERS
+) -> Event:
+    """The event that `data` holds; a kind that nobody knows comes back opaque.
+
+    Raises:
+        CodecError: `data` is not a JSON object.
+    """
+    try:
+        return _events.decode(data)
+    except (msgspec.ValidationError, msgspec.DecodeError):
+        return _decode_slowly(_fields(data), upcasters)
+
+
+def decode_block(
+    data: bytes | str, upcasters: Mapping[str, Sequence[Upcaster]] = UPCASTERS
+) -> Block:
+    """The block that `data` holds; a kind that nobody knows comes back opaque.
+
+    Raises:
+        CodecError: `data` is not a JSON object.
+    """
+    return _block(_fields(data), upcasters)
+
+
+def _fields(data: bytes | str) -> Fields:
+    try:
+        return msgspec.json.decode(data, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CodecError(f"not a JSON object: {error}") from error
+
+
+def _decode_slowly(fields: Fields, upcasters: Mapping[str, Sequence[Upcaster]]) -> Event:
+    """The way of the rare: unknown kinds, older shapes, blocks that only their author knows."""
+    kind = str(fields.get("event", ""))
+    opaque = OpaqueEvent(kind, {k: v for k, v in fields.items() if k != "event"})
+    if kind not in _event_kinds:
+        return opaque
+    for upcast in upcasters.get(kind, ()):
+        fields = upcast(fields)
+    if kind == "BlockAppended" and isinstance(fields.get("block"), dict):
+        return _appended(fields, upcasters) or opaque
+    if kind == "RangeCompacted":
+        return _compacted(fields, upcasters) or opaque
+    return _convert(fields, KnownEvent) or opaque  # type: ignore[arg-type]
+
+
+def _appended(fields: Fields, upcasters: Mapping[str, Sequence[Upcaster]]) -> Event | None:
+    block = _block(fields["block"], upcasters)
+    frame = _convert({**fields, "block": _STAND_IN}, BlockAppended)
+    return frame and msgspec.structs.replace(frame, block=block)
+
+
+def _compacted(fields: Fields, upcasters: Mapping[str, Sequence[Upcaster]]) -> Event | None:
+    raw = fields.get("carried", [])
+    if not isinstance(raw, list):
+        return None
+    carried = [
+        Carried(
+            version=int(item.get("version", 0)),
+            block=_block(item.get("block", {}), upcasters),
+            clipped=str(item.get("clipped", "")),
+        )
+        for item in cast("list[Fields]", raw)
+        if isinstance(item, dict)  # pyright: ignore[reportUnnecessaryIsInstance] -- foreign JSON
+    ]
+    frame = _convert({**fields, "carried": []}, RangeCompacted)
+    return frame and msgspec.structs.replace(frame, carried=tuple(carried))
+
+
+_STAND_IN: Fields = {"type": "turn.header", "id": "", "turn": ""}
+
+
+def _block(fields: Fields, upcasters: Mapping[str, Sequence[Upcaster]]) -> Block:
+    tag = str(fields.get("type", ""))
+    opaque = OpaqueBlock(tag, {k: v for k, v in fields.items() if k != "type"})
+    if tag not in _block_tags:
+        return opaque
+    for upcast in upcasters.get(tag, ()):
+        fields = upcast(fields)
+    return _convert(fields, KnownBlock) or opaque  # type: ignore[arg-type]
+
+
+def _convert(fields: Fields, to: type[_T]) -> _T | None:
+    try:
+        return msgspec.convert(fields, to)
+    except msgspec.ValidationError:
+        return None
+
+
+def is_known(block: Block) -> bool:
+    """Whether this version knows the block's kind."""
+    return tag_of(block) in _block_tags

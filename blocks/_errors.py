@@ -1,0 +1,87 @@
+"""The tree of errors; which branch an error hangs on says whose fault it is.
+
+    FoldlineError
+    ├── MisuseError                 the caller's: fix the call
+    │   ├── PolicyError             a policy that does not exist or contradicts itself
+    │   ├── UnknownPathError        nothing was ever appended at this path
+    │   └── ClosedError             used after close(), or in a forked child
+    ├── DataError                   the data's: look at what was read
+    │   ├── CodecError              bytes that are no event, values that no JSON can hold
+    │   ├── SessionFormatError      a session file of no known format, or unreadable
+    │   └── DamagedStoreError       a store whose file does not hold together
+    └── StoreError                  the world's: retry, wait, or move
+        ├── VersionConflictError    somebody else appended first
+        ├── UnknownTimelineError    no such timeline in this store
+        └── StoreLockedError        another process holds the file
+
+A prompt that cannot be made to fit is no error: render returns it as a value (`CannotFit`).
+"""
+
+
+class FoldlineError(Exception):
+    """Root of everything this project raises on purpose."""
+
+
+class MisuseError(FoldlineError):
+    """The call was wrong; the message says what to do instead."""
+
+
+class PolicyError(MisuseError):
+    """A policy that does not exist, or whose numbers contradict each other."""
+
+
+class UnknownPathError(MisuseError):
+    """Nothing was ever appended at this path."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"no block at path {path!r}; `foldline show` lists the paths of a timeline"
+        )
+        self.path = path
+
+
+class ClosedError(MisuseError):
+    """The object was closed, or belongs to another process."""
+
+
+class DataError(FoldlineError):
+    """What was read is not what it should be; nothing was changed."""
+
+
+class CodecError(DataError):
+    """Bytes that are no event, or a value that JSON cannot hold."""
+
+
+class SessionFormatError(DataError):
+    """A session file that cannot be read at all."""
+
+
+class DamagedStoreError(DataError):
+    """The store's file does not hold together; the message names the recovery step."""
+
+
+class StoreError(FoldlineError):
+    """The store could not do it now."""
+
+
+class VersionConflictError(StoreError):
+    """Somebody else appended first; nothing of this append was written."""
+
+    def __init__(self, *, expected: int, found: int) -> None:
+        super().__init__(f"expected version {expected}, found {found}")
+        self.expected = expected
+        self.found = found
+
+
+class UnknownTimelineError(StoreError):
+    """The store holds no timeline of this name."""
+
+    def __init__(self, timeline_id: str) -> None:
+        super().__init__(
+            f"no timeline {timeline_id!r} in this store; `foldline list` shows what it holds"
+        )
+        self.timeline_id = timeline_id
+
+
+class StoreLockedError(StoreError):
+    """Another process holds the database file."""

@@ -1,0 +1,267 @@
+"""Events: facts about a timeline, in the past tense, never edited.
+
+A version is a position in one timeline's log, counted from 1; a block's version is that of the
+event which appended it.
+"""
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from blocks._block import Block, RangeSummary
+from blocks._ids import BlockId, EventId, TimelineId
+
+HideReason: TypeAlias = Literal[
+    "expired", "requested", "cleared", "externalized", "dropped", "clipped", "unsigned"
+]
+"""Why a block is hidden; `clipped`: too large for one step, `unsigned`: thinking whose signature
+no longer matches what precedes it."""
+
+SkipReason: TypeAlias = Literal["no_gain", "no_cut", "vetoed", "failed", "cannot_fit"]
+Trigger: TypeAlias = Literal["proactive", "cold", "forced"]
+
+
+class BaseEvent(
+    Struct, frozen=True, kw_only=True, tag_field="event", omit_defaults=True, weakref=False
+):
+    """Fields every event has. Never instantiated; annotate with `Event`."""
+
+    id: EventId
+    at: float
+    """Seconds since the epoch."""
+
+
+class BlockAppended(BaseEvent, frozen=True, kw_only=True, tag="BlockAppended"):
+    """A block joined the timeline."""
+
+    block: Block
+
+
+class Hidden(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One block that is shown as something shorter."""
+
+    block: BlockId
+    replacement: str = ""
+    """What the model reads instead; empty: nothing stands for it."""
+    artifact: str = ""
+    """Id in the artifact store, when the content was moved there."""
+
+
+class BlocksHidden(BaseEvent, frozen=True, kw_only=True, tag="BlocksHidden"):
+    """Blocks are shown as their replacements from now on; one event for a whole batch."""
+
+    hidden: tuple[Hidden, ...]
+    reason: HideReason
+
+
+class BlocksRestored(BaseEvent, frozen=True, kw_only=True, tag="BlocksRestored"):
+    """Hidden blocks are shown as themselves again."""
+
+    blocks: tuple[BlockId, ...]
+
+
+class Carried(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A block that outlives the cut that folded its surroundings."""
+
+    version: int
+    block: Block
+    clipped: str = ""
+    """What is shown instead, when the whole would not fit its share."""
+
+
+class Calibration(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How far one model's real counts are from our estimates."""
+
+    ratio: float = 1.0
+    """Real tokens per estimated token."""
+    prefix: float = 0.0
+    """Tokens that every request has and no block explains."""
+    samples: int = 0
+    error_last: float = 0.0
+    """Relative error of the last estimate: (estimate - real) / real."""
+
+
+class FoldState(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The few numbers of the fold as they stood just before a version."""
+
+    turns: int = 0
+    rounds: int = 0
+    blocks: int = 0
+    touched_at: float = 0.0
+    """When the last request started, or 0."""
+    ttl: float = 0.0
+    """Seconds that its cache points were to live."""
+    prefix_hash: str = ""
+    """Hash of the system text and tools of the last request."""
+    tail: int = 0
+    """Version of the block that carried the last request's tail cache point."""
+    tokens: int = 0
+    """Estimated size of the last request."""
+    failures: int = 0
+    """Skipped or failed compactions in a row."""
+    failed_tokens: int = 0
+    """Visible tokens at the last failure; the breaker opens again from there."""
+    summaries: int = 0
+    """Model calls made for summaries so far."""
+    calibrations: dict[str, Calibration] = {}
+    """By model name."""
+    ordinals: dict[str, int] = {}
+    """Blocks so far by path stem, in the turn that a cut went through."""
+
+
+class Provenance(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where a summary came from."""
+
+    source_hash: str
+    """Hash of the folded content."""
+    model: str = ""
+    """Empty for the extractive summariser."""
+    prompt: str = ""
+    """Version of the instruction."""
+    stop_reason: str = ""
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+
+
+class RangeCompacted(BaseEvent, frozen=True, kw_only=True, tag="RangeCompacted"):
+    """Everything from `start` up to, not including, `cut` is folded into `summary`.
+
+    The size is constant apart from the summary and what is carried: two versions, never a list of
+    ids.  Loading a timeline reads this event and those from `cut` on, nothing older.
+    """
+
+    start: int
+    cut: int
+    summary: RangeSummary
+    carried: tuple[Carried, ...] = ()
+    state: FoldState = FoldState()
+    """The fold's numbers just before `cut`."""
+    trigger: Trigger = "proactive"
+    tokens_before: int = 0
+    tokens_after: int = 0
+    policy: str = ""
+    """Hash of the policy that decided."""
+    provenance: Provenance | None = None
+
+
+class RangeExpanded(BaseEvent, frozen=True, kw_only=True, tag="RangeExpanded"):
+    """A compaction was undone; what it folded is visible again."""
+
+    compaction: int
+    """Version of the `RangeCompacted`."""
+
+
+class SummaryReplaced(BaseEvent, frozen=True, kw_only=True, tag="SummaryReplaced"):
+    """A degraded summary was rewritten later."""
+
+    compaction: int
+    summary: RangeSummary
+    provenance: Provenance | None = None
+
+
+class CompactionSkipped(BaseEvent, frozen=True, kw_only=True, tag="CompactionSkipped"):
+    """A compaction was due and did not happen."""
+
+    reason: SkipReason
+    tokens: int = 0
+    """Visible tokens at that moment."""
+    detail: str = ""
+
+
+class RequestRendered(BaseEvent, frozen=True, kw_only=True, tag="RequestRendered"):
+    """A request was handed out; from now on the provider may hold its prefix in its cache."""
+
+    content_hash: str
+    tokens: int
+    """Estimated size."""
+    cache_points: tuple[int, ...] = ()
+    """Versions of the blocks that carry one, oldest first; the last is the tail."""
+    prefix_hash: str = ""
+    ttl: float = 300.0
+
+
+class UsageRecorded(BaseEvent, frozen=True, kw_only=True, tag="UsageRecorded"):
+    """What the provider said that a request had cost, in tokens."""
+
+    model: str = ""
+    response: str = ""
+    uncached: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    output: int = 0
+    estimated: int = 0
+    """Our uncalibrated estimate of the same request; 0: unknown."""
+
+    @property
+    def input(self) -> int:
+        """The whole prompt."""
+        return self.uncached + self.cache_read + self.cache_write
+
+
+class TimelineForked(BaseEvent, frozen=True, kw_only=True, tag="TimelineForked"):
+    """This timeline began as a copy of another."""
+
+    parent: TimelineId
+    version: int
+
+
+class OpaqueEvent:
+    """An event of a kind that this version does not know; it is kept and re-emitted as it was."""
+
+    __slots__ = ("fields", "kind")
+
+    def __init__(self, kind: str, fields: dict[str, Any]) -> None:
+        self.kind = kind
+        self.fields = fields
+        """Everything but the kind; not to be changed."""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, OpaqueEvent):
+            return NotImplemented
+        return (self.kind, self.fields) == (other.kind, other.fields)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.id))
+
+    def __repr__(self) -> str:
+        return f"OpaqueEvent({self.kind!r}, {self.fields!r})"
+
+    @property
+    def id(self) -> EventId:
+        return EventId(str(self.fields.get("id", "")))
+
+    @property
+    def at(self) -> float:
+        at = self.fields.get("at", 0.0)
+        return float(at) if isinstance(at, int | float) else 0.0
+
+
+KnownEvent: TypeAlias = (
+    BlockAppended
+    | BlocksHidden
+    | BlocksRestored
+    | RangeCompacted
+    | RangeExpanded
+    | SummaryReplaced
+    | CompactionSkipped
+    | RequestRendered
+    | UsageRecorded
+    | TimelineForked
+)
+
+if TYPE_CHECKING:
+    Event: TypeAlias = KnownEvent | OpaqueEvent
+else:
+    Event = KnownEvent  # see the note at `Block`
+
+Recorded: TypeAlias = tuple[int, Event]
+"""An event with its version."""
+
+
+def kind_of(event: Event) -> str:
+    """The wire name of an event's kind."""
+    if isinstance(event, OpaqueEvent):
+        return event.kind
+    return str(event.__struct_config__.tag)

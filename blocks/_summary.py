@@ -1,0 +1,151 @@
+"""What a compaction leaves: the structured summary (written) and the digest (computed).
+
+Both are data; `render` merges them with what an earlier compaction left and turns them into text.
+"""
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+Priority: TypeAlias = Literal["high", "medium", "low"]
+
+
+class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something that was decided, and why."""
+
+    decision: str
+    reason: str = ""
+    turn: str = ""
+
+
+class Work(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One row of the table of completed work."""
+
+    component: str
+    """A file, a module, a service."""
+    action: str
+    description: str = ""
+
+
+class ToolOutcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What came out of one tool call that is worth remembering."""
+
+    tool: str
+    outcome: str
+    detail: str = ""
+
+
+class ArtifactNote(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something produced, and when it is worth reading it back."""
+
+    path: str
+    description: str = ""
+    read_when: str = ""
+
+
+class OpenItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something left to do."""
+
+    item: str
+    priority: Priority = "medium"
+
+
+class Mishap(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An error, and how it was resolved, if it was."""
+
+    error: str
+    resolution: str = ""
+
+
+class StructuredSummary(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A summary in fields, so that rules and not prose decide what survives the next one."""
+
+    schema: int = 1
+    task: str = ""
+    """The original task, verbatim."""
+    facts: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    completed: tuple[Work, ...] = ()
+    tool_outcomes: tuple[ToolOutcome, ...] = ()
+    artifacts: tuple[ArtifactNote, ...] = ()
+    state: str = ""
+    """The current task and where it stands."""
+    plan: str = ""
+    open_items: tuple[OpenItem, ...] = ()
+    errors: tuple[Mishap, ...] = ()
+    turn_context: str = ""
+    """The folded first part of a split turn."""
+
+
+class ArtifactRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A file or artifact that the agent produced."""
+
+    path: str
+    mime: str = ""
+    visibility: str = ""
+    sources: tuple[str, ...] = ()
+
+
+class CommandRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A shell command that ran."""
+
+    command: str
+    status: str = ""
+    """Its exit status, or `ok` / `failed` where only that is known."""
+
+
+class ToolTally(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How often a tool was called, and how it went."""
+
+    tool: str
+    success: int = 0
+    failure: int = 0
+
+
+class SearchRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A search: what was asked, and the paths that it named."""
+
+    query: str
+    paths: tuple[str, ...] = ()
+
+
+class HiddenRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A block that was hidden before it was folded, and what stood for it."""
+
+    path: str
+    replacement: str
+
+
+class IndexEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One rare identifier of the folded blocks, with as much of its surroundings as was paid for."""
+
+    term: str
+    uses: int = 0
+    """How often the agent itself wrote it."""
+    seen: int = 0
+    """Version of the block in which it last occurred."""
+    path: str = ""
+    """Logical path of that block."""
+    excerpt: str = ""
+    """The line, or the line and its neighbours; empty: the bare name."""
+
+
+class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The deterministic record of what all compactions of a timeline have folded so far."""
+
+    blocks: int = 0
+    turns: int = 0
+    rounds: int = 0
+    compactions: int = 0
+    artifacts: tuple[ArtifactRecord, ...] = ()
+    files_read: tuple[str, ...] = ()
+    files_written: tuple[str, ...] = ()
+    commands: tuple[CommandRecord, ...] = ()
+    tools: tuple[ToolTally, ...] = ()
+    errors: tuple[str, ...] = ()
+    searches: tuple[SearchRecord, ...] = ()
+    hidden: tuple[HiddenRecord, ...] = ()
+    forgotten: dict[str, int] = {}
+    """How many entries of each list collapsed into this count when the list was full."""
+    index: tuple[IndexEntry, ...] = ()

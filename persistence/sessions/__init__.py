@@ -1,0 +1,7 @@
+"""Foreign session logs, read into one neutral shape."""
+
+from persistence.sessions._session import Arrived as Arrived
+from persistence.sessions._session import Item as Item
+from persistence.sessions._session import Notice as Notice
+from persistence.sessions._session import Responded as Responded
+from persistence.sessions._session import Session as Session
