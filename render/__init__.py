@@ -1,1 +1,3 @@
 """placeholder."""
+
+from render._models import Model as Model

@@ -1,0 +1,59 @@
+"""A model, as far as a request, its price and its size depend on it: a value, never a look-up.
+
+The dated table of real models is data outside this package.  What a bare `Model(name=...)` holds are
+the safe guesses for a model that nobody described.
+"""
+
+from typing import Literal, TypeAlias
+
+import attrs
+from attrs.validators import ge, gt, in_, min_len
+
+Tokenizer: TypeAlias = Literal["old", "new"]
+
+
+@attrs.frozen(kw_only=True)
+class Model:
+    """Limits, prices and habits of one model; prices in dollars per million tokens."""
+
+    name: str = attrs.field(validator=min_len(1))
+    aliases: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    """Other names of the same model, dated ids among them."""
+    known: bool = False
+    """False: guesses stand here, and whoever shows a result says so."""
+
+    tokens_window: int = attrs.field(default=200_000, validator=gt(0))
+    """What prompt and answer may have together."""
+    output_tokens_max: int = attrs.field(default=32_000, validator=gt(0))
+    cache_tokens_min: int = attrs.field(default=4_096, validator=ge(0))
+    """A shorter prefix is silently not cached."""
+    tool_overhead_tokens: int = attrs.field(default=675, validator=ge(0))
+    """What the provider adds to the system prompt as soon as a request has tools."""
+
+    tokenizer: Tokenizer = attrs.field(default="new", validator=in_(("old", "new")))
+    token_factor: float = attrs.field(default=1.5, validator=gt(0))
+    """Tokens of this model per o200k token of ordinary text."""
+    image_tokens_max: int = attrs.field(default=4_784, validator=gt(0))
+    image_edge_max: int = attrs.field(default=2_576, validator=gt(0))
+    """Longest edge in pixels; larger images are scaled down before they are counted."""
+
+    prefill: bool = False
+    """Whether a request may end in an assistant message."""
+    thinking_bound: bool = True
+    """Whether a thinking block's signature binds to everything before it."""
+    system_messages: bool = False
+    """Whether a message of role `system` may stand between the others."""
+
+    price_input: float = attrs.field(default=2.0, validator=ge(0))
+    price_output: float = attrs.field(default=10.0, validator=ge(0))
+    price_write_5m: float = attrs.field(default=2.5, validator=ge(0))
+    price_write_1h: float = attrs.field(default=4.0, validator=ge(0))
+    price_read: float = attrs.field(default=0.2, validator=ge(0))
+
+    long_prompt_tokens: int = attrs.field(default=0, validator=ge(0))
+    """A longer prompt is billed at the `long_` prices throughout; 0: one price for all lengths."""
+    long_price_input: float = attrs.field(default=0.0, validator=ge(0))
+    long_price_output: float = attrs.field(default=0.0, validator=ge(0))
+    long_price_write_5m: float = attrs.field(default=0.0, validator=ge(0))
+    long_price_write_1h: float = attrs.field(default=0.0, validator=ge(0))
+    long_price_read: float = attrs.field(default=0.0, validator=ge(0))

@@ -1,0 +1,112 @@
+"""The table of models: what it says, and what a name leads to."""
+
+import pytest
+
+from render import Model
+from timeline._models import known_models, model_named
+
+
+def test_names_and_aliases_are_unique() -> None:
+    names = [name for model in known_models() for name in (model.name, *model.aliases)]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("model", known_models(), ids=lambda model: model.name)
+def test_a_row_is_plausible(model: Model) -> None:
+    assert model.known
+    assert model.output_tokens_max < model.tokens_window
+    assert model.price_read < model.price_input < model.price_write_5m < model.price_write_1h
+    # provider docs, prompt caching: a 5 minute write costs 1.25 of the input price, an hour 2
+    assert model.price_write_5m == pytest.approx(1.25 * model.price_input)
+    assert model.price_write_1h == pytest.approx(2 * model.price_input)
+    assert model.price_output == pytest.approx(5 * model.price_input)
+    assert model_named(model.name) is model
+    for alias in model.aliases:
+        assert model_named(alias) is model
+
+
+@pytest.mark.parametrize("model", known_models(), ids=lambda model: model.name)
+def test_generations_hang_together(model: Model) -> None:
+    """Provider docs, vision and pricing: the new tokenizer and the large images came with 4.7."""
+    if model.tokenizer == "new":
+        assert (model.token_factor, model.image_tokens_max, model.image_edge_max) == (
+            1.5,
+            4_784,
+            2_576,
+        )
+    else:
+        assert (model.token_factor, model.image_tokens_max, model.image_edge_max) == (
+            1.2,
+            1_568,
+            1_568,
+        )
+        assert not model.thinking_bound
+
+
+def test_the_cheap_model_has_two_tiers() -> None:
+    haiku = model_named("claude-haiku-5-5")
+    assert haiku.long_prompt_tokens == 100_000
+    assert haiku.long_price_input == 5 * haiku.price_input
+    assert haiku.long_price_read == pytest.approx(5 * haiku.price_read)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("claude-opus-4-5-20251101", "claude-opus-4-5"),
+        ("claude-opus-4-5[1m]", "claude-opus-4-5"),
+        ("claude-haiku-4.5", "claude-haiku-4-5"),
+        ("anthropic/claude-sonnet-5.5", "claude-sonnet-5-5"),
+        ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5"),
+        ("claude-opus-4-5@20251101", "claude-opus-4-5"),
+        ("claude-sonnet-5-20260301", "claude-sonnet-5"),
+        ("Claude-Opus-5-latest", "claude-opus-5"),
+        ("claude-3-5-haiku-20241022", "claude-haiku-3-5"),
+    ],
+)
+def test_decorated_names_are_recognised(name: str, expected: str) -> None:
+    assert model_named(name).name == expected
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["gpt-5.5", "deepseek-chat", "claude-opus-5-6", "claude-opus-55", "<synthetic>", "claude", ""],
+)
+def test_an_unknown_model_gets_safe_guesses(name: str) -> None:
+    model = model_named(name)
+    assert not model.known
+    assert model.name == (name or "unknown")
+    assert model.tokens_window == 200_000
+    assert model.cache_tokens_min == 4_096
+    assert model.tokenizer == "new"
+    assert model.thinking_bound
+    assert not model.prefill
+    assert not model.system_messages
+    assert model.price_write_5m == 1.25 * model.price_input
+
+
+def test_thinking_is_bound_on_the_models_that_bind_it() -> None:
+    """Provider docs, preserved thinking."""
+    bound = {model.name for model in known_models() if model.thinking_bound}
+    assert bound == {
+        "claude-fable-5-1",
+        "claude-fable-5-2",
+        "claude-mythos-5-1",
+        "claude-mythos-5-2",
+        "claude-opus-5-5",
+        "claude-sonnet-5-5",
+        "claude-haiku-5-5",
+    }
+
+
+def test_a_prefill_is_taken_by_one_generation_only() -> None:
+    """Provider docs, errors."""
+    prefill = {model.name for model in known_models() if model.prefill}
+    assert prefill == {"claude-opus-4-5", "claude-sonnet-4-5", "claude-haiku-4-5"}
+
+
+def test_a_model_with_impossible_numbers_is_refused() -> None:
+    with pytest.raises(ValueError, match="tokens_window"):
+        Model(name="x", tokens_window=0)
+    with pytest.raises(ValueError, match="price_read"):
+        Model(name="x", price_read=-1.0)
