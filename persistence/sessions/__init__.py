@@ -1,5 +1,7 @@
 """Foreign session logs, read into one neutral shape."""
 
+from persistence.sessions._read import FORMATS as FORMATS
+from persistence.sessions._read import read_session as read_session
 from persistence.sessions._session import Arrived as Arrived
 from persistence.sessions._session import Item as Item
 from persistence.sessions._session import Notice as Notice

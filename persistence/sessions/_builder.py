@@ -1,0 +1,196 @@
+"""Puts a session together from what an importer meets in its log, line by line.
+
+A log is not yet a dialogue: responses come in pieces with results in between, results before their
+calls, clocks that run backwards.  The builder keeps one *stretch* per response, opens turns, pairs results
+with calls, and numbers the blocks when all have their place.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, TypeAlias
+
+import attrs
+import msgspec
+
+from blocks import (
+    Block,
+    BlockId,
+    ImagePart,
+    Part,
+    TextPart,
+    TurnHeader,
+    TurnId,
+    UserAttachment,
+    UserPrompt,
+    UserSteer,
+)
+from persistence.sessions._context import context_name
+from persistence.sessions._json import Json
+from persistence.sessions._pairing import Pairing
+from persistence.sessions._session import Arrived, Item, Notice, Responded, Session
+from persistence.sessions._source import Source
+from persistence.sessions._stretch import NEW, Returned, Stretch
+
+Voice: TypeAlias = Literal["prompt", "steer"]
+"""What a user's own words would be: a prompt, or a word inside the running turn."""
+
+
+@attrs.define
+class Builder:
+    """One session in the making."""
+
+    source: Source
+    format: str
+    clock: float = attrs.field(default=0.0, init=False)
+    """The latest time seen so far; 0: none."""
+    model: str = attrs.field(default="", init=False)
+    system: str = attrs.field(default="", init=False)
+    tools: tuple[Json, ...] = attrs.field(default=(), init=False)
+    notices: list[Notice] = attrs.field(factory=list[Notice], init=False)
+    _stretches: list[Stretch] = attrs.field(init=False)
+    _pairing: Pairing[Stretch, tuple[Returned, float]] = attrs.field(
+        factory=Pairing[Stretch, tuple[Returned, float]], init=False
+    )
+    _turn: TurnId = attrs.field(default=TurnId(""), init=False)
+    _turns: int = attrs.field(default=0, init=False)
+    _fresh: bool = attrs.field(default=False, init=False)
+    """The open turn has neither a prompt nor a response yet."""
+
+    def __attrs_post_init__(self) -> None:
+        self._stretches = [Stretch(id="", turn=self._turn, at=0.0)]
+
+    @property
+    def latest(self) -> Stretch:
+        """The latest response; before the first, an empty one."""
+        return self._stretches[-1]
+
+    def tick(self, at: float | None) -> None:
+        """Move the clock; a log's clock may run backwards, ours does not."""
+        self.clock = max(self.clock, at or 0.0)
+
+    def skip(self, line: int, text: str) -> None:
+        """Report something that does not enter the session."""
+        self.notices.append(Notice(line=line, text=text))
+
+    def user(self, parts: Sequence[Part], at: float | None, voice: Voice = "prompt") -> None:
+        """What the user's side sent: their words, and the texts of the harness among them."""
+        self.tick(at)
+        own = [p for p in parts if not (isinstance(p, TextPart) and context_name(p.text))]
+        if not own:
+            self.attach(parts, at)
+            return
+        header = self._open(voice)
+        start = next(i for i, part in enumerate(parts) if part is own[0])
+        rest = [part for part in parts[start:] if part not in own]
+        words = self._words(own, voice)
+        self._arrive((*header, *self._attachments(parts[:start]), words, *self._attachments(rest)))
+        self._fresh = False
+
+    def attach(self, parts: Sequence[Part], at: float | None, name: str = "context") -> None:
+        """Context that is nobody's prompt."""
+        self.tick(at)
+        if parts:
+            header = () if self._turn else self._next_turn()
+            self._arrive((*header, *self._attachments(parts, name)))
+
+    def respond(self, response_id: str = "") -> Stretch:
+        """A model response begins; it was asked for when the last thing before it was logged."""
+        if not self._turn:
+            self._arrive(self._next_turn())
+        self._fresh = False
+        self.latest.until = self.clock
+        response_id = response_id or f"r{len(self._stretches)}"
+        self._stretches.append(Stretch(id=response_id, turn=self._turn, at=self.clock))
+        return self.latest
+
+    def call(self, response: Stretch, raw_id: str, name: str, tool_input: Json) -> None:
+        """The response asks for a tool."""
+        call_id, early = self._pairing.call(response, raw_id)
+        response.call(call_id, name, tool_input)
+        if early:
+            response.answer(call_id, *early)
+
+    def result(self, raw_id: str, returned: Returned, at: float | None) -> None:
+        """A tool gave something back."""
+        self.tick(at)
+        try:
+            asked = self._pairing.answer(raw_id, (returned, self.clock))
+        except KeyError:
+            self.skip(returned.line, f"second result of call {raw_id!r}, skipped")
+            return
+        if asked:
+            response, call_id = asked
+            response.answer(call_id, returned, self.clock)
+
+    def build(self) -> Session:
+        """The session, with its blocks numbered and its clock monotone."""
+        for raw_id, (returned, _) in self._pairing.early.items():
+            self.skip(returned.line, f"result without a call ({raw_id!r}), skipped")
+        items = [item for stretch in self._stretches for item in stretch.items()]
+        model = next((i.model for i in items if isinstance(i, Responded) and i.model), self.model)
+        notices = sorted((*self.source.notices, *self.notices), key=lambda n: n.line)
+        return Session(
+            name=self.source.name,
+            format=self.format,
+            model=model,
+            system=self.system,
+            tools=self.tools,
+            items=tuple(_numbered(_clocked(items))),
+            notices=tuple(notices),
+        )
+
+    def _arrive(self, blocks: tuple[Block, ...]) -> None:
+        self.latest.arrived.append(Arrived(at=self.clock, blocks=blocks))
+
+    def _next_turn(self) -> tuple[TurnHeader]:
+        self._turns += 1
+        self._turn = TurnId(f"t{self._turns}")
+        self._fresh = True
+        return (TurnHeader(id=NEW, turn=self._turn),)
+
+    def _open(self, voice: Voice) -> tuple[TurnHeader, ...]:
+        """A new turn for a prompt, unless one stands open that only has context so far."""
+        if self._turn and (voice == "steer" or self._fresh):
+            return ()
+        return self._next_turn()
+
+    def _words(self, own: Sequence[Part], voice: Voice) -> Block:
+        text = "\n".join(part.text for part in own if isinstance(part, TextPart))
+        parts = tuple(part for part in own if not isinstance(part, TextPart))
+        kind = UserSteer if voice == "steer" and not self._fresh else UserPrompt
+        return kind(id=NEW, turn=self._turn, text=text, parts=parts)
+
+    def _attachments(self, parts: Sequence[Part], name: str = "context") -> Iterator[Block]:
+        for part in parts:
+            yield UserAttachment(
+                id=NEW,
+                turn=self._turn,
+                name=(context_name(part.text) if isinstance(part, TextPart) else "") or name,
+                part=part,
+                mime=part.media_type if isinstance(part, ImagePart) else "text/plain",
+            )
+
+
+def _clocked(items: Sequence[Item]) -> Iterator[Item]:
+    """Never earlier than the item before; what comes before the first known time has that time."""
+    clock = next((item.at for item in items if item.at > 0), 0.0)
+    for item in items:
+        clock = max(clock, item.at)
+        yield attrs.evolve(item, at=clock)
+
+
+def _numbered(items: Iterable[Item]) -> Iterator[Item]:
+    """Block ids in item order, so that the same file always gives the same blocks."""
+    n = 0
+    for item in items:
+        blocks: list[Block] = []
+        for block in item.blocks:
+            n += 1
+            blocks.append(_placed(block, BlockId(f"b{n}"), item.at))
+        yield attrs.evolve(item, blocks=tuple(blocks))
+
+
+def _placed(block: Any, block_id: BlockId, at: float) -> Block:
+    if isinstance(block, TurnHeader):
+        return msgspec.structs.replace(block, id=block_id, started_at=at)
+    placed: Block = msgspec.structs.replace(block, id=block_id)
+    return placed

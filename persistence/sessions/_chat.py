@@ -1,0 +1,43 @@
+"""Messages of OpenAI's chat completions, which many agents log as they are."""
+
+from blocks import EventId, UsageRecorded, text_of_parts
+from persistence.sessions._builder import Builder
+from persistence.sessions._json import Json, count, obj, objs, string, tool_input
+from persistence.sessions._parts import parts_of
+from persistence.sessions._stretch import Returned, Stretch
+
+
+def add_response(builder: Builder, response: Stretch, message: Json) -> None:
+    """Text and tool calls of an assistant message; its reasoning is never sent back."""
+    response.say(text_of_parts(parts_of(message.get("content"))))
+    for call in objs(message.get("tool_calls")):
+        function = obj(call.get("function"))
+        builder.call(
+            response,
+            string(call.get("id")),
+            string(function.get("name")),
+            tool_input(function.get("arguments")),
+        )
+
+
+def add_result(builder: Builder, message: Json, returned: Returned, at: float | None) -> None:
+    """A tool message."""
+    builder.result(string(message.get("tool_call_id")), returned, at)
+
+
+def usage_of(response: Stretch, usage: Json) -> UsageRecorded | None:
+    """What the completion cost; its prompt tokens include the cached ones."""
+    if not usage:
+        return None
+    details = obj(usage.get("prompt_tokens_details"))
+    prompt = count(usage.get("prompt_tokens"))
+    cached = min(count(details.get("cached_tokens")), prompt)
+    return UsageRecorded(
+        id=EventId(""),
+        at=0.0,
+        model=response.model,
+        response=response.id,
+        uncached=prompt - cached,
+        cache_read=cached,
+        output=count(usage.get("completion_tokens")),
+    )

@@ -1,0 +1,111 @@
+"""Claude Code's session log: JSON lines, one content block of a response a line.
+
+Read in the order of the file, not along `parentUuid`: parallel calls make side branches, and a walk
+from the leaf would lose what is on them.  Lines of one `message.id` are one response.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from blocks import EventId, UsageRecorded
+from persistence.sessions._builder import Builder
+from persistence.sessions._claude import add_response, add_results, words_of
+from persistence.sessions._json import Json, count, obj, seconds, string
+from persistence.sessions._parts import parts_of
+from persistence.sessions._session import Session
+from persistence.sessions._source import Record, Source
+from persistence.sessions._stretch import Stretch
+
+NAME = "claude-code"
+_SPOKEN = ("user", "assistant")
+
+
+def looks(records: Sequence[Record]) -> bool:
+    """Whether these are lines of such a log."""
+    return any(
+        line.get("type") in _SPOKEN
+        and "content" in obj(line.get("message"))
+        and ("uuid" in line or "sessionId" in line)
+        for _, line in records
+    )
+
+
+def read(source: Source) -> Session:
+    """The session in `source`."""
+    reader = _Reader(Builder(source, NAME))
+    for number, line in _main(source.records):
+        match line.get("type"):
+            case "user":
+                reader.user(number, line)
+            case "assistant":
+                reader.assistant(line)
+            case "attachment":
+                reader.queued(line)
+            case _:
+                pass  # bookkeeping: no line that a model saw
+    return reader.builder.build()
+
+
+def _main(records: Sequence[Record]) -> Sequence[Record]:
+    """The lines of the agent itself; a subagent's own file has only sidechain lines."""
+    main = [record for record in records if not record[1].get("isSidechain")]
+    return main if any(line.get("type") in _SPOKEN for _, line in main) else records
+
+
+@attrs.define
+class _Reader:
+    builder: Builder
+    _responses: dict[str, Stretch] = attrs.field(factory=dict[str, Stretch], init=False)
+
+    def user(self, number: int, line: Json) -> None:
+        if line.get("isCompactSummary"):
+            return  # a recorded compaction; the history is kept whole
+        content = obj(line.get("message")).get("content")
+        at = seconds(line.get("timestamp"))
+        rest = add_results(self.builder, content, at, number)
+        if rest == []:
+            return
+        if line.get("isMeta"):
+            self.builder.attach(parts_of(rest), at, "meta")
+        else:
+            self.builder.user(parts_of(rest), at, words_of(rest, content))
+
+    def assistant(self, line: Json) -> None:
+        message = obj(line.get("message"))
+        if message.get("model") == "<synthetic>" or line.get("isApiErrorMessage"):
+            return  # Claude Code speaking to its user in the model's name
+        response_id = string(message.get("id")) or string(line.get("uuid"))
+        response = self._responses.get(response_id)
+        if response is None:
+            response = self.builder.respond(response_id)
+            self._responses[response_id] = response
+        add_response(self.builder, response, message.get("content"))
+        response.model = response.model or string(message.get("model"))
+        response.usage = _usage(response, obj(message.get("usage"))) or response.usage
+        self.builder.tick(seconds(line.get("timestamp")))
+
+    def queued(self, line: Json) -> None:
+        """What the user typed while the agent ran; all other attachments are reminders."""
+        attachment = obj(line.get("attachment"))
+        if attachment.get("type") == "queued_command":
+            parts = parts_of(attachment.get("prompt"))
+            self.builder.user(parts, seconds(line.get("timestamp")), "steer")
+
+
+def _usage(response: Stretch, usage: dict[str, Any]) -> UsageRecorded | None:
+    """Every line of a response repeats its usage; only the output grows as it streams in."""
+    if not usage:
+        return None
+    output = count(usage.get("output_tokens"))
+    return UsageRecorded(
+        id=EventId(""),
+        at=0.0,
+        model=response.model,
+        response=response.id,
+        uncached=count(usage.get("input_tokens")),
+        cache_read=count(usage.get("cache_read_input_tokens")),
+        cache_write=count(usage.get("cache_creation_input_tokens")),
+        output=max(output, response.usage.output if response.usage else 0),
+    )

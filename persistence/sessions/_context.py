@@ -1,0 +1,37 @@
+"""User strings that no user wrote: what harnesses put into the user's mouth."""
+
+import re
+
+_PREFIXES = (
+    "<command-",
+    "<local-command",
+    "<bash-",
+    "<task-notification",
+    "<environment_",
+    "<user_instructions",
+    "<user_info",
+    "<recommended_plugins",
+    "<system-reminder",
+    "<system_reminder",
+    "<turn_aborted",
+    "<permissions",
+    "<collaboration_mode",
+    "<skill",
+    "<app-context",
+    "<subagent",
+    "<ide_",
+    "# AGENTS.md",
+    "Caveat:",
+    "[Request interrupted",
+)
+_TAG = re.compile(r"<([A-Za-z][\w-]*)")
+_NAMES = {"#": "AGENTS.md", "C": "caveat", "[": "interruption"}
+
+
+def context_name(text: str) -> str:
+    """What to call a text that is no prompt; empty if a user may have written it."""
+    text = text.lstrip()
+    if not text.startswith(_PREFIXES):
+        return ""
+    tag = _TAG.match(text)
+    return tag[1] if tag else _NAMES[text[0]]

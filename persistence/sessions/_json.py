@@ -1,0 +1,63 @@
+"""Foreign JSON, read without trust: what is not of the asked type is empty, never an error."""
+
+import math
+from datetime import UTC, datetime
+from typing import Any, TypeAlias, cast
+
+import msgspec
+
+Json: TypeAlias = dict[str, Any]
+
+_MILLISECONDS_MIN = 1e11
+"""Numbers from here on count milliseconds: as seconds they would lie in the year 5138."""
+
+
+def obj(value: Any) -> Json:
+    """`value` if it is an object."""
+    return cast("Json", value) if isinstance(value, dict) else {}
+
+
+def objs(value: Any) -> list[Json]:
+    """The objects in `value` if it is a list."""
+    return [cast("Json", item) for item in items(value) if isinstance(item, dict)]
+
+
+def items(value: Any) -> list[Any]:
+    """`value` if it is a list."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def string(value: Any) -> str:
+    """`value` if it is text."""
+    return value if isinstance(value, str) else ""
+
+
+def count(value: Any) -> int:
+    """`value` if it is a number that can count tokens."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return max(value, 0)
+    return 0
+
+
+def seconds(value: Any) -> float | None:
+    """A time in seconds since the epoch, from ISO text or a number; text without a zone is UTC."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if not math.isfinite(value) or value <= 0:
+            return None
+        return value / 1000 if value > _MILLISECONDS_MIN else float(value)
+    try:
+        at = datetime.fromisoformat(string(value))
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def tool_input(value: Any) -> Json:
+    """A tool's input as an object; APIs with JSON in text leave it to us to parse it."""
+    if isinstance(value, str):
+        try:
+            value = msgspec.json.decode(value)
+        except (msgspec.DecodeError, RecursionError):
+            return {"input": value}
+        return cast("Json", value) if isinstance(value, dict) else {"input": value}
+    return cast("Json", value) if isinstance(value, dict) else {"input": value}

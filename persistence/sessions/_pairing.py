@@ -1,0 +1,62 @@
+"""Which result answers which call, when a log repeats its ids.
+
+A result belongs to the nearest earlier call of its id that has none yet; among the calls of one
+response, to the first of them.  A result logged before its call waits for it.
+"""
+
+from collections import defaultdict
+from typing import Generic, TypeVar
+
+import attrs
+
+from blocks import CallId
+
+_Owner = TypeVar("_Owner")
+_Result = TypeVar("_Result")
+
+
+@attrs.define
+class Pairing(Generic[_Owner, _Result]):
+    """Calls by owner (the response that made them), results as the importer brings them."""
+
+    early: dict[str, _Result] = attrs.field(factory=dict[str, _Result], init=False)
+    """Results still without a call, by the log's id."""
+    _open: defaultdict[str, list[tuple[_Owner, CallId]]] = attrs.field(
+        factory=lambda: defaultdict[str, list[tuple[_Owner, CallId]]](list), init=False
+    )
+    _ids: set[str] = attrs.field(factory=set[str], init=False)
+
+    def call(self, owner: _Owner, raw_id: str) -> tuple[CallId, _Result | None]:
+        """A unique id for a call, and its result if that came first."""
+        call_id = self._unique(raw_id or "call")
+        waiting = self._open[raw_id]
+        if raw_id in self.early:
+            return call_id, self.early.pop(raw_id)
+        waiting.append((owner, call_id))
+        return call_id, None
+
+    def answer(self, raw_id: str, result: _Result) -> tuple[_Owner, CallId] | None:
+        """Who asked for the result. Nobody yet: it waits in `early`.
+
+        Raises:
+            KeyError: all calls of this id have their result, or another one waits already.
+        """
+        if raw_id in self.early:
+            raise KeyError(raw_id)
+        if raw_id not in self._open:
+            self.early[raw_id] = result
+            return None
+        waiting = self._open[raw_id]
+        if not waiting:
+            raise KeyError(raw_id)
+        latest = waiting[-1][0]
+        first = next(i for i, (owner, _) in enumerate(waiting) if owner is latest)
+        return waiting.pop(first)
+
+    def _unique(self, raw_id: str) -> CallId:
+        unique, n = raw_id, 1
+        while unique in self._ids:
+            n += 1
+            unique = f"{raw_id}_{n}"
+        self._ids.add(unique)
+        return CallId(unique)

@@ -1,0 +1,67 @@
+"""The door: a path in, a session out, whatever agent wrote the file."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+
+from blocks import MisuseError, SessionFormatError
+from persistence.sessions import _claude_code, _mini
+from persistence.sessions._session import Session
+from persistence.sessions._source import Record, Source, open_source
+
+_PROBE_RECORDS = 200
+"""How far to look for something that only one format has."""
+
+
+@attrs.frozen
+class _Format:
+    looks: Callable[[Sequence[Record]], bool]
+    read: Callable[[Source], Session]
+
+
+# Most telling first: message lists come last, because other formats contain them.
+_FORMATS: Mapping[str, _Format] = {
+    _claude_code.NAME: _Format(_claude_code.looks, _claude_code.read),
+    _mini.NAME: _Format(_mini.looks, _mini.read),
+}
+
+FORMATS: tuple[str, ...] = tuple(_FORMATS)
+"""Names of the formats that can be read."""
+
+
+def read_session(
+    path: str | os.PathLike[str],
+    *,
+    format: str = "auto",  # noqa: A002 -- the word users know from the command line
+) -> Session:
+    """The recorded session at `path`; its format is told from its content unless given.
+
+    What is broken in the file is skipped and reported in the session's notices.
+
+    Raises:
+        SessionFormatError: the file is missing, unreadable, or of no known format.
+        MisuseError: there is no such format.
+    """
+    path = os.fspath(path)
+    if format != "auto" and format not in _FORMATS:
+        raise MisuseError(f"no session format {format!r}; known: auto, {', '.join(FORMATS)}")
+    source = open_source(path)
+    name = _detect(source) if format == "auto" else format
+    session = _FORMATS[name].read(source)
+    if not session.items:
+        raise SessionFormatError(
+            f"{path}: read as {name}, but there is not one message in it; "
+            "if it is of another format, name it"
+        )
+    return session
+
+
+def _detect(source: Source) -> str:
+    head = source.records[:_PROBE_RECORDS]
+    for name, known in _FORMATS.items():
+        if known.looks(head):
+            return name
+    raise SessionFormatError(
+        f"{source.path}: no session format that is known here; known: {', '.join(FORMATS)}"
+    )

@@ -1,0 +1,113 @@
+"""A model response while it is put together, with all that arrived until the next one."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from blocks import (
+    AssistantCompletion,
+    AssistantThinking,
+    Block,
+    BlockId,
+    CallId,
+    Envelope,
+    Part,
+    ToolCall,
+    ToolResult,
+    TurnId,
+    UsageRecorded,
+)
+from persistence.sessions._json import Json
+from persistence.sessions._session import Arrived, Item, Responded
+
+NEW = BlockId("")
+"""Stands for the id until all blocks have their place."""
+
+
+@attrs.frozen(kw_only=True)
+class Returned:
+    """What a tool gave back."""
+
+    parts: tuple[Part, ...] = ()
+    is_error: bool = False
+    key_fields: Json = attrs.field(factory=dict[str, Any])
+    line: int = 0
+
+    def envelope(self) -> Envelope:
+        failed = self.is_error or self.key_fields.get("exit_code", 0) != 0
+        return Envelope(outcome="failure" if failed else "success", key_fields=self.key_fields)
+
+
+@attrs.define(eq=False)
+class Stretch:
+    """A response, the results of its calls (whenever they were logged), and what else arrived."""
+
+    id: str
+    turn: TurnId
+    at: float
+    until: float = math.inf
+    """When the next response was asked for."""
+    model: str = ""
+    usage: UsageRecorded | None = None
+    blocks: list[Block] = attrs.field(factory=list[Block])
+    results: list[Arrived] = attrs.field(factory=list[Arrived])
+    arrived: list[Arrived] = attrs.field(factory=list[Arrived])
+
+    def say(self, text: str) -> None:
+        """Text of the model; blank text is none."""
+        if text.strip():
+            block = AssistantCompletion(id=NEW, turn=self.turn, response=self.id, text=text)
+            self.blocks.append(block)
+
+    def call(self, call_id: CallId, name: str, tool_input: Json) -> ToolCall:
+        """The response asks for a tool."""
+        block = ToolCall(
+            id=NEW,
+            turn=self.turn,
+            response=self.id,
+            call_id=call_id,
+            name=name or "tool",
+            input=tool_input,
+        )
+        self.blocks.append(block)
+        return block
+
+    def answer(self, call_id: CallId, returned: Returned, at: float) -> None:
+        """One of its calls has a result."""
+        block = ToolResult(
+            id=NEW,
+            turn=self.turn,
+            call_id=call_id,
+            parts=returned.parts,
+            is_error=returned.is_error,
+            envelope=returned.envelope(),
+        )
+        # A late result goes back to its call, and then it was there before the next response.
+        at = max(min(at, self.until), self.at)
+        self.results.append(Arrived(at=at, blocks=(block,)))
+
+    def think(self, provider: Json) -> None:
+        """A thinking block, as the provider sent it."""
+        self.blocks.append(
+            AssistantThinking(id=NEW, turn=self.turn, response=self.id, provider=provider)
+        )
+
+    @property
+    def is_call(self) -> bool:
+        """Thinking alone is a response that broke off: nothing of it was ever sent back."""
+        return not all(isinstance(block, AssistantThinking) for block in self.blocks)
+
+    def items(self) -> Iterator[Item]:
+        if self.is_call:
+            yield Responded(
+                at=self.at,
+                id=self.id,
+                blocks=tuple(self.blocks),
+                model=self.model,
+                usage=self.usage,
+            )
+        # Results first: a provider wants them directly behind their calls.
+        yield from self.results
+        yield from self.arrived
