@@ -1,0 +1,42 @@
+"""Long texts in pieces, so that no input can crash the tokenizer or keep it busy for seconds.
+
+A run of about a million spaces overflows the stack of tiktoken's regex engine (openai/tiktoken#15,
+#245), and a run of one letter takes n log n.  In pieces of 128 Ki characters both are harmless.
+
+Where to cut: after a newline that is followed by neither white space nor "/".  No piece of the o200k
+pattern crosses such a point: only ` ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*` and `\\s*[\\r\\n]+` may contain
+a newline before their end, and both go on only with white space or "/".  So the count does not
+change.  A text without such a point is cut blindly, which costs about one token per cut.
+"""
+
+from collections.abc import Iterator
+
+CHUNK_CHARS_MAX = 128 * 1024
+EXACT_BYTES_MAX = 4_000_000
+"""Above, a text is not encoded at all: its UTF-8 length is the upper bound that stands for it."""
+
+
+def chunks(text: str, chars_max: int = CHUNK_CHARS_MAX) -> Iterator[str]:
+    """`text` in pieces of at most `chars_max` characters."""
+    start = 0
+    while len(text) - start > chars_max:
+        cut = _cut(text, start, start + chars_max)
+        yield text[start:cut]
+        start = cut
+    yield text[start:] if start else text
+
+
+def _cut(text: str, start: int, end: int) -> int:
+    """The last exact cut in `text[start:end]`, or `end`."""
+    newline = text.rfind("\n", start, end)
+    while newline >= start:
+        following = text[newline + 1]
+        if not (following == "/" or following.isspace()):
+            return newline + 1
+        newline = text.rfind("\n", start, newline)
+    return end
+
+
+def utf8_bytes(text: str) -> int:
+    """Length in UTF-8; no byte-level tokenizer makes more tokens than that."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
