@@ -5,15 +5,14 @@ calls, clocks that run backwards.  The builder keeps one *stretch* per response,
 with calls, and numbers the blocks when all have their place.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, TypeAlias
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from typing import Literal, TypeAlias
 
 import attrs
-import msgspec
 
 from blocks import (
     Block,
-    BlockId,
     ImagePart,
     Part,
     TextPart,
@@ -22,11 +21,13 @@ from blocks import (
     UserAttachment,
     UserPrompt,
     UserSteer,
+    text_of_parts,
 )
 from persistence.sessions._context import context_name
 from persistence.sessions._json import Json
+from persistence.sessions._order import clocked, numbered
 from persistence.sessions._pairing import Pairing
-from persistence.sessions._session import Arrived, Item, Notice, Responded, Session
+from persistence.sessions._session import Arrived, Notice, Responded, Session
 from persistence.sessions._source import Source
 from persistence.sessions._stretch import NEW, Returned, Stretch
 
@@ -62,6 +63,11 @@ class Builder:
     def latest(self) -> Stretch:
         """The latest response; before the first, an empty one."""
         return self._stretches[-1]
+
+    @property
+    def started(self) -> bool:
+        """Whether anything has been said."""
+        return bool(self._turn)
 
     def tick(self, at: float | None) -> None:
         """Move the clock; a log's clock may run backwards, ours does not."""
@@ -134,7 +140,7 @@ class Builder:
             model=model,
             system=self.system,
             tools=self.tools,
-            items=tuple(_numbered(_clocked(items))),
+            items=tuple(numbered(clocked(items))),
             notices=tuple(notices),
         )
 
@@ -154,8 +160,9 @@ class Builder:
         return self._next_turn()
 
     def _words(self, own: Sequence[Part], voice: Voice) -> Block:
-        text = "\n".join(part.text for part in own if isinstance(part, TextPart))
-        parts = tuple(part for part in own if not isinstance(part, TextPart))
+        """Text up to the first picture is the text; from there on all are parts, in their order."""
+        texts = list(takewhile(lambda part: isinstance(part, TextPart), own))
+        text, parts = text_of_parts(texts), tuple(own[len(texts) :])
         kind = UserSteer if voice == "steer" and not self._fresh else UserPrompt
         return kind(id=NEW, turn=self._turn, text=text, parts=parts)
 
@@ -168,29 +175,3 @@ class Builder:
                 part=part,
                 mime=part.media_type if isinstance(part, ImagePart) else "text/plain",
             )
-
-
-def _clocked(items: Sequence[Item]) -> Iterator[Item]:
-    """Never earlier than the item before; what comes before the first known time has that time."""
-    clock = next((item.at for item in items if item.at > 0), 0.0)
-    for item in items:
-        clock = max(clock, item.at)
-        yield attrs.evolve(item, at=clock)
-
-
-def _numbered(items: Iterable[Item]) -> Iterator[Item]:
-    """Block ids in item order, so that the same file always gives the same blocks."""
-    n = 0
-    for item in items:
-        blocks: list[Block] = []
-        for block in item.blocks:
-            n += 1
-            blocks.append(_placed(block, BlockId(f"b{n}"), item.at))
-        yield attrs.evolve(item, blocks=tuple(blocks))
-
-
-def _placed(block: Any, block_id: BlockId, at: float) -> Block:
-    if isinstance(block, TurnHeader):
-        return msgspec.structs.replace(block, id=block_id, started_at=at)
-    placed: Block = msgspec.structs.replace(block, id=block_id)
-    return placed

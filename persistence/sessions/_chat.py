@@ -4,25 +4,19 @@ from blocks import EventId, UsageRecorded, text_of_parts
 from persistence.sessions._builder import Builder
 from persistence.sessions._json import Json, count, obj, objs, string, tool_input
 from persistence.sessions._parts import parts_of
-from persistence.sessions._stretch import Returned, Stretch
+from persistence.sessions._stretch import Stretch
 
 
 def add_response(builder: Builder, response: Stretch, message: Json) -> None:
     """Text and tool calls of an assistant message; its reasoning is never sent back."""
     response.say(text_of_parts(parts_of(message.get("content"))))
-    for call in objs(message.get("tool_calls")):
-        function = obj(call.get("function"))
-        builder.call(
-            response,
-            string(call.get("id")),
-            string(function.get("name")),
-            tool_input(function.get("arguments")),
-        )
-
-
-def add_result(builder: Builder, message: Json, returned: Returned, at: float | None) -> None:
-    """A tool message."""
-    builder.result(string(message.get("tool_call_id")), returned, at)
+    calls = [(call, obj(call.get("function"))) for call in objs(message.get("tool_calls"))]
+    if legacy := obj(message.get("function_call")):
+        calls.append(({}, legacy))  # one call, without an id, and so is its result
+    for call, function in calls:
+        name = string(function.get("name"))
+        arguments = tool_input(function.get("arguments"))
+        builder.call(response, string(call.get("id")), name, arguments)
 
 
 def usage_of(response: Stretch, usage: Json) -> UsageRecorded | None:

@@ -22,13 +22,13 @@ NAME = "claude-code"
 _SPOKEN = ("user", "assistant")
 
 
-def looks(records: Sequence[Record]) -> bool:
+def looks(source: Source) -> bool:
     """Whether these are lines of such a log."""
     return any(
         line.get("type") in _SPOKEN
         and "content" in obj(line.get("message"))
         and ("uuid" in line or "sessionId" in line)
-        for _, line in records
+        for _, line in source.head
     )
 
 

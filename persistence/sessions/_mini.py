@@ -4,15 +4,13 @@ The first user message is the task; all later ones are the environment's: observ
 list, complaints about a malformed answer.
 """
 
-from collections.abc import Sequence
-
 from blocks import text_of_parts
 from persistence.sessions._builder import Builder
 from persistence.sessions._chat import add_response, usage_of
-from persistence.sessions._json import Json, obj, objs, seconds, string
+from persistence.sessions._json import Json, obj, seconds, string
 from persistence.sessions._parts import parts_of
 from persistence.sessions._session import Session
-from persistence.sessions._source import Record, Source
+from persistence.sessions._source import Source
 from persistence.sessions._stretch import Returned
 
 NAME = "mini-swe-agent"
@@ -20,9 +18,9 @@ _FIRST_CALL_SECONDS = 5.0
 """Only answers have times; the first question is taken to be this much older than its answer."""
 
 
-def looks(records: Sequence[Record]) -> bool:
+def looks(source: Source) -> bool:
     """Whether this is such a trajectory."""
-    first = records[0][1]
+    first = source.document
     if "messages" in first:
         return string(first.get("trajectory_format")).startswith(NAME) or "mini_version" in obj(
             first.get("info")
@@ -30,15 +28,14 @@ def looks(records: Sequence[Record]) -> bool:
     return any(
         message.get("role") == "user"
         and string(message.get("content")).lstrip().startswith("<returncode>")
-        for _, message in records
+        for _, message in source.head
     )
 
 
 def read(source: Source) -> Session:
     """The session in `source`."""
     builder = Builder(source, NAME)
-    messages = objs(source.document.get("messages")) or [m for _, m in source.records]
-    for message in messages:
+    for _, message in source.messages:
         _add(builder, message)
     return builder.build()
 

@@ -24,7 +24,7 @@ def _part(item: Any) -> Part | None:
     if kind == "document":
         return _document(block)
     if "image" in kind:
-        return _image(block) or ProviderPart(value=block)
+        return _image(block)
     return ProviderPart(value=block)
 
 

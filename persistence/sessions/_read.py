@@ -1,29 +1,34 @@
 """The door: a path in, a session out, whatever agent wrote the file."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import attrs
 
 from blocks import MisuseError, SessionFormatError
-from persistence.sessions import _claude_code, _mini
+from persistence.sessions import (
+    _anthropic,
+    _claude_code,
+    _codex,
+    _export,
+    _mini,
+    _openai,
+    _pi,
+)
 from persistence.sessions._session import Session
-from persistence.sessions._source import Record, Source, open_source
-
-_PROBE_RECORDS = 200
-"""How far to look for something that only one format has."""
+from persistence.sessions._source import Source, open_source
 
 
 @attrs.frozen
 class _Format:
-    looks: Callable[[Sequence[Record]], bool]
+    looks: Callable[[Source], bool]
     read: Callable[[Source], Session]
 
 
 # Most telling first: message lists come last, because other formats contain them.
 _FORMATS: Mapping[str, _Format] = {
-    _claude_code.NAME: _Format(_claude_code.looks, _claude_code.read),
-    _mini.NAME: _Format(_mini.looks, _mini.read),
+    module.NAME: _Format(module.looks, module.read)
+    for module in (_export, _claude_code, _codex, _pi, _mini, _anthropic, _openai)
 }
 
 FORMATS: tuple[str, ...] = tuple(_FORMATS)
@@ -58,9 +63,8 @@ def read_session(
 
 
 def _detect(source: Source) -> str:
-    head = source.records[:_PROBE_RECORDS]
     for name, known in _FORMATS.items():
-        if known.looks(head):
+        if known.looks(source):
             return name
     raise SessionFormatError(
         f"{source.path}: no session format that is known here; known: {', '.join(FORMATS)}"

@@ -20,6 +20,7 @@ Record: TypeAlias = tuple[int, Json]
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _HEAD_BYTES = 8192
+_HEAD_RECORDS = 200
 _SUFFIXES = (".gz", ".jsonl", ".json", ".traj", ".ndjson")
 _stdlib = json.JSONDecoder()
 
@@ -39,6 +40,17 @@ class Source:
         for suffix in _SUFFIXES:
             name = name.removesuffix(suffix)
         return name
+
+    @property
+    def head(self) -> tuple[Record, ...]:
+        """Enough to tell a format by."""
+        return self.records[:_HEAD_RECORDS]
+
+    @property
+    def messages(self) -> tuple[Record, ...]:
+        """Chat messages: those of the document, or the records themselves."""
+        inner = objs(self.document.get("messages"))
+        return tuple((0, message) for message in inner) or self.records
 
     @property
     def document(self) -> Json:

@@ -1,0 +1,166 @@
+"""Codex rollouts: `response_item` lines are what the model saw, nearly all else is for the screen.
+
+The log does not say where a response ends.  Assistant items with no output and no user message
+between them are one response.
+"""
+
+import re
+from typing import Any
+
+import attrs
+import msgspec
+
+from blocks import EventId, TextPart, UsageRecorded, text_of_parts
+from persistence.sessions._builder import Builder
+from persistence.sessions._json import Json, count, obj, seconds, string, tool_input
+from persistence.sessions._parts import parts_of
+from persistence.sessions._session import Session
+from persistence.sessions._source import Source
+from persistence.sessions._stretch import Returned, Stretch
+
+NAME = "codex"
+_TYPES = frozenset({"session_meta", "response_item", "turn_context", "event_msg", "compacted"})
+_EXIT = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})")
+_HEADER_CHARS = 200
+"""How far into an output its exit code stands."""
+
+
+def looks(source: Source) -> bool:
+    """Whether these are lines of such a rollout."""
+    return any(line.get("type") in _TYPES and "payload" in line for _, line in source.head)
+
+
+def read(source: Source) -> Session:
+    """The session in `source`."""
+    reader = _Reader(Builder(source, NAME))
+    for number, line in source.records:
+        payload = obj(line.get("payload"))
+        match line.get("type"):
+            case "response_item":
+                reader.item(number, payload, seconds(line.get("timestamp")))
+            case "event_msg":
+                reader.event(payload)
+            case "turn_context":
+                reader.model = string(payload.get("model")) or reader.model
+            case "session_meta":
+                reader.meta(payload)
+            case _:
+                pass  # `compacted` replaces the history; we keep it whole
+    return reader.builder.build()
+
+
+@attrs.define
+class _Reader:
+    builder: Builder
+    model: str = attrs.field(default="", init=False)
+    _open: Stretch | None = attrs.field(default=None, init=False)
+    """The response that still takes items."""
+    _thoughts: list[Json] = attrs.field(factory=list[Json], init=False)
+    """Reasoning whose response has not begun."""
+    _in_task: bool = attrs.field(default=False, init=False)
+    _at_work: bool = attrs.field(default=False, init=False)
+    """The model has answered in the running task: what a user says now, steers."""
+    _total: Json = attrs.field(factory=dict[str, Any], init=False)
+
+    def meta(self, payload: Json) -> None:
+        """Repeated on every resume; a fork's own line comes before its parent's."""
+        instructions = payload.get("base_instructions", payload.get("instructions"))
+        text = string(obj(instructions).get("text")) or string(instructions)
+        self.builder.system = self.builder.system or text
+
+    def item(self, number: int, item: Json, at: float | None) -> None:
+        match item.get("type"):
+            case "message" if item.get("role") == "assistant":
+                self._response().say(text_of_parts(parts_of(item.get("content"))))
+                self.builder.tick(at)
+            case "message":
+                self._message(item, at)
+            case "function_call" | "custom_tool_call":
+                self._call(item)
+                self.builder.tick(at)
+            case "function_call_output" | "custom_tool_call_output":
+                returned = _returned(item.get("output"), number)
+                self.builder.result(string(item.get("call_id")), returned, at)
+                self._close()
+            case "reasoning":
+                self._reason(item)
+            case _:
+                pass  # searches that the provider ran itself: it kept both call and result
+
+    def event(self, payload: Json) -> None:
+        match payload.get("type"):
+            case "token_count":
+                self._tokens(obj(payload.get("info")))
+            case "task_started":
+                self._in_task, self._at_work = True, False
+            case "task_complete" | "turn_aborted":
+                self._in_task, self._at_work = False, False
+            case _:
+                pass  # what was drawn on the screen
+
+    def _message(self, item: Json, at: float | None) -> None:
+        parts = parts_of(item.get("content"))
+        if item.get("role") == "user":
+            self.builder.user(parts, at, "steer" if self._at_work else "prompt")
+        else:
+            self.builder.attach(parts, at, "developer")
+        self._close()
+
+    def _call(self, item: Json) -> None:
+        # The input of a custom tool is raw text, even where it looks like JSON.
+        raw = item.get("input")
+        arguments = tool_input(item.get("arguments")) if raw is None else {"input": raw}
+        name = string(item.get("name"))
+        self.builder.call(self._response(), string(item.get("call_id")), name, arguments)
+
+    def _reason(self, item: Json) -> None:
+        if self._open:
+            self._open.think(item)
+        else:
+            self._thoughts.append(item)
+
+    def _response(self) -> Stretch:
+        if self._open is None:
+            self._open = self.builder.respond()
+            self._open.model = self.model
+            self._at_work = self._in_task
+            for thought in self._thoughts:
+                self._open.think(thought)
+            self._thoughts = []
+        return self._open
+
+    def _close(self) -> None:
+        self._open, self._thoughts = None, []
+
+    def _tokens(self, info: Json) -> None:
+        """Logged after the outputs of its response, sometimes twice, and empty on a compaction."""
+        total, last = obj(info.get("total_token_usage")), obj(info.get("last_token_usage"))
+        if total == self._total or not count(last.get("input_tokens")):
+            return
+        self._total = total
+        if self.builder.latest.id:
+            self.builder.latest.usage = _usage(self.builder.latest, last)
+
+
+def _returned(output: Any, line: int) -> Returned:
+    parts = parts_of(output)
+    if not parts and output and not isinstance(output, str):
+        parts = (TextPart(text=msgspec.json.encode(output).decode()),)
+    found = _EXIT.search(text_of_parts(parts[:1])[:_HEADER_CHARS])
+    return Returned(
+        parts=parts, key_fields={"exit_code": int(found[1])} if found else {}, line=line
+    )
+
+
+def _usage(response: Stretch, usage: Json) -> UsageRecorded:
+    prompt = count(usage.get("input_tokens"))
+    cached = min(count(usage.get("cached_input_tokens")), prompt)
+    return UsageRecorded(
+        id=EventId(""),
+        at=0.0,
+        model=response.model,
+        response=response.id,
+        uncached=prompt - cached,
+        cache_read=cached,
+        output=count(usage.get("output_tokens")),
+    )

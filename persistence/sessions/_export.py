@@ -1,0 +1,110 @@
+"""Our own export: a header line, then the events of one timeline as they are stored."""
+
+from collections.abc import Iterable, Iterator
+
+import attrs
+import msgspec
+
+from blocks import (
+    AssistantBlock,
+    BlockAppended,
+    Note,
+    Plan,
+    RangeSummary,
+    Recorded,
+    SessionFormatError,
+    TimelineId,
+    TurnId,
+    UsageRecorded,
+    decode_event,
+    encode_event,
+)
+from persistence.sessions._json import string
+from persistence.sessions._order import clocked
+from persistence.sessions._session import Arrived, Responded, Session
+from persistence.sessions._source import Source
+from persistence.sessions._stretch import Stretch
+
+NAME = "foldline"
+_HEADER = "foldline_export"
+_VERSION = 1
+
+
+def export_lines(timeline_id: TimelineId, events: Iterable[Recorded]) -> Iterator[str]:
+    """The lines of an export file, each with its line break."""
+    header = {_HEADER: _VERSION, "timeline": timeline_id}
+    yield msgspec.json.encode(header).decode() + "\n"
+    for _, event in events:
+        yield encode_event(event).decode() + "\n"
+
+
+def looks(source: Source) -> bool:
+    """Whether this is such an export."""
+    return _HEADER in source.records[0][1]
+
+
+def read(source: Source) -> Session:
+    """The session in `source`, with the ids that its blocks have.
+
+    Hidden and folded blocks are all there: an export holds the log, not one view of it.
+    """
+    header = source.records[0][1]
+    if header.get(_HEADER) != _VERSION:
+        raise SessionFormatError(
+            f"{source.path}: an export of version {header.get(_HEADER)!r}, and this foldline reads "
+            f"version {_VERSION}; update it"
+        )
+    reader = _Reader()
+    for _, record in source.records[1:]:
+        reader.event(msgspec.json.encode(record))
+    items = tuple(clocked([item for stretch in reader.stretches for item in stretch.items()]))
+    return Session(
+        name=string(header.get("timeline")) or source.name,
+        format=NAME,
+        model=next((i.model for i in items if isinstance(i, Responded) and i.model), ""),
+        items=items,
+        notices=source.notices,
+    )
+
+
+@attrs.define
+class _Reader:
+    stretches: list[Stretch] = attrs.field(init=False)
+    _clock: float = attrs.field(default=0.0, init=False)
+    _anonymous: bool = attrs.field(default=False, init=False)
+    """The last block was the model's, of a response without an id."""
+
+    def __attrs_post_init__(self) -> None:
+        self.stretches = [Stretch(id="", turn=TurnId(""), at=0.0)]
+
+    def event(self, data: bytes) -> None:
+        event = decode_event(data)
+        if isinstance(event, BlockAppended) and not isinstance(event.block, RangeSummary):
+            self._append(event)
+        elif isinstance(event, UsageRecorded):
+            self._use(event)
+        self._clock = max(self._clock, event.at)
+
+    def _append(self, event: BlockAppended) -> None:
+        block = event.block
+        anonymous = isinstance(block, AssistantBlock) and not block.response
+        if isinstance(block, AssistantBlock) and not (
+            anonymous and isinstance(block, Note | Plan)  # written down by the host, not in a call
+        ):
+            known = block.response or (self._anonymous and self.stretches[-1].id)
+            self._response(str(known or f"r{len(self.stretches)}"), block.turn).blocks.append(block)
+        else:
+            self.stretches[-1].arrived.append(Arrived(at=event.at, blocks=(block,)))
+        self._anonymous = anonymous
+
+    def _response(self, response_id: str, turn: TurnId) -> Stretch:
+        for stretch in reversed(self.stretches):
+            if stretch.id == response_id:
+                return stretch
+        self.stretches.append(Stretch(id=response_id, turn=turn, at=self._clock))
+        return self.stretches[-1]
+
+    def _use(self, usage: UsageRecorded) -> None:
+        used = next((s for s in self.stretches if s.id and s.id == usage.response), None)
+        stretch = used or self.stretches[-1]
+        stretch.usage, stretch.model = usage, usage.model

@@ -1,0 +1,140 @@
+"""pi's sessions: a flat list in version 1, a tree from version 2 on, of which one branch counts."""
+
+from collections.abc import Sequence
+
+import attrs
+
+from blocks import EventId, UsageRecorded
+from persistence.sessions._builder import Builder
+from persistence.sessions._json import Json, count, obj, objs, seconds, string, tool_input
+from persistence.sessions._parts import parts_of
+from persistence.sessions._session import Session
+from persistence.sessions._source import Record, Source
+from persistence.sessions._stretch import Returned, Stretch
+
+NAME = "pi"
+
+
+def looks(source: Source) -> bool:
+    """Whether this is such a session: by its header, or by a role that only pi has."""
+    return any(
+        (entry.get("type") == "session" and "timestamp" in entry)
+        or (
+            entry.get("type") == "message" and obj(entry.get("message")).get("role") == "toolResult"
+        )
+        for _, entry in source.head
+    )
+
+
+def read(source: Source) -> Session:
+    """The session in `source`."""
+    reader = _Reader(Builder(source, NAME))
+    for number, entry in _branch(source.records):
+        reader.entry(number, entry)
+    return reader.builder.build()
+
+
+def _branch(records: Sequence[Record]) -> Sequence[Record]:
+    """The active branch: the path that leads to the last entry.
+
+    A parent that is missing from the file is taken to be the entry before, as in a flat list.
+    """
+    places = {
+        string(entry.get("id")): place
+        for place, (_, entry) in enumerate(records)
+        if entry.get("type") != "session" and "parentId" in entry
+    }
+    if not places:
+        return records
+    roots = {string(e.get("id")) for _, e in records if e.get("type") == "session"} | {""}
+    path: list[Record] = []
+    place = max(places.values())
+    while place >= 0:
+        entry = records[place][1]
+        path.append(records[place])
+        parent = string(entry.get("parentId"))
+        if parent in roots:
+            break
+        place = min(places.get(parent, place - 1), place - 1)
+    return path[::-1]
+
+
+@attrs.define
+class _Reader:
+    builder: Builder
+    _at_work: bool = attrs.field(default=False, init=False)
+    """The last response asked for tools: what a user says now, steers."""
+
+    def entry(self, number: int, entry: Json) -> None:
+        at = seconds(entry.get("timestamp"))
+        match entry.get("type"):
+            case "message":
+                self._message(number, obj(entry.get("message")), at)
+            case "custom_message":
+                name = string(entry.get("customType")) or "custom_message"
+                self.builder.attach(parts_of(entry.get("content")), at, name)
+            case "branch_summary":
+                self.builder.attach(parts_of(entry.get("summary")), at, "branch_summary")
+            case "session" | "model_change":
+                self.builder.model = self.builder.model or string(entry.get("modelId"))
+            case _:
+                pass  # `compaction` among them: the history is kept whole
+
+    def _message(self, number: int, message: Json, at: float | None) -> None:
+        parts = parts_of(message.get("content"))
+        match message.get("role"):
+            case "user":
+                self.builder.user(parts, at, "steer" if self._at_work else "prompt")
+            case "bashExecution":
+                text = f"$ {string(message.get('command'))}\n{string(message.get('output'))}"
+                self.builder.attach(parts_of(text), at, "bash")
+            case "assistant":
+                self._respond(message)
+                self.builder.tick(at)
+            case "toolResult":
+                is_error = message.get("isError") is True
+                returned = Returned(parts=parts, is_error=is_error, line=number)
+                self.builder.result(string(message.get("toolCallId")), returned, at)
+            case _:
+                pass
+
+    def _respond(self, message: Json) -> None:
+        response = self.builder.respond(string(message.get("responseId")))
+        response.model = string(message.get("model"))
+        for block in objs(message.get("content")):
+            match block.get("type"):
+                case "text":
+                    response.say(string(block.get("text")))
+                case "toolCall":
+                    arguments = tool_input(block.get("arguments"))
+                    name = string(block.get("name"))
+                    self.builder.call(response, string(block.get("id")), name, arguments)
+                case "thinking":
+                    response.think(_thinking(block))
+                case _:
+                    pass
+        response.usage = _usage(response, obj(message.get("usage")))
+        self._at_work = message.get("stopReason") == "toolUse"
+
+
+def _thinking(block: Json) -> Json:
+    """The block as its provider had sent it."""
+    signature = string(block.get("thinkingSignature"))
+    signed = {"signature": signature} if signature else {}
+    return {"type": "thinking", "thinking": string(block.get("thinking")), **signed}
+
+
+def _usage(response: Stretch, usage: Json) -> UsageRecorded | None:
+    """All zero when the response was broken off."""
+    if not any(count(usage.get(key)) for key in ("input", "output", "cacheRead", "cacheWrite")):
+        return None
+    return UsageRecorded(
+        id=EventId(""),
+        at=0.0,
+        model=response.model,
+        response=response.id,
+        uncached=count(usage.get("input")),
+        cache_read=count(usage.get("cacheRead")),
+        cache_write=count(usage.get("cacheWrite")),
+        output=count(usage.get("output")),
+    )

@@ -1,0 +1,23 @@
+"""Tool definitions, in the one shape that sessions keep."""
+
+from typing import Any
+
+from persistence.sessions._json import Json, obj, objs, string
+
+
+def definitions(tools: Any) -> tuple[Json, ...]:
+    """`tools` as `name`, `description`, `input_schema`; what has no schema is left out."""
+    return tuple(found for tool in objs(tools) if (found := _definition(tool)))
+
+
+def _definition(tool: Json) -> Json:
+    function = obj(tool.get("function")) or tool
+    schema = function.get("input_schema", function.get("parameters"))
+    name = string(function.get("name"))
+    if not name or not isinstance(schema, dict):
+        return {}
+    return {
+        "name": name,
+        "description": string(function.get("description")),
+        "input_schema": obj(schema),
+    }
