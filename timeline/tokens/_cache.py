@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import attrs
 
-_DIGEST_CHARS_MIN = 64
+_DIGEST_CHARS_MIN = 512
 """Shorter texts are their own key: a digest would cost and weigh more."""
 
 Key: TypeAlias = str | bytes

@@ -9,7 +9,7 @@ import attrs
 from blocks import MisuseError, Part
 from render import Model
 from timeline.tokens._cache import CountCache
-from timeline.tokens._chunks import EXACT_BYTES_MAX, chunks, utf8_bytes
+from timeline.tokens._chunks import CHUNK_CHARS_MAX, EXACT_BYTES_MAX, chunks, utf8_bytes
 from timeline.tokens._estimate import estimated
 from timeline.tokens._parts import flat_part_tokens, part_tokens
 from timeline.tokens._ranks import o200k
@@ -111,6 +111,8 @@ def count_o200k(text: str) -> int:
     # `disallowed_special=()`: text that looks like a control token is ordinary text here.  Not
     # `encode_ordinary`, which can end in a panic that is no `Exception` (openai/tiktoken#245).
     encode = o200k().encode
+    if len(text) <= CHUNK_CHARS_MAX:
+        return len(encode(text, disallowed_special=()))
     return sum(len(encode(chunk, disallowed_special=())) for chunk in chunks(text))
 
 

@@ -10,7 +10,6 @@ import gzip
 import hashlib
 import threading
 import zlib
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,17 +39,16 @@ _PATTERN = "|".join(
 """How o200k splits a text before it merges bytes (`tiktoken_ext.openai_public`)."""
 
 _building = threading.Lock()
+_built: list["tiktoken.Encoding"] = []
 
 
 def o200k() -> "tiktoken.Encoding":
     """The encoding, built on first use (about a third of a second) and shared from then on."""
-    with _building:  # two threads that start together must not build it twice
-        return _shared()
-
-
-@cache
-def _shared() -> "tiktoken.Encoding":
-    return build_o200k(rank_file())
+    if not _built:
+        with _building:  # two threads that start together must not build it twice
+            if not _built:
+                _built.append(build_o200k(rank_file()))
+    return _built[0]
 
 
 def rank_file() -> Path:

@@ -1,0 +1,62 @@
+"""Counting unseen text, against the bare encoder: what safety and the memory of counts cost.
+
+    pytest benchmarks/bench_count.py -p benchmark
+
+Both are measured in one run, turn by turn, so that a noisy machine disturbs both alike.
+"""
+
+import random
+from time import perf_counter
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from timeline.tokens import O200kCounter
+from timeline.tokens._ranks import o200k
+
+SHARE_MIN = 0.85
+"""Of the bare encoder's speed."""
+ROUNDS = 15
+WORDS = (
+    "the nightly job failed because disk was full while def return self import value path",
+    "src/app/main.py error: assertion failed at line 1234 { } [ ] ( ) == != \n    ",
+)
+
+
+def prose(seed: int, words: int) -> str:
+    """Text that was never seen before, between prose and code."""
+    chance = random.Random(seed)  # noqa: S311 -- repeatable, not secret
+    vocabulary = " ".join(WORDS).split(" ")
+    lines = (" ".join(chance.choices(vocabulary, k=12)) for _ in range(words // 12))
+    return "\n".join(f"{line} {chance.random()}" for line in lines)
+
+
+def seconds(texts: list[str], *, bare: bool) -> float:
+    encode, count = o200k().encode, O200kCounter().count
+    start = perf_counter()
+    for text in texts:
+        if bare:
+            len(encode(text, disallowed_special=()))
+        else:
+            count(text)
+    return perf_counter() - start
+
+
+@pytest.mark.parametrize("words", [60, 2_000, 100_000], ids=["0.4kB", "14kB", "700kB"])
+def test_counting_is_nearly_as_fast_as_the_bare_encoder(words: int) -> None:
+    texts = [prose(seed, words) for seed in range(max(2, 60_000 // words))]
+    seconds(texts, bare=True)  # warm up
+    times = [(seconds(texts, bare=True), seconds(texts, bare=False)) for _ in range(ROUNDS)]
+    bare, ours = (min(pair[which] for pair in times) for which in (0, 1))
+    assert bare / ours >= SHARE_MIN
+
+
+def test_unseen_text(benchmark: BenchmarkFixture) -> None:
+    text = prose(0, 20_000)
+    benchmark(lambda: O200kCounter().count(text))
+
+
+def test_seen_text(benchmark: BenchmarkFixture) -> None:
+    text, counter = prose(0, 20_000), O200kCounter()
+    counter.count(text)
+    benchmark(counter.count, text)

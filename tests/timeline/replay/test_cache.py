@@ -1,0 +1,202 @@
+"""The simulated cache against the provider's rules, one hand-made example each.
+
+Where nothing else is named the source of a rule is the provider's documentation of prompt caching.
+"""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from timeline.replay._cache import CacheStep, FlatBlock, PromptCache
+
+MINUTES_5, HOUR = 300, 3_600
+
+
+def prefix(*keys: str, tokens: int = 1_000) -> list[FlatBlock]:
+    return [FlatBlock(key, "text", tokens) for key in keys]
+
+
+def marked(blocks: Sequence[FlatBlock], *at: int, ttl: int = MINUTES_5) -> list[FlatBlock]:
+    """The same blocks with marks at these indices (negative: from the end)."""
+    where = {index % len(blocks) for index in at}
+    return [
+        block._replace(ttl=ttl) if index in where else block for index, block in enumerate(blocks)
+    ]
+
+
+def texts(number: int, tokens: int = 1_000) -> list[FlatBlock]:
+    return prefix(*(f"b{index}" for index in range(number)), tokens=tokens)
+
+
+def bill(step: CacheStep) -> tuple[int, int, int, int]:
+    return step.read, step.write_5m, step.write_1h, step.uncached
+
+
+def test_the_first_request_writes_and_the_second_reads() -> None:
+    cache = PromptCache()
+    request = [*marked(prefix("system", "prompt"), -1), *prefix("tail", tokens=50)]
+    first = cache.step(0, request)
+    assert bill(first) == (0, 2_000, 0, 50)
+    assert not first.warm
+    second = cache.step(10, request)
+    assert bill(second) == (2_000, 0, 0, 50)
+    assert second.warm
+    assert not second.bust
+    assert second.total == 2_050
+
+
+def test_without_a_mark_nothing_is_written_or_read() -> None:
+    cache = PromptCache()
+    cache.step(0, marked(texts(3), -1))
+    assert bill(cache.step(1, texts(3))) == (0, 0, 0, 3_000)
+
+
+def test_only_marked_prefixes_are_entries() -> None:
+    cache = PromptCache()
+    cache.step(0, marked(texts(5), 4))
+    # shares four blocks with the first request, but no entry ends there
+    assert bill(cache.step(1, marked([*texts(4), *prefix("new")], 3))) == (0, 4_000, 0, 1_000)
+
+
+def test_a_prefix_below_the_minimum_is_silently_not_cached() -> None:
+    cache = PromptCache(minimum_tokens=1_024)
+    short = marked(prefix("a", tokens=1_023), -1)
+    cache.step(0, short)
+    assert bill(cache.step(1, short)) == (0, 0, 0, 1_023)
+    long = marked(prefix("b", tokens=1_024), -1)
+    cache.step(2, long)
+    assert bill(cache.step(3, long)) == (1_024, 0, 0, 0)
+
+
+@pytest.mark.parametrize(("appended", "read"), [(19, 15_000), (20, 0)])
+def test_a_mark_looks_back_twenty_positions_itself_included(appended: int, read: int) -> None:
+    """The documentation's example: entry at block 15, mark at 35: positions 35 to 16, a miss."""
+    cache = PromptCache()
+    cache.step(0, marked(texts(15), 14))
+    assert cache.step(1, marked(texts(15 + appended), -1)).read == read
+
+
+def test_a_second_mark_resumes_the_search() -> None:
+    cache = PromptCache()
+    cache.step(0, marked(texts(15), 14))
+    assert cache.step(1, marked(texts(40), 14, 39)).read == 15_000
+
+
+@pytest.mark.parametrize("kind", ["tool_use", "tool_result"])
+def test_a_run_of_tool_blocks_is_one_position(kind: str) -> None:
+    cache = PromptCache()
+    cache.step(0, marked(texts(3), 2))
+    run = [FlatBlock((kind, index), kind, 10) for index in range(60)]
+    assert cache.step(1, marked([*texts(3), *run], -1)).read == 3_000
+
+
+def test_a_run_ends_where_the_kind_changes() -> None:
+    cache = PromptCache()
+    cache.step(0, marked(texts(3), 2))
+    kinds = ["tool_use", "tool_result"] * 10
+    run = [FlatBlock(index, kind, 10) for index, kind in enumerate(kinds)]
+    assert cache.step(1, marked([*texts(3), *run[:19]], -1)).read == 3_000
+    assert PromptCache().step(1, marked([*texts(3), *run], -1)).read == 0
+
+
+@pytest.mark.parametrize(("ttl", "alive", "dead"), [(MINUTES_5, 299, 300), (HOUR, 3_599, 3_600)])
+def test_an_entry_lives_from_the_start_of_the_request(ttl: int, alive: int, dead: int) -> None:
+    for seconds, read in ((alive, 3_000), (dead, 0)):
+        cache = PromptCache()
+        cache.step(1_000, marked(texts(3), -1, ttl=ttl))
+        assert cache.step(1_000 + seconds, marked(texts(3), -1, ttl=ttl)).read == read
+
+
+def test_a_read_refreshes_the_entry() -> None:
+    cache = PromptCache()
+    request = marked(texts(3), -1)
+    for ts in (0, 290, 580, 870):
+        step = cache.step(ts, request)
+    assert bill(step) == (3_000, 0, 0, 0)
+
+
+def test_a_system_entry_of_an_hour_survives_a_pause() -> None:
+    system = [FlatBlock("system", "system", 2_000, HOUR)]
+    cache = PromptCache()
+    assert bill(cache.step(0, [*system, *marked(texts(2), -1)])) == (0, 2_000, 2_000, 0)
+    assert bill(cache.step(1_800, [*system, *marked(texts(3), -1)])) == (2_000, 3_000, 0, 0)
+
+
+def test_mixed_marks_are_billed_in_three_parts() -> None:
+    """A: furthest entry, B: last 1h mark, C: last mark; read A, 1h write B - A, 5m write C - B."""
+    cache = PromptCache()
+    cache.step(0, marked(texts(2), 1, ttl=HOUR))
+    request = marked(texts(10), 4, ttl=HOUR)
+    request[7] = request[7]._replace(ttl=MINUTES_5)
+    assert bill(cache.step(1, request)) == (2_000, 3_000, 3_000, 2_000)
+
+
+def test_a_longer_ttl_replaces_a_shorter_one() -> None:
+    cache = PromptCache()
+    cache.step(0, marked(texts(3), -1))
+    cache.step(1, marked(texts(3), -1, ttl=HOUR))
+    assert cache.step(2_000, marked(texts(3), -1)).read == 3_000
+
+
+def test_moving_a_mark_is_free() -> None:
+    cache = PromptCache()
+    cache.step(0, marked(texts(5), 2, 4))
+    assert bill(cache.step(1, marked(texts(6), 5))) == (5_000, 1_000, 0, 0)
+
+
+def test_a_change_before_the_mark_is_a_bust_only_while_it_is_warm() -> None:
+    changed = marked([*prefix("other"), *texts(3)], -1)
+    warm, cold = PromptCache(), PromptCache()
+    warm.step(0, marked(texts(3), -1))
+    cold.step(0, marked(texts(3), -1))
+    assert warm.step(299, changed).bust
+    step = cold.step(301, changed)
+    assert not step.bust
+    assert not step.warm
+
+
+def test_a_shorter_request_is_a_bust_too() -> None:
+    cache = PromptCache()
+    cache.step(0, marked(texts(5), 4))
+    assert cache.step(1, marked(texts(3), 2)).bust
+
+
+def test_an_unmarked_request_leaves_nothing_to_bust() -> None:
+    cache = PromptCache()
+    cache.step(0, marked(texts(5), 4))
+    cache.step(1, texts(5))
+    assert not cache.step(2, marked(prefix("other", "blocks"), -1)).bust
+
+
+def test_an_empty_request_is_free() -> None:
+    assert bill(PromptCache().step(0, [])) == (0, 0, 0, 0)
+
+
+block = st.builds(
+    FlatBlock,
+    key=st.integers(0, 5),
+    kind=st.sampled_from(["text", "tool_use", "tool_result"]),
+    tokens=st.integers(0, 900),
+    ttl=st.sampled_from([0, 0, 0, MINUTES_5, HOUR]),
+)
+
+
+@given(st.lists(st.tuples(st.floats(0, 5_000), st.lists(block, max_size=30)), max_size=8))
+def test_every_token_is_billed_once(requests: list[tuple[float, list[FlatBlock]]]) -> None:
+    cache = PromptCache()
+    for ts, blocks in requests:
+        step = cache.step(ts, blocks)
+        assert min(bill(step)) >= 0
+        assert step.total == sum(block.tokens for block in blocks)
+        assert step.warm or not step.bust
+
+
+@given(st.lists(block, min_size=1, max_size=60))
+def test_the_same_request_again_reads_all_that_was_written(blocks: list[FlatBlock]) -> None:
+    cache = PromptCache()
+    first, second = cache.step(0, blocks), cache.step(1, blocks)
+    assert second.read == first.write_5m + first.write_1h
+    assert second.write_5m == second.write_1h == 0
+    assert not second.bust

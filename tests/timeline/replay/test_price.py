@@ -1,0 +1,48 @@
+"""Money: the provider's price list, and units that need none."""
+
+import pytest
+
+from timeline._models import model_named
+from timeline.replay._cache import CacheStep
+from timeline.replay._price import SummaryCall, price, summary_price, summary_units, units
+
+STEP = CacheStep(read=1_000_000, write_5m=100_000, write_1h=10_000, uncached=1_000)
+
+
+def test_units_are_tokens_of_ordinary_input() -> None:
+    """Provider docs, prompt caching: writes 1.25 and 2, reads 0.1."""
+    assert units(STEP) == pytest.approx(1_000 + 1.25 * 100_000 + 2 * 10_000 + 0.1 * 1_000_000)
+
+
+def test_a_summary_call_pays_for_input_cached_prefix_and_output() -> None:
+    call = SummaryCall(input_tokens=10_000, cached_prefix_tokens=8_000, output_tokens=500)
+    assert summary_units(call) == pytest.approx(2_000 + 800 + 2_500)
+    impossible = SummaryCall(input_tokens=100, cached_prefix_tokens=900)
+    assert summary_units(impossible) == pytest.approx(10)
+
+
+def test_a_prompt_in_dollars() -> None:
+    """Provider docs, pricing (2026-10-08): 2 / 2.50 / 4 / 0.10 for a million."""
+    dollars = price(STEP, model_named("claude-sonnet-5-5"))
+    assert dollars == pytest.approx(0.002 + 0.25 + 0.04 + 0.1)
+
+
+def test_some_models_read_cheaper() -> None:
+    step = CacheStep(read=1_000_000)
+    assert price(step, model_named("claude-opus-5-5")) == pytest.approx(0.2)  # 0.05 of input
+    assert price(step, model_named("claude-fable-5-1")) == pytest.approx(0.25)  # 0.025 of input
+
+
+@pytest.mark.parametrize(("tokens", "dollars"), [(100_000, 0.01), (100_001, 0.0500005)])
+def test_a_long_prompt_pays_the_upper_tier_throughout(tokens: int, dollars: float) -> None:
+    haiku = model_named("claude-haiku-5-5")
+    assert price(CacheStep(uncached=tokens), haiku) == pytest.approx(dollars)
+    assert summary_price(SummaryCall(input_tokens=tokens), haiku) == pytest.approx(dollars)
+
+
+def test_output_is_priced_by_the_tier_of_its_prompt() -> None:
+    haiku = model_named("claude-haiku-5-5")
+    short = SummaryCall(input_tokens=0, output_tokens=1_000_000)
+    assert summary_price(short, haiku) == pytest.approx(0.5)
+    long = SummaryCall(input_tokens=200_000, output_tokens=1_000_000)
+    assert summary_price(long, haiku) == pytest.approx(0.1 + 2.5)

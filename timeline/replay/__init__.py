@@ -1,0 +1,1 @@
+"""A recorded session through the engine, call by call, and what it would have cost."""

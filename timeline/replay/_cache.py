@@ -1,0 +1,169 @@
+"""The provider's prompt cache, simulated: what a request would have read, written and missed.
+
+The rules (provider docs: prompt caching):
+
+* The order is tools, system, messages; an entry is the whole prefix up to a marked block.
+* Entries are written only at marks.  A prefix below the model's minimum is not cached.
+* Each mark looks for an entry at its own position and 19 before it.  A run of consecutive tool
+  uses is one position, and so is a run of tool results.
+* An entry lives for 5 minutes or an hour from the start of the request that wrote or read it.
+* Billing: up to the furthest entry found, read; from there to the last 1 hour mark, written for an
+  hour; from there to the last mark, written for 5 minutes; the rest is ordinary input.
+
+A prefix is a small number here: the number of its parent and its last block's key, interned.  Equal
+prefixes are equal numbers, so a look-up costs one dict access, however long the prefix.
+"""
+
+from collections.abc import Hashable, Iterable
+from typing import NamedTuple
+
+import attrs
+
+HOUR_SECONDS = 3_600
+RUNS = frozenset({"tool_use", "tool_result"})
+
+
+class FlatBlock(NamedTuple):
+    """One block of a request, in cache order."""
+
+    key: Hashable
+    """Equal exactly for equal content in an equal role."""
+    kind: str
+    tokens: int
+    ttl: int = 0
+    """Seconds that the mark on this block asks for; 0: no mark."""
+
+
+@attrs.frozen(kw_only=True)
+class CacheStep:
+    """How one request was billed, in tokens."""
+
+    read: int = 0
+    write_5m: int = 0
+    write_1h: int = 0
+    uncached: int = 0
+    warm: bool = False
+    """The prefix that the previous request marked last was still in the cache."""
+    bust: bool = False
+    """It was, and this request does not begin with it: what was paid for is thrown away."""
+
+    @property
+    def total(self) -> int:
+        return self.read + self.write_5m + self.write_1h + self.uncached
+
+
+@attrs.define
+class _Entry:
+    expires_at: float
+    ttl: int
+
+
+@attrs.define
+class _Request:
+    """A request as the cache sees it; the lists run in parallel, one element a block."""
+
+    chain: list[int]
+    """The prefix that ends with the block."""
+    positions: list[int]
+    sums: list[int]
+    """Tokens up to and including the block."""
+    marks: list[tuple[int, int]]
+    """Index of the block, and the ttl that its mark asks for; long prefixes only."""
+
+
+@attrs.define
+class PromptCache:
+    """Requests in, in the order of their times; bills out."""
+
+    minimum_tokens: int = 1_024
+    lookback: int = 20
+    _prefixes: dict[tuple[int, Hashable], int] = attrs.field(
+        init=False, factory=dict[tuple[int, Hashable], int]
+    )
+    _entries: dict[int, _Entry] = attrs.field(init=False, factory=dict[int, _Entry])
+    _last: tuple[int, int] | None = attrs.field(init=False, default=None)
+    """Index and prefix of the previous request's last mark."""
+
+    def step(self, ts: float, blocks: Iterable[FlatBlock]) -> CacheStep:
+        """Send one request at `ts` (seconds)."""
+        request = self._taken_in(blocks)
+        last = self._live(self._last[1], ts) if self._last else None
+        bust = last is not None and not self._contains(request)
+        read = self._read(request, ts)
+        self._write(request, ts)
+        return _bill(request, read, warm=last is not None, bust=bust)
+
+    def _taken_in(self, blocks: Iterable[FlatBlock]) -> _Request:
+        """Number the prefixes, and count positions and tokens, in one pass."""
+        request = _Request([], [], [], [])
+        prefixes, minimum = self._prefixes, self.minimum_tokens
+        prefix, position, total, previous = -1, -1, 0, ""
+        for index, (key, kind, tokens, ttl) in enumerate(blocks):
+            prefix = prefixes.setdefault((prefix, key), len(prefixes))
+            total += tokens
+            if kind != previous or kind not in RUNS:
+                position += 1
+            previous = kind
+            request.chain.append(prefix)
+            request.positions.append(position)
+            request.sums.append(total)
+            if ttl and total >= minimum:
+                request.marks.append((index, ttl))
+        return request
+
+    def _contains(self, request: _Request) -> bool:
+        """Whether the request begins with what the previous one marked last."""
+        if self._last is None:
+            return False
+        index, prefix = self._last
+        return index < len(request.chain) and request.chain[index] == prefix
+
+    def _read(self, request: _Request, ts: float) -> int:
+        """Tokens of the longest entry that a mark finds; every entry found lives on."""
+        hits = [(index, self._found(request, index, ts)) for index, _ in request.marks]
+        read = 0
+        for _, hit in hits:
+            if hit is not None:
+                read = max(read, request.sums[hit])
+                entry = self._entries[request.chain[hit]]
+                entry.expires_at = ts + entry.ttl
+        return read
+
+    def _found(self, request: _Request, mark: int, ts: float) -> int | None:
+        """Index of the block where the look back from `mark` finds an entry."""
+        positions = request.positions
+        beyond = positions[mark] - self.lookback
+        index = mark
+        while index >= 0 and positions[index] > beyond:
+            if self._live(request.chain[index], ts):
+                return index
+            index -= 1
+        return None
+
+    def _write(self, request: _Request, ts: float) -> None:
+        for index, ttl in request.marks:
+            prefix = request.chain[index]
+            entry = self._live(prefix, ts)
+            if entry is None or entry.ttl < ttl:
+                self._entries[prefix] = _Entry(ts + ttl, ttl)
+        last = request.marks[-1][0] if request.marks else None
+        self._last = None if last is None else (last, request.chain[last])
+
+    def _live(self, prefix: int, ts: float) -> _Entry | None:
+        entry = self._entries.get(prefix)
+        return entry if entry is not None and entry.expires_at > ts else None
+
+
+def _bill(request: _Request, read: int, *, warm: bool, bust: bool) -> CacheStep:
+    sums = request.sums
+    hour = max((sums[index] for index, ttl in request.marks if ttl == HOUR_SECONDS), default=0)
+    hour = max(hour, read)
+    last = max(sums[request.marks[-1][0]] if request.marks else 0, hour)
+    return CacheStep(
+        read=read,
+        write_1h=hour - read,
+        write_5m=last - hour,
+        uncached=(sums[-1] if sums else 0) - last,
+        warm=warm,
+        bust=bust,
+    )
