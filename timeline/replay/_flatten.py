@@ -10,6 +10,7 @@ from json import JSONEncoder
 from typing import Any
 
 import attrs
+import msgspec
 
 from blocks import DocumentPart, ImagePart, Part, ProviderPart
 from timeline.replay._cache import HOUR_SECONDS, RUNS, FlatBlock
@@ -45,8 +46,8 @@ class Flattener:
         return flat
 
     def _tool(self, tool: _Json) -> FlatBlock:
-        text = _dump(_unmarked(tool))
-        known = self._intern(("tools", text), lambda: self.counter.count(text))
+        plain = _unmarked(tool)
+        known = self._intern(("tools", _exact(plain)), lambda: self.counter.count(_dump(plain)))
         return FlatBlock(known[0], "tool", known[1], _ttl(tool))
 
     def _system(self, block: _Json) -> FlatBlock:
@@ -103,14 +104,30 @@ def _content(block: _Json) -> Hashable:
         case "text" if block.keys() <= _PLAIN_TEXT:
             return block.get("text")
         case "tool_result":
-            inner = tuple(
-                (part.get("type"), _content(part)) for part in _blocks(block.get("content"))
+            return (
+                block.get("tool_use_id"),
+                _inner(block.get("content")),
+                bool(block.get("is_error")),
             )
-            return block.get("tool_use_id"), inner, bool(block.get("is_error"))
         case "image" if isinstance(block.get("source"), dict):
             return tuple(_strings(block["source"]))
         case _:
-            return _dump(_unmarked(block))
+            return _exact(_unmarked(block))
+
+
+def _inner(content: str | Sequence[_Json] | None) -> Hashable:
+    """Content of a tool result; a bare string equals one text block."""
+    if isinstance(content, str):
+        return (("text", content),)
+    return tuple((part.get("type"), _content(part)) for part in content or ())
+
+
+def _exact(value: object) -> str | bytes:
+    """A value as JSON, its keys in their order."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:  # half of a surrogate pair, cut by somebody's truncation
+        return _dump(value)
 
 
 def _strings(source: _Json) -> Iterator[tuple[str, str]]:

@@ -172,3 +172,17 @@ def test_a_block_is_counted_once() -> None:
     for _ in range(3):
         flattener.flatten(user({"type": "text", "text": "once"}))
     assert counter.asked == ["once"]
+
+
+def test_half_a_surrogate_pair_is_no_obstacle() -> None:
+    call = {"type": "tool_use", "id": "a", "name": "n", "input": {"x": "\ud800"}}
+    first, second = flat(user(call, call))
+    assert first == second
+
+
+def test_a_result_as_text_and_as_a_list_of_one_text_are_the_same() -> None:
+    result = {"type": "tool_result", "tool_use_id": "a"}
+    text, listed = flat(
+        user(result | {"content": "x"}, result | {"content": [{"type": "text", "text": "x"}]})
+    )
+    assert text == listed
