@@ -1,0 +1,156 @@
+"""The dialogue: rules between messages, over their facts.
+
+These run for every request, over every message, so the common case is decided by a comparison of
+two tuples; only where that fails is the reason worked out.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, pairwise
+from operator import attrgetter, eq
+from typing import TypeAlias
+
+from render.anthropic._block_rules import THINKING_TYPES
+from render.anthropic._facts import Ref
+from render.anthropic._json import as_object
+from render.anthropic._message_rules import MessageFacts, joined_facts
+from render.anthropic._rules import MESSAGES_MAX, ModelRules, Rule
+from render.anthropic._violation import Violation, violation
+
+Run: TypeAlias = tuple[int, MessageFacts]
+"""Messages of one role in a row: the index of the first, and their facts as one message."""
+
+_NOTHING = MessageFacts(source=None)
+
+
+def runs_of(messages: Sequence[MessageFacts]) -> Sequence[Run]:
+    """Join what the server joins: consecutive messages of one role."""
+    roles = list(map(attrgetter("role"), messages))
+    if not any(map(eq, roles, roles[1:])):
+        return list(enumerate(messages))
+    starts = [n for n, role in enumerate(roles) if n == 0 or role != roles[n - 1]]
+    return [
+        (start, joined_facts(messages[start:end]))
+        for start, end in pairwise([*starts, len(messages)])
+    ]
+
+
+def last_block_of(messages: Sequence[MessageFacts]) -> str:
+    """Place of the block that an automatic cache mark falls on."""
+    if not messages:
+        return "messages"
+    return f"messages.{len(messages) - 1}.content.{max(len(messages[-1].kinds) - 1, 0)}"
+
+
+def check_ends(
+    messages: Sequence[MessageFacts], runs: Sequence[Run], model: ModelRules | None
+) -> Iterator[Violation]:
+    """Check how many messages there are, and which may be the first and the last."""
+    if not messages:
+        yield violation(Rule.NO_MESSAGES, "messages")
+        return
+    if len(messages) > MESSAGES_MAX:
+        yield violation(Rule.MESSAGES_MAX, "messages", len(messages))
+    first = runs[0][1]
+    if first.role == "assistant" and first.first_kind != "compaction":
+        yield violation(Rule.FIRST_NOT_USER, "messages.0")
+    last = messages[-1]
+    if last.role != "assistant" or last.resumable:
+        return
+    place = f"messages.{len(messages) - 1}"
+    if model is None or not model.prefill:
+        yield violation(Rule.LAST_NOT_USER, place)
+    elif last.last_text.strip() and last.last_text[-1].isspace():
+        yield violation(Rule.PREFILL_TRAILING_SPACE, place)
+
+
+def check_empty(messages: Sequence[MessageFacts], noted: Sequence[int]) -> Iterator[Violation]:
+    """Check that every message says something, except perhaps a final assistant message."""
+    for index in noted:
+        facts = messages[index]
+        final_assistant = index == len(messages) - 1 and facts.role == "assistant"
+        if not facts.kinds and not final_assistant and facts.role != "system":
+            yield violation(Rule.CONTENT_EMPTY, f"messages.{index}")
+
+
+def check_system(
+    messages: Sequence[MessageFacts], runs: Sequence[Run], model: ModelRules | None
+) -> Iterator[Violation]:
+    """Check instructions between the messages; one without content only sets options."""
+    if model is None or not model.system_messages:
+        for index, facts in enumerate(messages):
+            if facts.role == "system":
+                yield violation(Rule.SYSTEM_REFUSED, f"messages.{index}")
+        return
+    edge = (-1, _NOTHING)
+    around = zip([edge, *runs], runs, [*runs[1:], edge], strict=False)
+    for (_, before), (index, facts), (_, after) in around:
+        if facts.role != "system" or not facts.kinds:
+            continue
+        follows = before.role == "user" or before.ends_in_server_tool
+        if not follows or after.role not in {"assistant", ""}:
+            yield violation(Rule.SYSTEM_PLACE, f"messages.{index}")
+
+
+def check_pairs(runs: Sequence[Run]) -> Iterator[Violation]:
+    """Check that each run answers the one before it, and ends as it may."""
+    edge = (-1, _NOTHING)
+    for before, after in pairwise(chain([edge], runs, [edge])):
+        facts = after[1]
+        if before[1].asked != facts.answered or not facts.orderly:
+            yield from _check_joint(before, after)
+
+
+def check_ids(messages: Sequence[MessageFacts]) -> Iterator[Violation]:
+    """No two calls of one id in the whole request."""
+    ids = list(chain.from_iterable(map(attrgetter("asked"), messages)))
+    if len(set(ids)) == len(ids):
+        return
+    seen: set[str] = set()
+    for index, facts in enumerate(messages):
+        for ref in facts.uses:
+            if ref.id in seen:
+                yield violation(Rule.TOOL_USE_ID_DUPLICATE, _place(index, ref))
+            seen.add(ref.id)
+
+
+def check_thinking_first(runs: Sequence[Run], thinking: object) -> Iterator[Violation]:
+    """In manual thinking mode, the message whose calls are being answered opens with thinking."""
+    config = as_object(thinking)
+    if config is None or config.get("type") != "enabled":
+        return
+    for index, facts in reversed(runs[-2:]):
+        if facts.role == "assistant":
+            if facts.uses and facts.first_kind not in THINKING_TYPES:
+                yield violation(
+                    Rule.THINKING_FIRST,
+                    f"messages.{index}.content.0",
+                    facts.first_kind,
+                    field="type",
+                )
+            return
+
+
+def _check_joint(before: Run, after: Run) -> Iterator[Violation]:
+    answered: set[str] = set()
+    for ref in after[1].results:
+        rule = _rule_broken(ref, before[1].asked, answered)
+        if rule is not None:
+            yield violation(rule, _place(after[0], ref), ref.id)
+        answered.add(ref.id)
+    for ref in before[1].uses:
+        if ref.id not in answered:
+            yield violation(Rule.TOOL_USE_UNANSWERED, _place(before[0], ref), ref.id)
+    if after[1].ends_in_thinking:
+        yield violation(Rule.THINKING_LAST, f"messages.{after[0]}")
+
+
+def _rule_broken(ref: Ref, asked: Sequence[str], answered: set[str]) -> Rule | None:
+    if ref.id in answered:
+        return Rule.TOOL_RESULT_DUPLICATE
+    if ref.id not in asked:
+        return Rule.TOOL_RESULT_UNEXPECTED
+    return Rule.TOOL_RESULT_LATE if ref.late else None
+
+
+def _place(start: int, ref: Ref) -> str:
+    return f"messages.{start + ref.offset}.{ref.at}"

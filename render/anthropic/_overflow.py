@@ -1,0 +1,76 @@
+"""Overflow: does an error say that the prompt is longer than the model's window?
+
+Providers have no common code for it, and Anthropic has none at all, so the text must be read. Only
+a refused request counts (400, or an error inside a stream, which has no status): a rate limit or an
+overload may quote the same words.
+
+    Anthropic   prompt is too long: N tokens > M maximum
+                input length and `max_tokens` exceed context limit: N + output > M, decrease ...
+                stop reason `model_context_window_exceeded`
+    OpenAI      code `context_length_exceeded`, also inside a stream
+                Your input exceeds the context window of this model. ...
+                This model's maximum context length is M tokens. However, your messages resulted in
+                N tokens ... / you requested R tokens (N in the messages, ... in the completion)
+
+A body of too many bytes (413) is no overflow of the window.
+"""
+
+import re
+from typing import Final
+
+import attrs
+
+_BAD_REQUEST: Final = 400
+
+_CODES: Final = frozenset({"context_length_exceeded", "model_context_window_exceeded"})
+_TYPES: Final = frozenset({"", "error", "invalid_request_error"})
+"""Types under which the text may say it; "" where a gateway has dropped the type."""
+
+_NUMBER: Final = r"(\d[\d,_]{0,18})"
+_TEXTS: Final = re.compile(
+    r"prompt is too long|exceed context limit|exceeds the context window|maximum context length is",
+    re.IGNORECASE,
+)
+# Each names the tokens of the input `n` and the maximum `m`.
+_NUMBERS: Final = tuple(
+    re.compile(pattern.replace("<n>", f"(?P<n>{_NUMBER})").replace("<m>", f"(?P<m>{_NUMBER})"))
+    for pattern in (
+        r"<n> tokens > <m>",
+        r"context limit: <n> \+ [\d,_]+ > <m>",
+        r"maximum context length is <m> tokens.*?messages resulted in <n> tokens",
+        r"maximum context length is <m> tokens.*?\(<n> in the messages",
+        r"maximum context length is <m> tokens",
+    )
+)
+
+
+@attrs.frozen(kw_only=True)
+class Overflow:
+    """The prompt did not fit; the numbers are there when the error told them."""
+
+    tokens: int | None = None
+    """Tokens of the input, as the provider counts them."""
+    tokens_max: int | None = None
+    """The limit it ran into."""
+
+
+def overflow_of(status: int | None, kind: str, message: str) -> Overflow | None:
+    """Read an error, or a stop reason; None when it is about something else.
+
+    `status` is the HTTP status, None inside a stream. `kind` is the most specific name the provider
+    gave: its error code, its error type, or the stop reason.
+    """
+    if status not in (None, _BAD_REQUEST):
+        return None
+    if kind not in _CODES and not (kind in _TYPES and _TEXTS.search(message)):
+        return None
+    for pattern in _NUMBERS:
+        found = pattern.search(message)
+        if found:
+            numbers = found.groupdict()
+            return Overflow(tokens=_number(numbers.get("n")), tokens_max=_number(numbers["m"]))
+    return Overflow()
+
+
+def _number(digits: str | None) -> int | None:
+    return int(digits.replace(",", "").replace("_", "")) if digits else None

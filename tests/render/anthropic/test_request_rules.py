@@ -1,0 +1,479 @@
+"""Every rule of the Messages API: a request that breaks it and no other, and its repaired twin."""
+
+from typing import Any
+
+import attrs
+import pytest
+
+from render.anthropic import Rule, validate_request
+
+MARK_5M = {"type": "ephemeral"}
+MARK_1H = {"type": "ephemeral", "ttl": "1h"}
+PNG = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
+TEN_MB = 10 * 1024 * 1024
+
+
+@attrs.frozen(kw_only=True)
+class FakeModel:
+    """A model that answers what the rules ask."""
+
+    prefill: bool = False
+    system_messages: bool = False
+    tokens_window: int = 1_000_000
+    output_tokens_max: int = 128_000
+
+
+PREFILL = FakeModel(prefill=True)
+SMALL = FakeModel(tokens_window=200_000)
+SYSTEM = FakeModel(system_messages=True)
+
+
+def user(*content: Any) -> dict[str, Any]:
+    return {"role": "user", "content": list(content)}
+
+
+def assistant(*content: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": list(content)}
+
+
+def system(*content: Any) -> dict[str, Any]:
+    return {"role": "system", "content": list(content)}
+
+
+def text(words: Any = "hello", **fields: Any) -> dict[str, Any]:
+    return {"type": "text", "text": words, **fields}
+
+
+def use(identity: Any = "t1", **fields: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": identity, "name": "read", "input": {}, **fields}
+
+
+def result(identity: Any = "t1", content: Any = "done") -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": identity, "content": content}
+
+
+def think(signature: str = "sig", **fields: Any) -> dict[str, Any]:
+    return {"type": "thinking", "thinking": "hm", "signature": signature, **fields}
+
+
+def image(**source: Any) -> dict[str, Any]:
+    return {"type": "image", "source": {**PNG, **source}}
+
+
+def document(**source: Any) -> dict[str, Any]:
+    return {"type": "document", "source": source}
+
+
+def pdf(data: str = "JVBERi0=") -> dict[str, Any]:
+    return document(type="base64", media_type="application/pdf", data=data)
+
+
+def tool(name: Any = "read", **fields: Any) -> dict[str, Any]:
+    return {"name": name, "input_schema": {"type": "object"}, **fields}
+
+
+def request(*messages: Any, **fields: Any) -> dict[str, Any]:
+    return {"messages": list(messages), **fields}
+
+
+def said(*content: Any) -> dict[str, Any]:
+    """A request whose only message holds `content`."""
+    return request(user(*content))
+
+
+def answered(*content: Any) -> dict[str, Any]:
+    """A request whose assistant message holds `content`, between two user messages."""
+    return request(user(text()), assistant(*content), user(text()))
+
+
+def called(*results: Any) -> dict[str, Any]:
+    """A request that answers the calls t1 and t2 with `results`."""
+    return request(user(text()), assistant(use("t1"), use("t2")), user(*results))
+
+
+def marked(count: int, **fields: Any) -> dict[str, Any]:
+    """A request with `count` marks of five minutes."""
+    return request(user(*[text(cache_control=MARK_5M)] * count, text()), **fields)
+
+
+FINE = said(text())
+
+# Rule, place, the broken request, its repaired twin, and the model that it is meant for.
+Case = tuple[str, str, dict[str, Any], dict[str, Any], FakeModel | None]
+
+SHAPES: list[Case] = [
+    ("shape", "messages", {"messages": "hi"}, FINE, None),
+    ("shape", "tools", request(user(text()), tools={}), request(user(text()), tools=[]), None),
+    ("shape", "system", request(user(text()), system=1), request(user(text()), system=""), None),
+    ("shape", "messages.0", request("hi"), FINE, None),
+    ("shape", "messages.0", request({"role": "user"}), FINE, None),
+    ("shape", "messages.0.content.0", said("hi"), FINE, None),
+    ("shape", "messages.0.content.0", said(text(None)), FINE, None),
+    ("unknown_block", "messages.0.content.0", said({"type": "poem"}), FINE, None),
+    ("unknown_block", "messages.0.content.0", said({"type": ["text"]}), FINE, None),
+    ("unknown_block", "system.0", {**FINE, "system": [image()]}, {**FINE, "system": "be"}, None),
+    (
+        "unknown_block",
+        "messages.2.content.0.content.0",
+        called(result("t1", [result("t3")]), result("t2")),
+        called(result("t1", [text()]), result("t2")),
+        None,
+    ),
+]
+
+CONVERSATION: list[Case] = [
+    ("no_messages", "messages", request(), FINE, None),
+    ("no_messages", "messages", {}, FINE, None),
+    ("messages_max", "messages", request(*[user(text())] * 100_001), FINE, None),
+    ("role", "messages.0", request({"role": "tool", "content": "hi"}), FINE, None),
+    ("role", "messages.0", request({"role": ["user"], "content": "hi"}), FINE, None),
+    (
+        "system_refused",
+        "messages.1",
+        request(user(text()), system(text())),
+        request(user(text()), user(text())),
+        None,
+    ),
+    (
+        "system_place",
+        "messages.1",
+        request(user(text()), system(text()), user(text())),
+        request(user(text()), system(text()), assistant(text()), user(text()), system(text())),
+        SYSTEM,
+    ),
+    ("first_not_user", "messages.0", request(assistant(text()), user(text())), FINE, None),
+    (
+        "first_not_user",
+        "messages.0",
+        request(assistant(text(), {"type": "compaction", "content": "so far"}), user(text())),
+        request(assistant({"type": "compaction", "content": "so far"}), user(text())),
+        None,
+    ),
+    ("last_not_user", "messages.1", request(user(text()), assistant(text())), FINE, None),
+    (
+        "last_not_user",
+        "messages.1",
+        request(user(text()), assistant(text())),
+        request(user(text()), assistant({"type": "web_search_tool_result"})),
+        SMALL,
+    ),
+    (
+        "prefill_trailing_space",
+        "messages.1",
+        request(user(text()), assistant(text("so "))),
+        request(user(text()), assistant(text("so"))),
+        PREFILL,
+    ),
+    ("content_empty", "messages.1", answered(), answered(text()), None),
+    ("content_empty", "messages.0", request({"role": "user", "content": ""}), FINE, None),
+]
+
+TEXTS: list[Case] = [
+    ("text_empty", "messages.0.content.1", said(text(), text("")), FINE, None),
+    ("text_blank", "messages.0.content.0", request({"role": "user", "content": " \n"}), FINE, None),
+    ("text_empty", "system.0", {**FINE, "system": [text("")]}, {**FINE, "system": ""}, None),
+    ("text_blank", "system", {**FINE, "system": "\t"}, {**FINE, "system": "be brief"}, None),
+    (
+        "text_blank",
+        "messages.2.content.1.content.0",
+        called(result("t1", ""), result("t2", [text(" ")])),
+        called(result("t1", ""), result("t2", " ")),
+        None,
+    ),
+    (
+        "text_empty",
+        "messages.0.content.0.source",
+        said(document(type="text", media_type="text/plain", data="")),
+        said(document(type="text", media_type="text/plain", data="words")),
+        None,
+    ),
+    (
+        "text_empty",
+        "messages.0.content.0.content.0",
+        said({"type": "search_result", "content": [text("")]}),
+        said({"type": "search_result", "content": [text()]}),
+        None,
+    ),
+    (
+        "text_empty",
+        "messages.0.content.0",
+        request(assistant({"type": "compaction", "content": ""}), user(text())),
+        request(assistant({"type": "compaction", "content": None}), user(text())),
+        None,
+    ),
+    (
+        "citations_in_user",
+        "messages.0.content.0",
+        said(text(citations=[{}])),
+        answered(text(citations=[{}])),
+        None,
+    ),
+    ("document_in_assistant", "messages.1.content.0", answered(pdf()), said(pdf()), None),
+    ("wrong_role", "messages.0.content.0", said(use()), FINE, None),
+    ("wrong_role", "messages.0.content.0", said(think()), FINE, None),
+    ("wrong_role", "messages.1.content.0", answered(result()), answered(text()), None),
+    (
+        "wrong_role",
+        "messages.1.content.0",
+        request(user(text()), system(image())),
+        request(user(text()), system(text())),
+        SYSTEM,
+    ),
+]
+
+TOOLS: list[Case] = [
+    ("tool_name", "tools.0", {**FINE, "tools": [tool("a b")]}, {**FINE, "tools": [tool()]}, None),
+    (
+        "tool_name",
+        "tools.0",
+        {**FINE, "tools": [tool("x" * 65)]},
+        {**FINE, "tools": [tool("x" * 64)]},
+        None,
+    ),
+    (
+        "tool_name",
+        "tools.0",
+        {**FINE, "tools": [{"type": "web_search_20250305"}]},
+        {**FINE, "tools": [{"type": "browser_toolset_20260801"}]},
+        None,
+    ),
+    (
+        "tool_name_duplicate",
+        "tools.1",
+        {**FINE, "tools": [tool(), tool()]},
+        {**FINE, "tools": [tool(), tool("write")]},
+        None,
+    ),
+    (
+        "tool_schema",
+        "tools.0",
+        {**FINE, "tools": [tool(input_schema={"type": "array"})]},
+        {**FINE, "tools": [tool(type="custom")]},
+        None,
+    ),
+    *(
+        (
+            rule,
+            "messages.1.content.0",
+            request(user(text()), assistant(broken), user(result(answer))),
+            request(user(text()), assistant(use()), user(result())),
+            None,
+        )
+        for rule, broken, answer in [
+            ("tool_use_id", use("a b"), "a b"),
+            ("tool_use_id", use("t1\n"), "t1\n"),
+            ("tool_input", use(input="{}"), "t1"),
+            ("tool_name", use(name=""), "t1"),
+        ]
+    ),
+    (
+        "server_tool_use_id",
+        "messages.1.content.0",
+        answered({"type": "server_tool_use", "id": "t1", "input": {}}),
+        answered({"type": "server_tool_use", "id": "srvtoolu_1", "input": {}}),
+        None,
+    ),
+    (
+        "tool_use_id_duplicate",
+        "messages.3.content.0",
+        request(user(text()), *[assistant(use()), user(result())] * 2),
+        request(
+            user(text()), assistant(use()), user(result()), assistant(use("b")), user(result("b"))
+        ),
+        None,
+    ),
+]
+
+PAIRED = called(result("t2"), result("t1"), text())
+PAIRS: list[Case] = [
+    ("tool_use_unanswered", "messages.1.content.1", called(result("t1")), PAIRED, None),
+    ("tool_use_unanswered", "messages.1.content.0", called(result("t2"), text()), PAIRED, None),
+    (
+        "tool_use_unanswered",
+        "messages.1.content.0",
+        request(user(text()), assistant(use())),
+        request(user(text()), assistant(text())),
+        PREFILL,
+    ),
+    (
+        "tool_result_unexpected",
+        "messages.2.content.1",
+        called(result("t1"), result("t0"), result("t2")),
+        PAIRED,
+        None,
+    ),
+    ("tool_result_unexpected", "messages.0.content.0", said(result()), FINE, None),
+    (
+        "tool_result_duplicate",
+        "messages.2.content.2",
+        called(result("t1"), result("t2"), result("t1")),
+        PAIRED,
+        None,
+    ),
+    (
+        "tool_result_late",
+        "messages.2.content.2",
+        called(result("t1"), text(), result("t2")),
+        PAIRED,
+        None,
+    ),
+    (
+        "tool_result_late",
+        "messages.4.content.0",
+        request(
+            user(text()), assistant(use("t1")), assistant(use("t2")),
+            user(result("t1"), text()), user(result("t2")),
+        ),
+        request(
+            user(text()), assistant(use("t1")), assistant(use("t2")),
+            user(result("t1")), user(result("t2"), text()),
+        ),
+        None,
+    ),
+]  # fmt: skip
+
+THINKING: list[Case] = [
+    ("thinking_unsigned", "messages.1.content.0", answered(think(""), text()), FINE, None),
+    (
+        "thinking_unsigned",
+        "messages.1.content.0",
+        answered({"type": "redacted_thinking"}, text()),
+        answered({"type": "redacted_thinking", "data": "x"}, text()),
+        None,
+    ),
+    ("thinking_last", "messages.1", answered(text(), think()), answered(think(), text()), None),
+    (
+        "thinking_first",
+        "messages.1.content.0",
+        {**PAIRED, "thinking": {"type": "enabled"}},
+        {**PAIRED, "thinking": {"type": "adaptive"}},
+        None,
+    ),
+]
+
+MARKS: list[Case] = [
+    ("mark_form", "messages.0.content.0", said(text(cache_control={})), marked(1), None),
+    (
+        "mark_ttl",
+        "messages.0.content.0",
+        said(text(cache_control={"type": "ephemeral", "ttl": "2h"})),
+        said(text(cache_control=MARK_1H)),
+        None,
+    ),
+    ("marks_max", "messages.0.content.4", marked(5), marked(4), None),
+    (
+        "marks_max",
+        "messages.0.content.2",
+        marked(3, tools=[tool(cache_control=MARK_5M)], system=[text(cache_control=MARK_5M)]),
+        marked(2, tools=[tool(cache_control=MARK_5M)], system=[text(cache_control=MARK_5M)]),
+        None,
+    ),
+    (
+        "marks_max",
+        "messages.0.content.4",
+        marked(4, cache_control=MARK_5M),
+        marked(3, cache_control=MARK_5M),
+        None,
+    ),
+    (
+        "mark_conflict",
+        "messages.0.content.0",
+        {**said(text(cache_control=MARK_5M)), "cache_control": MARK_1H},
+        {**said(text(cache_control=MARK_5M)), "cache_control": MARK_5M},
+        None,
+    ),
+    (
+        "mark_on_thinking",
+        "messages.1.content.0",
+        answered(think(cache_control=MARK_5M), text()),
+        answered(think(), text(cache_control=MARK_5M)),
+        None,
+    ),
+    (
+        "mark_order",
+        "messages.0.content.0",
+        {**said(text(cache_control=MARK_1H)), "system": [text(cache_control=MARK_5M)]},
+        {**said(text(cache_control=MARK_5M)), "system": [text(cache_control=MARK_1H)]},
+        None,
+    ),
+]
+
+LIMITS: list[Case] = [
+    ("images_max", "messages", said(*[image()] * 101), said(*[image()] * 100), SMALL),
+    ("images_max", "messages", said(*[image()] * 601), said(*[image()] * 600), None),
+    (
+        "images_max",
+        "messages",
+        called(result("t1", [image()] * 601), result("t2")),
+        called(result("t1", [image()] * 600), result("t2")),
+        None,
+    ),
+    (
+        "image_bytes",
+        "messages.0.content.0",
+        said(image(data="A" * (TEN_MB + 4))),
+        said(image(data="A" * TEN_MB)),
+        None,
+    ),
+    ("media_type", "messages.0.content.0", said(image(media_type="image/svg")), FINE, None),
+    ("source", "messages.0.content.0", said(image(type="ftp")), said(image()), None),
+    ("source", "messages.0.content.0", said({"type": "image"}), said(image()), None),
+    (
+        "shape",
+        "messages.0.content.0",
+        said(document(type="url")),
+        said(document(type="url", url="https://example.com/a.pdf")),
+        None,
+    ),
+    ("base64", "messages.0.content.0", said(image(data="[redacted]")), said(image()), None),
+    ("base64", "messages.0.content.0", said(pdf("")), said(pdf()), None),
+    ("request_bytes", "request", said(*[text("x" * TEN_MB)] * 4), FINE, None),
+    ("max_tokens", "max_tokens", {**FINE, "max_tokens": 128_001}, {**FINE, "max_tokens": 0}, SMALL),
+    ("shape", "max_tokens", {**FINE, "max_tokens": "1"}, {**FINE, "max_tokens": 1}, None),
+]
+
+CASES = [*SHAPES, *CONVERSATION, *TEXTS, *TOOLS, *PAIRS, *THINKING, *MARKS, *LIMITS]
+
+
+@pytest.mark.parametrize(
+    ("rule", "place", "broken", "repaired", "model"),
+    CASES,
+    ids=[f"{number}-{case[0]}" for number, case in enumerate(CASES)],
+)
+def test_a_request_that_breaks_one_rule_gets_that_violation_and_its_twin_none(
+    rule: str,
+    place: str,
+    broken: dict[str, Any],
+    repaired: dict[str, Any],
+    model: FakeModel | None,
+) -> None:
+    found = validate_request(broken, model)
+    assert [(violation.rule, violation.place) for violation in found] == [(rule, place)]
+    assert found[0].message.startswith(place)
+    assert "%s" not in found[0].message
+    assert validate_request(repaired, model) == ()
+
+
+def test_a_mark_on_an_empty_text_breaks_two_rules() -> None:
+    found = validate_request(said(text("", cache_control=MARK_5M)))
+    assert [violation.rule for violation in found] == ["mark_on_empty_text", "text_empty"]
+
+
+def test_every_rule_has_a_case() -> None:
+    assert {case[0] for case in CASES} | {"mark_on_empty_text"} == {
+        rule.name.lower() for rule in Rule
+    }
+
+
+def test_a_violation_speaks_the_words_of_the_provider() -> None:
+    (violation,) = validate_request(called(result("t1")))
+    assert violation.message == (
+        "messages.1.content.1: `tool_use` ids were found without `tool_result` blocks immediately "
+        "after: t2. Each `tool_use` block must have a corresponding `tool_result` block in the "
+        "next message."
+    )
+
+
+def test_what_is_no_request_at_all_is_a_violation_too() -> None:
+    nothing: Any = None
+    assert [violation.rule for violation in validate_request(nothing)] == ["shape"]
