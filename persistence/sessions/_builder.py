@@ -26,7 +26,7 @@ from blocks import (
 from persistence.sessions._context import context_name
 from persistence.sessions._json import Json
 from persistence.sessions._order import clocked, numbered
-from persistence.sessions._pairing import Pairing
+from persistence.sessions._pairing import Pairing, unused
 from persistence.sessions._session import Arrived, Notice, Responded, Session
 from persistence.sessions._source import Source
 from persistence.sessions._stretch import NEW, Returned, Stretch
@@ -51,6 +51,7 @@ class Builder:
     _pairing: Pairing[Stretch, tuple[Returned, float]] = attrs.field(
         factory=Pairing[Stretch, tuple[Returned, float]], init=False
     )
+    _response_ids: set[str] = attrs.field(factory=set[str], init=False)
     _turn: TurnId = attrs.field(default=TurnId(""), init=False)
     _turns: int = attrs.field(default=0, init=False)
     _fresh: bool = attrs.field(default=False, init=False)
@@ -104,7 +105,7 @@ class Builder:
             self._arrive(self._next_turn())
         self._fresh = False
         self.latest.until = self.clock
-        response_id = response_id or f"r{len(self._stretches)}"
+        response_id = unused(response_id or f"r{len(self._stretches)}", self._response_ids)
         self._stretches.append(Stretch(id=response_id, turn=self._turn, at=self.clock))
         return self.latest
 

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import msgspec
 
-from blocks import EventId, TextPart, UsageRecorded, text_of_parts
+from blocks import EventId, ImagePart, TextPart, UsageRecorded, text_of_parts
 from persistence.sessions._builder import Builder
 from persistence.sessions._json import Json, count, obj, seconds, string, tool_input
 from persistence.sessions._parts import parts_of
@@ -144,7 +144,7 @@ class _Reader:
 
 def _returned(output: Any, line: int) -> Returned:
     parts = parts_of(output)
-    if not parts and output and not isinstance(output, str):
+    if parts and not any(isinstance(part, TextPart | ImagePart) for part in parts):
         parts = (TextPart(text=msgspec.json.encode(output).decode()),)
     found = _EXIT.search(text_of_parts(parts[:1])[:_HEADER_CHARS])
     return Returned(

@@ -49,6 +49,8 @@ def read(source: Source) -> Session:
     Hidden and folded blocks are all there: an export holds the log, not one view of it.
     """
     header = source.records[0][1]
+    if _HEADER not in header:
+        raise SessionFormatError(f"{source.path}: no export; its first line has no {_HEADER!r}")
     if header.get(_HEADER) != _VERSION:
         raise SessionFormatError(
             f"{source.path}: an export of version {header.get(_HEADER)!r}, and this foldline reads "

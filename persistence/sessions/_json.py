@@ -54,10 +54,14 @@ def seconds(value: Any) -> float | None:
 
 def tool_input(value: Any) -> Json:
     """A tool's input as an object; APIs with JSON in text leave it to us to parse it."""
+    parsed = value
     if isinstance(value, str):
         try:
-            value = msgspec.json.decode(value)
+            parsed = msgspec.json.decode(value)
         except (msgspec.DecodeError, RecursionError):
-            return {"input": value}
-        return cast("Json", value) if isinstance(value, dict) else {"input": value}
-    return cast("Json", value) if isinstance(value, dict) else {"input": value}
+            parsed = value
+    if isinstance(parsed, dict):
+        return cast("Json", parsed)
+    if value is None or value == "":
+        return {}
+    return {"input": value if isinstance(value, str) else msgspec.json.encode(value).decode()}

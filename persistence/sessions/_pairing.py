@@ -28,7 +28,7 @@ class Pairing(Generic[_Owner, _Result]):
 
     def call(self, owner: _Owner, raw_id: str) -> tuple[CallId, _Result | None]:
         """A unique id for a call, and its result if that came first."""
-        call_id = self._unique(raw_id or "call")
+        call_id = CallId(unused(raw_id or "call", self._ids))
         waiting = self._open[raw_id]
         if raw_id in self.early:
             return call_id, self.early.pop(raw_id)
@@ -53,10 +53,12 @@ class Pairing(Generic[_Owner, _Result]):
         first = next(i for i, (owner, _) in enumerate(waiting) if owner is latest)
         return waiting.pop(first)
 
-    def _unique(self, raw_id: str) -> CallId:
-        unique, n = raw_id, 1
-        while unique in self._ids:
-            n += 1
-            unique = f"{raw_id}_{n}"
-        self._ids.add(unique)
-        return CallId(unique)
+
+def unused(wanted: str, taken: set[str]) -> str:
+    """`wanted`, or `wanted_2` and so on, which is taken from now on."""
+    found, n = wanted, 1
+    while found in taken:
+        n += 1
+        found = f"{wanted}_{n}"
+    taken.add(found)
+    return found

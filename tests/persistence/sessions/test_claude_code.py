@@ -1,0 +1,303 @@
+"""Claude Code's logs: torn responses, late results, words that no user wrote."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blocks import (
+    AssistantThinking,
+    ImagePart,
+    ToolCall,
+    ToolResult,
+    UserAttachment,
+    UserPrompt,
+    text_of,
+)
+from persistence.sessions import Session, read_session
+
+Write = Callable[..., Path]
+Kinds = Callable[[Session], list[str]]
+
+
+def stamp(second: float) -> str:
+    return f"2026-01-01T10:00:{second:06.3f}Z"
+
+
+def user(second: float, content: Any, **more: Any) -> dict[str, Any]:
+    message = {"role": "user", "content": content}
+    return {
+        "type": "user",
+        "uuid": f"u{second}",
+        "timestamp": stamp(second),
+        "message": message,
+        **more,
+    }
+
+
+def result(second: float, call: str, content: Any = "ok", **more: Any) -> dict[str, Any]:
+    block = {"type": "tool_result", "tool_use_id": call, "content": content, **more}
+    return user(second, [block])
+
+
+def answer(second: float, response: str, *blocks: dict[str, Any], **more: Any) -> dict[str, Any]:
+    message = {"id": response, "role": "assistant", "model": "claude-x", "content": list(blocks)}
+    return {
+        "type": "assistant",
+        "uuid": f"a{second}",
+        "timestamp": stamp(second),
+        "message": {**message, **more},
+    }
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+def tool(call: str, **tool_input: Any) -> dict[str, Any]:
+    return {
+        "type": "tool_use",
+        "id": call,
+        "name": "Bash",
+        "input": tool_input or {"command": "ls"},
+    }
+
+
+THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+
+
+def test_lines_of_one_response_are_one_call_however_they_are_scattered(
+    write: Write, kinds: Kinds
+) -> None:
+    session = read_session(
+        write(
+            user(0, "list"),
+            answer(1, "m1", THOUGHT),
+            answer(2, "m1", tool("c1")),
+            result(3, "c1", "one"),
+            answer(4, "m1", tool("c2")),
+            result(5, "c2", "two"),
+            answer(6, "m2", text("done")),
+        )
+    )
+    assert kinds(session) == [
+        "turn prompt",
+        "[thinking call call]",
+        "result",
+        "result",
+        "[text]",
+    ]
+    assert [call.id for call in session.calls] == ["m1", "m2"]
+    assert {b.response for b in session.calls[0].blocks if isinstance(b, ToolCall)} == {"m1"}
+
+
+def test_a_call_was_made_when_the_last_thing_before_it_was_logged(write: Write) -> None:
+    session = read_session(
+        write(
+            user(1, "go"),
+            answer(9, "m1", tool("c1")),
+            result(12, "c1"),
+            answer(30, "m2", text("x")),
+        )
+    )
+    first, second = session.calls
+    assert second.at - first.at == pytest.approx(11)
+    assert first.at == session.items[0].at
+
+
+def test_a_clock_that_runs_backwards_stands_still(write: Write) -> None:
+    session = read_session(
+        write(
+            user(9, "go"), answer(3, "m1", tool("c1")), result(2, "c1"), answer(1, "m2", text("x"))
+        )
+    )
+    assert len({item.at for item in session.items}) == 1
+
+
+def test_a_result_that_comes_late_stands_behind_its_call(write: Write, kinds: Kinds) -> None:
+    session = read_session(
+        write(
+            user(0, "go"),
+            answer(1, "m1", tool("c1")),
+            user(2, "still there?"),
+            answer(3, "m2", text("yes")),
+            result(9, "c1"),
+        )
+    )
+    assert kinds(session) == ["turn prompt", "[call]", "result", "turn prompt", "[text]"]
+    times = [item.at for item in session.items]
+    assert times == sorted(times)
+    assert session.calls[1].at - session.calls[0].at == pytest.approx(2)
+
+
+def test_a_result_logged_before_its_call_waits_for_it(write: Write, kinds: Kinds) -> None:
+    session = read_session(
+        write(user(0, "go"), result(1, "c1", "early"), answer(2, "m1", tool("c1")))
+    )
+    assert kinds(session) == ["turn prompt", "[call]", "result"]
+
+
+def test_a_result_without_a_call_is_reported_with_its_line(write: Write) -> None:
+    session = read_session(
+        write(
+            result(0, "gone"),
+            user(1, "go"),
+            answer(2, "m1", tool("c1")),
+            result(3, "c1"),
+            result(4, "c1"),
+        )
+    )
+    assert [(n.line, n.text) for n in session.notices] == [
+        (1, "result without a call ('gone'), skipped"),
+        (5, "second result of call 'c1', skipped"),
+    ]
+
+
+def test_a_call_id_that_comes_twice_is_made_unique_and_paired_by_position(write: Write) -> None:
+    session = read_session(
+        write(
+            user(0, "go"),
+            answer(1, "m1", tool("c")),
+            result(2, "c", "first"),
+            answer(3, "m2", tool("c")),
+            result(4, "c", "second"),
+        )
+    )
+    results = [b for i in session.items for b in i.blocks if isinstance(b, ToolResult)]
+    assert [(r.call_id, text_of(r)) for r in results] == [("c", "first"), ("c_2", "second")]
+
+
+def test_placeholders_thoughts_and_blanks_are_no_calls(write: Write) -> None:
+    session = read_session(
+        write(
+            user(0, "go"),
+            answer(1, "m1", text("API Error"), model="<synthetic>"),
+            {**answer(2, "m2", text("Overloaded")), "isApiErrorMessage": True},
+            answer(3, "m3", THOUGHT),
+            answer(4, "m4", text("\n\n")),
+            answer(5, "m5", text("hello")),
+        )
+    )
+    assert [call.id for call in session.calls] == ["m5"]
+
+
+def test_usage_counts_once_per_response_and_its_output_is_the_largest_seen(write: Write) -> None:
+    usage = {"input_tokens": 3, "cache_read_input_tokens": 20, "cache_creation_input_tokens": 7}
+    session = read_session(
+        write(
+            user(0, "go"),
+            answer(1, "m1", text("a"), usage={**usage, "output_tokens": 40}),
+            answer(2, "m1", tool("c1"), usage={**usage, "output_tokens": 1}),
+        )
+    )
+    used = session.calls[0].usage
+    assert used is not None
+    assert (used.uncached, used.cache_read, used.cache_write, used.output) == (3, 20, 7, 40)
+    assert (used.response, used.model) == ("m1", session.model)
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        ("<command-name>/clear</command-name>", "command-name"),
+        ("<local-command-stdout>x</local-command-stdout>", "local-command-stdout"),
+        ("  <bash-input>ls</bash-input>", "bash-input"),
+        ("<task-notification>done</task-notification>", "task-notification"),
+        ("<system-reminder>be brief</system-reminder>", "system-reminder"),
+        ("[Request interrupted by user]", "interruption"),
+        ("Caveat: the messages below", "caveat"),
+    ],
+)
+def test_what_no_user_typed_is_an_attachment(write: Write, content: str, name: str) -> None:
+    session = read_session(write(user(0, "go"), answer(1, "m1", text("ok")), user(2, content)))
+    block = session.items[-1].blocks[0]
+    assert isinstance(block, UserAttachment)
+    assert (block.name, block.turn) == (name, "t1")
+
+
+def test_meta_lines_are_attachments_and_open_a_turn_when_they_come_first(
+    write: Write, kinds: Kinds
+) -> None:
+    session = read_session(
+        write(user(0, "Base directory", isMeta=True), user(1, "go"), answer(2, "m1", text("ok")))
+    )
+    assert kinds(session) == ["turn attachment", "prompt", "[text]"]
+    assert {block.turn for item in session.items for block in item.blocks} == {"t1"}
+
+
+def test_a_queued_command_steers_the_running_turn(write: Write, kinds: Kinds) -> None:
+    queued = {"type": "queued_command", "prompt": "and the tests"}
+    line = {"type": "attachment", "timestamp": stamp(3), "attachment": queued}
+    reminder = {**line, "attachment": {"type": "task_reminder", "content": "x"}}
+    session = read_session(
+        write(user(0, "go"), answer(1, "m1", tool("c1")), result(2, "c1"), line, reminder)
+    )
+    assert kinds(session) == ["turn prompt", "[call]", "result", "steer"]
+
+
+def test_pictures_keep_their_data_even_when_it_is_not_base64(write: Write) -> None:
+    source = {"type": "base64", "media_type": "image/jpeg", "data": "/9j/REDACTED!"}
+    session = read_session(write(user(0, [text("look"), {"type": "image", "source": source}])))
+    prompt = session.items[0].blocks[1]
+    assert isinstance(prompt, UserPrompt)
+    assert prompt.text == "look"
+    assert prompt.parts == (ImagePart(media_type="image/jpeg", data="/9j/REDACTED!"),)
+
+
+def test_recorded_compactions_and_sidechains_leave_no_trace(write: Write, kinds: Kinds) -> None:
+    session = read_session(
+        write(
+            user(0, "go"),
+            {**user(1, "sub task"), "isSidechain": True},
+            {**answer(1, "s1", text("sub answer")), "isSidechain": True},
+            {"type": "system", "subtype": "compact_boundary", "timestamp": stamp(2)},
+            user(2, "This session is being continued", isCompactSummary=True),
+            answer(3, "m1", text("ok")),
+        )
+    )
+    assert kinds(session) == ["turn prompt", "[text]"]
+
+
+def test_a_file_of_nothing_but_a_sidechain_is_the_session_of_that_subagent(
+    write: Write, kinds: Kinds
+) -> None:
+    session = read_session(
+        write(
+            {**user(0, "sub task"), "isSidechain": True},
+            {**answer(1, "s1", text("sub answer")), "isSidechain": True},
+        )
+    )
+    assert kinds(session) == ["turn prompt", "[text]"]
+
+
+def test_errors_show_in_the_result_and_its_envelope(write: Write) -> None:
+    session = read_session(
+        write(user(0, "go"), answer(1, "m1", tool("c1")), result(2, "c1", "no", is_error=True))
+    )
+    block = session.items[-1].blocks[0]
+    assert isinstance(block, ToolResult)
+    assert block.is_error
+    assert block.envelope.outcome == "failure"
+
+
+def test_thinking_is_kept_as_the_provider_sent_it(write: Write) -> None:
+    thought = {"type": "thinking", "thinking": "", "signature": "c2ln", "extra": 1}
+    session = read_session(write(user(0, "go"), answer(1, "m1", thought, text("ok"))))
+    block = session.calls[0].blocks[0]
+    assert isinstance(block, AssistantThinking)
+    assert block.provider == thought
+
+
+def test_words_beside_a_result_steer_and_results_come_first(write: Write, kinds: Kinds) -> None:
+    content = [text("use the other one"), {"type": "tool_result", "tool_use_id": "c1"}]
+    session = read_session(write(user(0, "go"), answer(1, "m1", tool("c1")), user(2, content)))
+    assert kinds(session) == ["turn prompt", "[call]", "result", "steer"]
+
+
+def test_blocks_are_numbered_in_the_order_in_which_they_stand(write: Write) -> None:
+    session = read_session(
+        write(user(0, "go"), answer(1, "m1", tool("c1")), user(2, "hm"), result(3, "c1"))
+    )
+    ids = [block.id for item in session.items for block in item.blocks]
+    assert ids == [f"b{n}" for n in range(1, len(ids) + 1)]

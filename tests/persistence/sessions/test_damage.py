@@ -1,0 +1,121 @@
+"""Damaged files: read what can be read, name what cannot, and never a traceback."""
+
+import gzip
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from blocks import MisuseError, SessionFormatError, UserPrompt
+from persistence.sessions import FORMATS, read_session
+
+Write = Callable[..., Path]
+
+ASK = {"role": "user", "content": "hello"}
+SAY = {"role": "assistant", "content": "hi"}
+
+
+def test_broken_lines_are_skipped_and_reported_with_their_number(write: Write) -> None:
+    session = read_session(write(ASK, '{"role": "assis', "[1, 2]", "", SAY))
+    assert len(session.calls) == 1
+    assert [notice.line for notice in session.notices] == [2, 3]
+    assert session.notices[0].text.startswith("broken JSON, skipped")
+
+
+def test_glued_objects_are_two(write: Write) -> None:
+    session = read_session(write(json.dumps(ASK) + json.dumps(SAY) + " " + json.dumps(ASK)))
+    assert len(session.items) == 3
+    assert not session.notices
+
+
+def test_what_stands_before_the_break_of_a_glued_line_survives(write: Write) -> None:
+    session = read_session(write(json.dumps(ASK) + '{"role": ', SAY))
+    assert len(session.items) == 2
+    assert [notice.line for notice in session.notices] == [1]
+
+
+def test_bytes_that_are_no_text_and_numbers_that_are_none_become_visible(write: Write) -> None:
+    session = read_session(write(b'{"role": "user", "content": "caf\xe9 \\ud800", "n": NaN}', SAY))
+    prompt = session.items[0].blocks[1]
+    assert isinstance(prompt, UserPrompt)
+    assert prompt.text == "caf\ufffd \\ud800"
+
+
+def test_a_document_with_nan_over_many_lines_is_read(write: Write) -> None:
+    text = json.dumps({"messages": [ASK, SAY], "cost": float("nan")}, indent=1)
+    assert len(read_session(write(text)).calls) == 1
+
+
+def test_a_compressed_file_is_read_like_any_other(tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps([ASK, SAY]).encode()))
+    assert read_session(path).name == "talk"
+
+
+def test_deep_nesting_is_a_broken_line(write: Write) -> None:
+    session = read_session(write(ASK, "[" * 100_000, SAY))
+    assert [notice.line for notice in session.notices] == [2]
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "empty"),
+        (b" \n\n", "empty"),
+        (b"\x00\x01\x02", "binary"),
+        (b"\x1f\x8b\x08\x00broken", "broken gzip"),
+        (b"just some text\n", "line 1: broken JSON"),
+        (b'{"messages": [{"role": "user", "cont', "may be cut off"),
+        (b"[1, 2, 3]", "without a single object"),
+        (b'{"a": 1}', "no session format that is known"),
+        (b'{"a": 1}\n{"b": 2}', ", ".join(FORMATS)),
+    ],
+)
+def test_what_cannot_be_read_is_one_clear_line(tmp_path: Path, data: bytes, words: str) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(data)
+    with pytest.raises(SessionFormatError) as caught:
+        read_session(path)
+    message = str(caught.value)
+    assert words in message
+    assert str(path) in message
+    assert "\n" not in message
+
+
+def test_a_missing_file_and_a_folder_say_so(tmp_path: Path) -> None:
+    with pytest.raises(SessionFormatError, match="no such file"):
+        read_session(tmp_path / "nothing.jsonl")
+    with pytest.raises(SessionFormatError, match="cannot be read"):
+        read_session(tmp_path)
+
+
+def test_an_unknown_format_name_is_the_callers_mistake(write: Write) -> None:
+    with pytest.raises(MisuseError, match="no session format 'word'; known: auto, foldline"):
+        read_session(write(ASK), format="word")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_file_of_another_format_gives_no_session(write: Write, name: str) -> None:
+    with pytest.raises(SessionFormatError):
+        read_session(write({"kind": "weather", "degrees": 3}), format=name)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("value", [None, 3, "x", [], {}, [None], [3, "x", [], {}], {"type": []}])
+@pytest.mark.parametrize("key", ["type", "message", "content", "role", "payload", "timestamp"])
+def test_fields_of_any_type_are_survived(write: Write, name: str, key: str, value: object) -> None:
+    spoken = {
+        "role": "assistant",
+        "content": value,
+        "id": value,
+        "usage": value,
+        "tool_calls": value,
+    }
+    lines = [
+        {"type": kind, "timestamp": 1, "message": spoken, "payload": spoken, **spoken, key: value}
+        for kind in ("user", "assistant", "message", "response_item", "event_msg", "session")
+    ]
+    with suppress(SessionFormatError):
+        read_session(write(*lines), format=name)

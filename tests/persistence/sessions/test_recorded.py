@@ -1,0 +1,82 @@
+"""What holds for every recorded session, whatever agent wrote it."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blocks import AssistantThinking, ToolCall, ToolResult, TurnHeader
+from persistence.sessions import Responded, Session, read_session
+
+pytestmark = pytest.mark.recorded
+
+KNOWN = ("cc-", "codex-", "pi-", "mini-")
+
+
+@pytest.fixture
+def session(recorded: Path, recorded_file: str) -> Session:
+    if not recorded_file.startswith(KNOWN):
+        pytest.skip("no importer for it")
+    return read(recorded / recorded_file)
+
+
+@cache
+def read(path: Path) -> Session:
+    return read_session(path)
+
+
+def test_it_has_calls_and_none_is_empty(session: Session) -> None:
+    assert session.calls
+    for call in session.calls:
+        assert not all(isinstance(block, AssistantThinking) for block in call.blocks)
+
+
+def test_its_clock_never_runs_backwards(session: Session) -> None:
+    times = [item.at for item in session.items]
+    assert times == sorted(times)
+
+
+def test_ids_are_unique_and_blocks_belong_to_an_open_turn(session: Session) -> None:
+    blocks = [block for item in session.items for block in item.blocks]
+    assert len({block.id for block in blocks}) == len(blocks)
+    assert len({call.id for call in session.calls}) == len(session.calls)
+    opened = set[str]()
+    for block in blocks:
+        if isinstance(block, TurnHeader):
+            opened.add(block.turn)
+        assert block.turn in opened
+
+
+def test_every_result_stands_directly_behind_its_call_and_only_once(session: Session) -> None:
+    asked: set[str] = set()
+    answered: set[str] = set()
+    for item in session.items:
+        calls = {block.call_id for block in item.blocks if isinstance(block, ToolCall)}
+        assert not calls & asked
+        if isinstance(item, Responded):
+            open_calls = calls
+        asked |= calls
+        for block in item.blocks:
+            if isinstance(block, ToolResult):
+                assert block.call_id in open_calls
+                assert block.call_id not in answered
+                answered.add(block.call_id)
+
+
+def test_as_many_calls_and_results_as_were_counted_by_hand(
+    session: Session, recorded: Path, recorded_file: str
+) -> None:
+    counts = manifest(recorded)[recorded_file]
+    blocks = [block for item in session.items for block in item.blocks]
+    calls = sum(isinstance(block, ToolCall) for block in blocks)
+    results = sum(isinstance(block, ToolResult) for block in blocks)
+    orphans = sum("result without a call" in notice.text for notice in session.notices)
+    assert (calls, results + orphans) == (counts["tool_calls"], counts["tool_results"])
+
+
+@cache
+def manifest(folder: Path) -> dict[str, Any]:
+    data = json.loads((folder / "MANIFEST.json").read_text(encoding="utf-8"))
+    return {file["file"]: file for file in data["files"]}
