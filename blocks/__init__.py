@@ -94,3 +94,4 @@ from blocks._summary import ToolOutcome as ToolOutcome
 from blocks._summary import ToolTally as ToolTally
 from blocks._summary import Work as Work
 from blocks._window import LogWindow as LogWindow
+from blocks._window import window_of as window_of

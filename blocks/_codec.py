@@ -166,6 +166,7 @@ def _compacted(fields: Fields, upcasters: Mapping[str, Sequence[Upcaster]]) -> E
         Carried(
             version=int(item.get("version", 0)),
             block=_block(item.get("block", {}), upcasters),
+            ordinal=int(item.get("ordinal", 1)),
             clipped=str(item.get("clipped", "")),
         )
         for item in cast("list[Fields]", raw)

@@ -65,6 +65,8 @@ class Carried(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     version: int
     block: Block
+    ordinal: int = 1
+    """Which of its turn's blocks with the same path stem it is."""
     clipped: str = ""
     """What is shown instead, when the whole would not fit its share."""
 

@@ -1,3 +1,42 @@
-"""placeholder."""
+"""From a log's view to the next request: pure stages, no clock, no I/O, no waiting."""
 
+from render._budget import Account as Account
+from render._budget import account as account
+from render._budget import total_tokens as total_tokens
+from render._cache import CachePoint as CachePoint
+from render._clip import clip_oversized as clip_oversized
+from render._compaction import CompactionPlan as CompactionPlan
+from render._compaction import Summary as Summary
+from render._compaction import apply_compaction as apply_compaction
+from render._compaction import compaction_due as compaction_due
+from render._compaction import extractive as extractive
+from render._compaction import plan_compaction as plan_compaction
+from render._compaction import skip as skip
+from render._context import Context as Context
+from render._context import Json as Json
+from render._context import Policy as Policy
+from render._context import TokenCounter as TokenCounter
+from render._fold import commit as commit
+from render._fold import decide as decide
+from render._fold import fold as fold
+from render._fold import open_view as open_view
+from render._group import Entry as Entry
+from render._group import Group as Group
+from render._group import Place as Place
 from render._models import Model as Model
+from render._prune import is_cold as is_cold
+from render._prune import prune_expired as prune_expired
+from render._rendered import CannotFit as CannotFit
+from render._rendered import Rendered as Rendered
+from render._rendered import show as show
+from render._report import report as report
+from render._slice import Shown as Shown
+from render._thinking import strip_unbound as strip_unbound
+from render._view import Compaction as Compaction
+from render._view import View as View
+from render.anthropic import ModelRules as ModelRules
+from render.anthropic import Overflow as Overflow
+from render.anthropic import RequestValidator as RequestValidator
+from render.anthropic import Violation as Violation
+from render.anthropic import overflow_of as overflow_of
+from render.anthropic import validate_request as validate_request

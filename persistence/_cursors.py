@@ -1,0 +1,49 @@
+"""Cursors for reading: one per thread at a time, kept for the next."""
+
+from collections import deque
+from collections.abc import Generator
+from contextlib import contextmanager
+from threading import Condition
+from typing import TYPE_CHECKING
+
+import attrs
+
+from blocks import ClosedError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+@attrs.define(eq=False)
+class CursorPool:
+    """Lends cursors of one connection; two threads on one cursor would mix up their rows."""
+
+    _connection: "DuckDBPyConnection"
+    _idle: "deque[DuckDBPyConnection]" = attrs.field(factory=deque["DuckDBPyConnection"], init=False)
+    _lent: int = attrs.field(default=0, init=False)
+    _closed: bool = attrs.field(default=False, init=False)
+    _change: Condition = attrs.field(factory=Condition, init=False)
+
+    @contextmanager
+    def borrow(self) -> "Generator[DuckDBPyConnection]":
+        with self._change:
+            if self._closed:
+                raise ClosedError("this store is closed; open it again")
+            cursor = self._idle.pop() if self._idle else self._connection.cursor()
+            self._lent += 1
+        try:
+            yield cursor
+        finally:
+            with self._change:
+                self._lent -= 1
+                self._idle.append(cursor)
+                self._change.notify_all()
+
+    def close(self) -> None:
+        """Let no new reader in, wait for the others, then close the cursors."""
+        with self._change:
+            self._closed = True
+            self._change.wait_for(lambda: self._lent == 0)
+            for cursor in self._idle:
+                cursor.close()
+            self._idle.clear()

@@ -1,0 +1,205 @@
+"""The embedded store: one DuckDB file, one process, many threads."""
+
+import os
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from blocks import (
+    ClosedError,
+    CodecError,
+    DamagedStoreError,
+    Event,
+    LogWindow,
+    Recorded,
+    TimelineId,
+    UnknownTimelineError,
+    VersionConflictError,
+    decode_event,
+)
+from persistence._checks import checked_events, checked_fork, checked_page, timeline_infos
+from persistence._cursors import CursorPool
+from persistence._duckdb_writer import Append, Writer
+from persistence._group import GroupCommit
+from persistence._heads import Head
+from persistence._lock import FileLock, lock_path
+from persistence._schema import errors, open_database
+from persistence._store import TimelineInfo
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+WINDOW = "SELECT seq, payload FROM events WHERE timeline = ? AND seq BETWEEN ? AND ?"
+IDS = "SELECT id FROM events WHERE timeline = ? AND seq BETWEEN ? AND ? ORDER BY seq"
+
+
+class DuckDBStore:
+    """Timelines in the file `path`, which belongs to this process until `close`.
+
+    Raises:
+        StoreLockedError: somebody else has it open.
+        DamagedStoreError: the file does not hold together, or lost what was acknowledged.
+        MisuseError: there is no such folder, or the file is no store.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).absolute()
+        self._pid = os.getpid()
+        self._closed = False
+        self._lock = FileLock.acquire(self.path)
+        try:
+            self._open()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _open(self) -> None:
+        if not self.path.exists():
+            self._lock.note(0)
+        self._connection = open_database(self.path)
+        try:
+            with errors(self.path):
+                self._writer = Writer(self._connection, self.path, self._lock)
+            self._refuse_a_lost_tail()
+        except BaseException:
+            self._connection.close()
+            raise
+        self._group = GroupCommit(self._writer.commit)
+        self._cursors = CursorPool(self._connection)
+
+    def _refuse_a_lost_tail(self) -> None:
+        """Going on would write new events over the versions of lost ones."""
+        held, acknowledged = self._writer.events_total, self._lock.acknowledged()
+        if held < acknowledged:
+            raise DamagedStoreError(
+                f"{self.path} holds {held} events but {acknowledged} were acknowledged: put"
+                f" {self.path.name}.wal back, or restore the file, or delete"
+                f" {lock_path(self.path).name} to accept the loss"
+            )
+        self._lock.note(held)
+
+    def append(
+        self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
+    ) -> int:
+        stored = checked_events(timeline_id, events, expected_version)
+        self._refuse_if_not_ours()
+        append = Append(timeline=timeline_id, expected=expected_version, events=stored)
+        self._group.submit(append)
+        if append.error:
+            raise append.error
+        if append.committed or self._is_repeated(append):
+            return expected_version + len(stored)
+        raise VersionConflictError(expected=expected_version, found=append.found)
+
+    def _is_repeated(self, append: Append) -> bool:
+        """Whether exactly these events are already where they should go."""
+        ids = [event.id for event in append.events]
+        first, last = append.expected + 1, append.expected + len(ids)
+        if last > self._head(append.timeline).version:
+            return False
+        with errors(self.path), self._cursors.borrow() as cursor:
+            number = self._writer.numbers[append.timeline]
+            there = cursor.execute(IDS, [number, first, last]).fetchall()
+        return [id_ for (id_,) in there] == ids
+
+    def load_window(self, timeline_id: TimelineId) -> LogWindow:
+        head = self._head(timeline_id)
+        return head.window(self._recorded(timeline_id, head.window_start(), head.version))
+
+    def read(
+        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
+    ) -> Sequence[Recorded]:
+        checked_page(after, limit)
+        last = min(after + limit, self._head(timeline_id).version)
+        return self._recorded(timeline_id, after + 1, last)
+
+    def _recorded(self, timeline_id: TimelineId, first: int, last: int) -> list[Recorded]:
+        if last < first:
+            return []
+        with errors(self.path), self._cursors.borrow() as cursor:
+            number = self._writer.numbers[timeline_id]
+            rows = cursor.execute(WINDOW, [number, first, last]).fetchall()
+        # Rows come in the order of their commits, so a sort has nothing to do.
+        rows.sort(key=_seq)
+        if [seq for seq, _ in rows] != list(range(first, last + 1)):
+            raise self._damaged(timeline_id, f"events {first} to {last} are not all there")
+        return [(seq, self._decoded(timeline_id, seq, payload)) for seq, payload in rows]
+
+    def _decoded(self, timeline_id: TimelineId, seq: int, payload: str) -> Event:
+        try:
+            return decode_event(payload)
+        except CodecError as error:
+            raise self._damaged(timeline_id, f"event {seq} is {error}") from error
+
+    def _damaged(self, timeline_id: TimelineId, what: str) -> DamagedStoreError:
+        return DamagedStoreError(
+            f"{self.path}, timeline {timeline_id!r}: {what}; `verify` lists all damage,"
+            " restore the file from a backup"
+        )
+
+    def head(self, timeline_id: TimelineId) -> int:
+        return self._head(timeline_id).version
+
+    def _head(self, timeline_id: TimelineId) -> Head:
+        self._refuse_if_not_ours()
+        return self._writer.heads.get(timeline_id, Head())
+
+    def fork(self, source: TimelineId, target: TimelineId, event: Event, *, at: int) -> int:
+        append = Append(timeline=target, expected=0, events=checked_events(target, [event], 0))
+        self._refuse_if_not_ours()
+        with self._group.alone():
+            self._refuse_if_not_ours()
+            head, existing = self._head(source), self._head(target)
+            if not head.version:
+                raise UnknownTimelineError(source)
+            checked_fork(source, at, head)
+            if existing.version:
+                raise VersionConflictError(expected=0, found=existing.version)
+            self._writer.fork(source, at, append)
+        if append.error:
+            raise append.error
+        return at + 1
+
+    def list(self) -> Sequence[TimelineInfo]:
+        self._refuse_if_not_ours()
+        return timeline_infos(self._writer.heads.copy())
+
+    @contextmanager
+    def inspect(self) -> "Generator[tuple[DuckDBPyConnection, int]]":
+        """A cursor to read the tables with, and the number of events acknowledged so far."""
+        self._refuse_if_not_ours()
+        acknowledged = self._lock.acknowledged()
+        with errors(self.path), self._cursors.borrow() as cursor:
+            yield cursor, acknowledged
+
+    def close(self) -> None:
+        if self._closed or os.getpid() != self._pid:
+            return
+        with self._group.alone():
+            if self._closed:
+                return
+            self._closed = True
+            self._cursors.close()
+            self._writer.close()
+            self._connection.close()
+            self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _refuse_if_not_ours(self) -> None:
+        if os.getpid() != self._pid:
+            raise ClosedError(
+                f"{self.path} was opened by process {self._pid} and this is a child forked from"
+                " it; open stores after the fork, and only one process a file"
+            )
+        if self._closed:
+            raise ClosedError(f"{self.path} is closed; open the store again")
+
+
+def _seq(row: tuple[int, str]) -> int:
+    return row[0]

@@ -1,0 +1,219 @@
+"""The one writer of a DuckDB file: judges waiting appends, and makes the good ones durable.
+
+Everything here runs under the lock of `GroupCommit`, one thread at a time.  The heads in memory are
+what readers see; they move only after a commit, and after any failure they are read from the file
+again, because a commit that failed may still have happened.
+"""
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import attrs
+
+from blocks import ClosedError, FoldlineError, StoreError, TimelineId
+from persistence._heads import Head, Mark
+from persistence._lock import FileLock
+from persistence._schema import translated
+from persistence._stored import StoredEvent
+
+if TYPE_CHECKING:
+    from duckdb import Appender, DuckDBPyConnection
+
+Row: TypeAlias = tuple[int, int, str, str, float, int | None, str]
+
+HEADS = """
+SELECT name, timeline, max(seq), min_by(ts, seq), max_by(ts, seq)
+FROM timelines JOIN events USING (timeline) GROUP BY ALL ORDER BY timeline
+"""
+MARKS = """
+SELECT name, seq, kind, ref FROM events JOIN timelines USING (timeline)
+WHERE ref IS NOT NULL ORDER BY seq
+"""
+COPY = """
+INSERT INTO events SELECT ?, seq, id, kind, ts, ref, payload
+FROM events WHERE timeline = ? AND seq <= ?
+"""
+
+
+@attrs.define(eq=False, kw_only=True)
+class Append:
+    """One append waiting for its commit, and what became of it."""
+
+    timeline: TimelineId
+    expected: int
+    events: list[StoredEvent]
+    found: int = 0
+    """The version that the writer saw."""
+    committed: bool = False
+    error: Exception | None = None
+
+
+@attrs.define(eq=False)
+class Writer:
+    """Owns the connection's writing cursor and the heads."""
+
+    _connection: "DuckDBPyConnection"
+    _path: Path
+    _lock: FileLock
+    heads: dict[TimelineId, Head] = attrs.field(factory=dict[TimelineId, Head], init=False)
+    numbers: dict[TimelineId, int] = attrs.field(factory=dict[TimelineId, int], init=False)
+    _events_total: int = attrs.field(default=0, init=False)
+    _cursor: "DuckDBPyConnection" = attrs.field(init=False)
+    _appender: "Appender" = attrs.field(init=False)
+    _refusal: FoldlineError | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._load()
+
+    def _load(self) -> None:
+        """Make memory say what the file says."""
+        self._cursor = self._connection.cursor()
+        marks: dict[str, list[Mark]] = {}
+        for name, version, kind, ref in self._cursor.execute(MARKS).fetchall():
+            marks.setdefault(name, []).append(Mark(version, kind, ref))
+        rows = self._cursor.execute(HEADS).fetchall()
+        self.numbers = {TimelineId(name): number for name, number, *_ in rows}
+        self.heads = {
+            TimelineId(name): Head(
+                version=version,
+                created_at=created_at,
+                updated_at=updated_at,
+                marks=tuple(marks.get(name, ())),
+            )
+            for name, _, version, created_at, updated_at in rows
+        }
+        self._events_total = sum(head.version for head in self.heads.values())
+        self._appender = self._cursor.appender("events")
+
+    @property
+    def events_total(self) -> int:
+        return self._events_total
+
+    def commit(self, batch: Sequence[Append]) -> None:
+        """Write those that name the right version, in one durable commit; tell the others."""
+        heads: dict[TimelineId, Head] = {}
+        accepted = [append for append in batch if self._accept(append, heads)]
+        if not accepted:
+            return
+        with self._settling(accepted):
+            self._write(accepted)
+            self._publish(heads)
+
+    @contextmanager
+    def _settling(self, accepted: Sequence[Append]) -> Generator[None]:
+        """Tells `accepted` how their commit went, and puts memory right when it went wrong."""
+        import duckdb
+
+        try:
+            yield
+        except duckdb.Error as error:
+            self._recover()
+            self._blame(accepted, error)
+        except BaseException:
+            self._recover()
+            for append in accepted:
+                append.error = StoreError(f"a commit to {self._path} was interrupted; repeat it")
+            raise
+        else:
+            for append in accepted:
+                append.committed = True
+
+    def _accept(self, append: Append, heads: dict[TimelineId, Head]) -> bool:
+        if self._refusal:
+            append.error = self._refusal
+            return False
+        head = heads.get(append.timeline) or self.heads.get(append.timeline, Head())
+        append.found = head.version
+        if append.found != append.expected:
+            return False
+        heads[append.timeline] = head.after(append.events)
+        return True
+
+    def _write(self, accepted: Sequence[Append]) -> None:
+        new = self._new_numbers(accepted)
+        numbers = self.numbers | new if new else self.numbers
+        self._appender.append_rows(
+            row for append in accepted for row in _rows(append, numbers[append.timeline])
+        )
+        if not new:
+            self._appender.flush()  # by itself one durable commit
+            return
+        self._cursor.execute("BEGIN")
+        self._insert_names(new)
+        self._appender.flush()
+        self._cursor.execute("COMMIT")
+        self.numbers = numbers
+
+    def _new_numbers(self, accepted: Sequence[Append]) -> dict[TimelineId, int]:
+        new = dict.fromkeys(a.timeline for a in accepted if a.timeline not in self.numbers)
+        return {name: number for number, name in enumerate(new, len(self.numbers) + 1)}
+
+    def _insert_names(self, new: dict[TimelineId, int]) -> None:
+        self._cursor.execute(
+            "INSERT INTO timelines SELECT unnest(?), unnest(?)",
+            [list(new.values()), list(new)],
+        )
+
+    def _publish(self, heads: dict[TimelineId, Head]) -> None:
+        for name, head in heads.items():
+            before = self.heads.get(name, Head())
+            self._events_total += head.version - before.version
+            self.heads[name] = head
+        self._lock.note(self._events_total)
+
+    def _recover(self) -> None:
+        """Forget the failed commit and ask the file what is true."""
+        import duckdb
+
+        try:
+            self._cursor.close()
+            self._load()
+        except duckdb.Error:
+            self._refusal = StoreError(
+                f"{self._path} failed and could not be read again; close it and open it again"
+            )
+
+    def _blame(self, accepted: Sequence[Append], error: Exception) -> None:
+        """One bad append must not take its neighbours with it: try each alone."""
+        if len(accepted) == 1:
+            accepted[0].error = translated(error, self._path)
+            return
+        for append in accepted:
+            self.commit([append])
+
+    def fork(self, source: TimelineId, at: int, append: Append) -> None:
+        """Copy rows inside the database and append to the copy, in one commit."""
+        if self._refusal:
+            append.error = self._refusal
+            return
+        number = len(self.numbers) + 1
+        head = self.heads[source].cut_to(at)
+        append.expected = at
+        with self._settling([append]):
+            self._cursor.execute("BEGIN")
+            self._insert_names({append.timeline: number})
+            self._cursor.execute(COPY, [number, self.numbers[source], at])
+            self._appender.append_rows(_rows(append, number))
+            self._appender.flush()
+            self._cursor.execute("COMMIT")
+            self.numbers = {**self.numbers, append.timeline: number}
+            self._publish({append.timeline: head.after(append.events)})
+
+    def close(self) -> None:
+        """Fold the write-ahead log into the file."""
+        import duckdb
+
+        self._refusal = ClosedError(f"{self._path} is closed; open the store again")
+        # If it fails nothing is lost: the write-ahead log stays and is replayed at the next open.
+        with suppress(duckdb.Error):
+            self._cursor.execute("CHECKPOINT")
+        self._cursor.close()
+
+
+def _rows(append: Append, number: int) -> list[Row]:
+    return [
+        (number, seq, event.id, event.kind, event.at, event.ref, event.data.decode())
+        for seq, event in enumerate(append.events, append.expected + 1)
+    ]

@@ -1,0 +1,88 @@
+"""Group commit: those who wait together are committed together.
+
+There is no writer thread.  Who comes first leads: it commits its own item and everything that waits,
+wakes those whose item it took, and makes the first of the others the next leader.  A lone appender
+pays for no hand-over, and 64 of them share one fsync.
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from threading import Lock
+from typing import Generic, TypeVar
+
+import attrs
+
+T = TypeVar("T")
+
+BATCH_MAX = 1024
+"""Items in one commit; keeps a single one from growing without limit."""
+
+
+def _locked() -> Lock:
+    lock = Lock()
+    lock.acquire()
+    return lock
+
+
+@attrs.define(eq=False)
+class _Ticket(Generic[T]):
+    item: T
+    leads: bool = False
+    turn: Lock = attrs.field(factory=_locked)
+    """Released when the item was committed, or when it is this ticket's turn to lead."""
+
+
+@attrs.define(eq=False)
+class GroupCommit(Generic[T]):
+    """Runs `commit` on batches, one at a time; `commit` reports through the items themselves."""
+
+    _commit: Callable[[Sequence[T]], None]
+    _waiting: list[_Ticket[T]] = attrs.field(factory=list[_Ticket[T]], init=False)
+    _busy: bool = attrs.field(default=False, init=False)
+    _mutex: Lock = attrs.field(factory=Lock, init=False)
+    _committing: Lock = attrs.field(factory=Lock, init=False)
+
+    def submit(self, item: T) -> None:
+        """Return once `commit` has seen `item`; items keep the order of their arrival."""
+        ticket = _Ticket(item)
+        try:
+            with self._mutex:
+                self._waiting.append(ticket)
+                ticket.leads = not self._busy
+                self._busy = True
+            if not ticket.leads:
+                ticket.turn.acquire()
+            if ticket.leads:
+                self._lead()
+        finally:
+            self._leave(ticket)
+
+    def _lead(self) -> None:
+        with self._mutex:
+            batch = self._waiting[:BATCH_MAX]
+            del self._waiting[:BATCH_MAX]
+        try:
+            with self._committing:
+                self._commit([ticket.item for ticket in batch])
+        finally:
+            for ticket in batch:
+                ticket.turn.release()
+
+    def _leave(self, ticket: _Ticket[T]) -> None:
+        """Pass the lead on. Also the way out of an interrupt, wherever it struck."""
+        with self._mutex:
+            if ticket in self._waiting:
+                self._waiting.remove(ticket)
+            if not ticket.leads:
+                return
+            heir = self._waiting[0] if self._waiting else None
+            self._busy = heir is not None
+            if heir:
+                heir.leads = True
+                heir.turn.release()
+
+    @contextmanager
+    def alone(self) -> Generator[None]:
+        """Nothing is committed inside this block but what the block itself commits."""
+        with self._committing:
+            yield

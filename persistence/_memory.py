@@ -1,0 +1,108 @@
+"""A store for tests and for trying things out: a list of bytes per timeline."""
+
+from collections.abc import Sequence
+from threading import Lock
+
+import attrs
+
+from blocks import (
+    ClosedError,
+    Event,
+    LogWindow,
+    Recorded,
+    TimelineId,
+    UnknownTimelineError,
+    VersionConflictError,
+    decode_event,
+)
+from persistence._checks import checked_events, checked_fork, checked_page, timeline_infos
+from persistence._heads import Head
+from persistence._store import TimelineInfo
+from persistence._stored import StoredEvent
+
+
+@attrs.define
+class _Log:
+    events: list[StoredEvent] = attrs.field(factory=list[StoredEvent])
+    head: Head = attrs.field(factory=Head)
+
+    def extend(self, events: Sequence[StoredEvent]) -> int:
+        self.events.extend(events)
+        self.head = self.head.after(events)
+        return self.head.version
+
+
+@attrs.define(eq=False)
+class MemoryStore:
+    """Keeps bytes, not objects, so that a round trip is always exercised."""
+
+    _logs: dict[TimelineId, _Log] = attrs.field(factory=dict[TimelineId, _Log], init=False)
+    _lock: Lock = attrs.field(factory=Lock, init=False, repr=False)
+    _closed: bool = attrs.field(default=False, init=False)
+
+    def append(
+        self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
+    ) -> int:
+        stored = checked_events(timeline_id, events, expected_version)
+        with self._lock:
+            log = self._log(timeline_id)
+            found = log.head.version
+            if found == expected_version:
+                self._logs[timeline_id] = log
+                return log.extend(stored)
+            there = log.events[expected_version : expected_version + len(stored)]
+            if [event.id for event in there] == [event.id for event in stored]:
+                return expected_version + len(stored)
+            raise VersionConflictError(expected=expected_version, found=found)
+
+    def load_window(self, timeline_id: TimelineId) -> LogWindow:
+        with self._lock:
+            log = self._log(timeline_id)
+            head, events = log.head, log.events[log.head.window_start() - 1 :]
+        return head.window(_recorded(events, head.window_start()))
+
+    def read(
+        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
+    ) -> Sequence[Recorded]:
+        checked_page(after, limit)
+        with self._lock:
+            events = self._log(timeline_id).events[after : after + limit]
+        return _recorded(events, after + 1)
+
+    def head(self, timeline_id: TimelineId) -> int:
+        with self._lock:
+            return self._log(timeline_id).head.version
+
+    def fork(self, source: TimelineId, target: TimelineId, event: Event, *, at: int) -> int:
+        stored = checked_events(target, [event], 0)
+        with self._lock:
+            log, existing = self._log(source), self._log(target)
+            if not log.events:
+                raise UnknownTimelineError(source)
+            checked_fork(source, at, log.head)
+            if existing.events:
+                raise VersionConflictError(expected=0, found=existing.head.version)
+            copy = _Log(events=log.events[:at], head=log.head.cut_to(at))
+            self._logs[target] = copy
+            return copy.extend(stored)
+
+    def list(self) -> Sequence[TimelineInfo]:
+        with self._lock:
+            self._refuse_if_closed()
+            heads = {name: log.head for name, log in self._logs.items()}
+        return timeline_infos(heads)
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _log(self, timeline_id: TimelineId) -> _Log:
+        self._refuse_if_closed()
+        return self._logs.get(timeline_id) or _Log()
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise ClosedError("this MemoryStore is closed; make a new one")
+
+
+def _recorded(events: Sequence[StoredEvent], first: int) -> tuple[Recorded, ...]:
+    return tuple((n, decode_event(event.data)) for n, event in enumerate(events, first))

@@ -1,0 +1,153 @@
+"""Whether a store holds together: every promise about stored bytes, checked one by one."""
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from blocks import BlockAppended, CodecError, DamagedStoreError, MisuseError, decode_event, kind_of
+from persistence._duckdb import DuckDBStore
+from persistence._lock import FileLock
+from persistence._schema import connect, errors
+from persistence._stored import ref_of
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+PROBLEMS_MAX = 100
+"""A report stops here: a store with so many is broken, and they repeat each other."""
+
+PAGE = 1000
+
+VERSIONS = """
+SELECT name, timeline, count(seq), count(DISTINCT seq), min(seq), max(seq)
+FROM timelines LEFT JOIN events USING (timeline) GROUP BY ALL ORDER BY timeline
+"""
+NAMELESS = "SELECT DISTINCT timeline FROM events ANTI JOIN timelines USING (timeline)"
+TWICE = """
+SELECT coalesce(name, ''), count(*) FROM timelines
+GROUP BY name HAVING count(*) > 1 OR count(DISTINCT timeline) > 1
+"""
+EVENTS = "SELECT seq, id, kind, ref, payload FROM events WHERE timeline = ?"
+
+
+@attrs.frozen(kw_only=True)
+class StoreProblem:
+    """One thing that is not as it should be."""
+
+    timeline: str = ""
+    """Empty: it concerns the whole file."""
+    version: int = 0
+    """0: it concerns the whole timeline."""
+    what: str
+
+
+@attrs.frozen(kw_only=True)
+class StoreReport:
+    """What `verify` found."""
+
+    timelines: int = 0
+    events: int = 0
+    problems: tuple[StoreProblem, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+
+def verify(target: DuckDBStore | str | Path) -> StoreReport:
+    """Read the whole store, open or at a path, and report what does not hold together.
+
+    Versions are gap-free; every event can be read and is the one its row says; no block id occurs
+    twice in a timeline; nothing acknowledged is missing.  Changes nothing.
+
+    Raises:
+        StoreLockedError: somebody else has the file open.
+        MisuseError: there is no such file, or it is no store.
+    """
+    try:
+        if isinstance(target, DuckDBStore):
+            with target.inspect() as (cursor, acknowledged):
+                return _examined(cursor, acknowledged)
+        return _examined_file(Path(target).absolute())
+    except DamagedStoreError as damage:
+        return StoreReport(problems=(StoreProblem(what=str(damage)),))
+
+
+def _examined_file(path: Path) -> StoreReport:
+    if not path.exists():
+        raise MisuseError(f"no file {path} to verify")
+    lock = FileLock.acquire(path)
+    try:
+        connection = connect(path, access_mode="READ_ONLY")
+        try:
+            with errors(path):
+                return _examined(connection, lock.acknowledged())
+        finally:
+            connection.close()
+    finally:
+        lock.release()
+
+
+def _examined(cursor: "DuckDBPyConnection", acknowledged: int) -> StoreReport:
+    cursor.execute("BEGIN")  # one snapshot for all questions
+    try:
+        counts = cursor.execute(VERSIONS).fetchall()
+        events = sum(row[2] for row in counts)
+        problems = islice(_problems(cursor, counts, acknowledged), PROBLEMS_MAX)
+        return StoreReport(timelines=len(counts), events=events, problems=tuple(problems))
+    finally:
+        cursor.execute("ROLLBACK")
+
+
+def _problems(
+    cursor: "DuckDBPyConnection",
+    counts: list[tuple[str, int, int, int, int | None, int | None]],
+    acknowledged: int,
+) -> Iterator[StoreProblem]:
+    held = sum(row[2] for row in counts)
+    if held < acknowledged:
+        yield StoreProblem(
+            what=f"{acknowledged} events were acknowledged, {held} are there; was a .wal deleted?"
+        )
+    for (number,) in cursor.execute(NAMELESS).fetchall():
+        yield StoreProblem(what=f"events of timeline number {number}, which has no name")
+    for name, count in cursor.execute(TWICE).fetchall():
+        yield StoreProblem(timeline=name, what=f"the name is given {count} times")
+    for name, number, count, distinct, first, last in counts:
+        if not (count == distinct == last and first == 1):
+            yield StoreProblem(
+                timeline=name,
+                what=f"versions are not 1 to {count}, each once: {distinct} different ones"
+                f" from {first} to {last}",
+            )
+        yield from _event_problems(cursor, name, number)
+
+
+def _event_problems(cursor: "DuckDBPyConnection", name: str, number: int) -> Iterator[StoreProblem]:
+    blocks: dict[str, int] = {}
+    cursor.execute(EVENTS, [number])
+    while page := cursor.fetchmany(PAGE):
+        for seq, id_, kind, ref, payload in page:
+            for what in _row_problems((id_, kind, ref), payload, seq, blocks):
+                yield StoreProblem(timeline=name, version=seq, what=what)
+
+
+def _row_problems(
+    columns: tuple[str, str, int | None], payload: str, seq: int, blocks: dict[str, int]
+) -> Iterator[str]:
+    try:
+        event = decode_event(payload)
+    except CodecError as error:
+        yield str(error)
+        return
+    if columns != (event.id, kind_of(event), ref_of(event)):
+        yield "the row's columns and its event disagree"
+    if columns[2] is not None and not 1 <= columns[2] <= seq:
+        yield f"it refers to version {columns[2]}, which is not before it"
+    if isinstance(event, BlockAppended):
+        first = blocks.setdefault(event.block.id, seq)
+        if first != seq:
+            yield f"block id {event.block.id!r} was already used at version {first}"

@@ -1,0 +1,151 @@
+"""Cache points: positions in a rendered request up to which the provider may reuse its work.
+
+The provider writes its cache only at marks, and looks back from each mark over at most 20 positions
+(the mark's own is the first; a run of tool uses, or of tool results, is one) for what an earlier
+request wrote.  So two things matter: that a point stays a prefix of the next request, and that the
+next request's points come near enough to it.  (Provider documentation: prompt caching.)
+
+At most three points in the messages; the fourth of the provider's four is at the end of system and
+tools.
+
+    [ turn A ][ turn B ][ turn C: prompt, round, round, round, round, round, round ]
+                      ^ previous turn            ^ pre-tail (round N-4)           ^ tail
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import attrs
+
+from render._context import Context
+from render._group import Group
+from render._slice import Shown
+from render.anthropic import Piece
+
+LOOKBACK: Final = 20
+RUNS: Final = frozenset({"tool_use", "tool_result"})
+UNMARKABLE: Final = frozenset({"thinking", "redacted_thinking"})
+
+
+@attrs.frozen(kw_only=True, order=True)
+class CachePoint:
+    """One position: a content block in a piece, and why it was chosen."""
+
+    piece: int
+    """Index of the piece."""
+    spot: int
+    """Index of the content block in the piece, over both messages."""
+    version: int = attrs.field(order=False)
+    """Version of the block that it shows."""
+    reason: str = attrs.field(order=False)
+
+
+def place_cache_points(
+    shown: Shown, pieces: Sequence[Piece], fixed_tokens: int, context: Context
+) -> tuple[CachePoint, ...]:
+    """The points of this request, oldest first; none under the provider's minimum prefix."""
+    tail = _at_or_before(pieces, (len(pieces) - 1, len(pieces[-1].spots) - 1) if pieces else None)
+    if tail is None:
+        return ()
+    places = (
+        (_previous_turn(shown, pieces), "previous turn"),
+        (_pre_tail(shown, pieces, tail, context), "pre-tail"),
+        (tail, "tail"),
+    )
+    chosen = {place: reason for place, reason in places if place is not None}
+    minimum = context.model.cache_tokens_min
+    return tuple(
+        CachePoint(piece=p, spot=s, version=pieces[p].spots[s].version, reason=reason)
+        for (p, s), reason in sorted(chosen.items())
+        if _prefix_tokens(pieces, (p, s), fixed_tokens) >= minimum
+    )
+
+
+_Place = tuple[int, int]
+
+
+def _at_or_before(pieces: Sequence[Piece], place: _Place | None) -> _Place | None:
+    """The nearest content block that can carry a mark, going back from `place`."""
+    if place is None:
+        return None
+    piece, spot = place
+    while piece >= 0:
+        while spot >= 0:
+            if pieces[piece].spots[spot].kind not in UNMARKABLE:
+                return piece, spot
+            spot -= 1
+        piece -= 1
+        spot = len(pieces[piece].spots) - 1
+    return None
+
+
+def _previous_turn(shown: Shown, pieces: Sequence[Piece]) -> _Place | None:
+    """The last block before the current turn's header."""
+    index = _piece_of(shown.groups, shown.turn_start)
+    if index is None:
+        return None
+    spots = pieces[index].spots
+    first = next((i for i, s in enumerate(spots) if s.version >= shown.turn_start), len(spots))
+    return _at_or_before(pieces, (index, first - 1))
+
+
+def _pre_tail(
+    shown: Shown, pieces: Sequence[Piece], tail: _Place, context: Context
+) -> _Place | None:
+    """The end of round N-4; or the last request's tail, when the look-back would miss it."""
+    last = _last_tail(shown, pieces)
+    if last is not None and _distance(pieces, last, tail) >= LOOKBACK:
+        return last
+    policy = context.policy
+    if shown.rounds < max(policy.cache_point_min_rounds, policy.cache_point_offset_rounds + 1):
+        return None
+    index = len(pieces) - 1 - policy.cache_point_offset_rounds
+    return _at_or_before(pieces, (index, len(pieces[index].spots) - 1))
+
+
+def _last_tail(shown: Shown, pieces: Sequence[Piece]) -> _Place | None:
+    """Where the last request's tail point was, if it is still shown."""
+    index = _piece_of(shown.groups, shown.tail)
+    if not shown.tail or index is None:
+        return None
+    spots = pieces[index].spots
+    return next(
+        ((index, i) for i in reversed(range(len(spots))) if spots[i].version == shown.tail), None
+    )
+
+
+def _piece_of(groups: Sequence[Group], version: int) -> int | None:
+    """Index of the group that holds this version; the head, whose versions are old, is none."""
+    index = bisect_left(groups, version, key=lambda group: group.last)
+    if index == len(groups) or groups[index].first > version:
+        return None
+    return index
+
+
+def _distance(pieces: Sequence[Piece], older: _Place, newer: _Place) -> int:
+    """Positions from `older` to `newer`, as the provider counts them; stops past the look-back."""
+    positions, last = -1, ""
+    for place, kind in _backwards(pieces, newer):
+        if kind != last or kind not in RUNS:
+            positions += 1
+        last = kind
+        if place <= older or positions >= LOOKBACK:
+            break
+    return positions
+
+
+def _backwards(pieces: Sequence[Piece], place: _Place) -> Iterator[tuple[_Place, str]]:
+    piece, spot = place
+    while piece >= 0:
+        while spot >= 0:
+            yield (piece, spot), pieces[piece].spots[spot].kind
+            spot -= 1
+        piece -= 1
+        spot = len(pieces[piece].spots) - 1
+
+
+def _prefix_tokens(pieces: Sequence[Piece], place: _Place, fixed_tokens: int) -> int:
+    piece, spot = place
+    whole = sum(pieces[i].tokens for i in range(piece))
+    return fixed_tokens + whole + sum(s.tokens for s in pieces[piece].spots[: spot + 1])

@@ -1,0 +1,120 @@
+"""What outlives a cut: pinned notes, the latest plan, and what the user said.
+
+User texts are bounded, each and all together.  When the share is short, the first (the original
+task) and the newest keep most; those in between are cut to their beginning, and in the end the
+oldest of them are left to their path.  Nothing of it is lost: the log has it, the path names it.
+"""
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from blocks import Carried, Note, Plan, RangeSummary, UserFollowup, UserPrompt, UserSteer
+from render._clip import cut_text
+from render._context import Context
+from render._group import Entry
+
+Said: TypeAlias = UserPrompt | UserFollowup | UserSteer
+
+SHORT_TOKENS: Final = 110
+"""What a shortened text keeps: its first sentences (300 characters and more)."""
+LABEL_TOKENS: Final = 20
+"""The label around each carried text."""
+
+
+def is_said(entry: Entry) -> bool:
+    """Whether this is something that the user said."""
+    return isinstance(entry.block, Said)
+
+
+def carry(
+    old: Sequence[Entry], folded: Sequence[Entry], kept: Sequence[Entry], context: Context
+) -> tuple[Carried, ...]:
+    """What to carry past a cut, in log order.
+
+    `old` is what the last compaction carried, `folded` what this one folds, `kept` what stays
+    visible.
+    """
+    candidates = [e for e in (*old, *folded) if not isinstance(e.block, RangeSummary)]
+    notes = [e for e in candidates if isinstance(e.block, Note)]
+    plans = [e for e in candidates if isinstance(e.block, Plan)][-1:]
+    if any(isinstance(e.block, Plan) for e in kept):
+        plans = []
+    pinned = [_whole(entry) for entry in (*notes, *plans)]
+    said = _bounded([e for e in candidates if is_said(e)], context)
+    return tuple(sorted((*pinned, *said), key=lambda carried: carried.version))
+
+
+def _whole(entry: Entry) -> Carried:
+    return Carried(
+        version=entry.version,
+        block=entry.block,
+        ordinal=_ordinal(entry),
+        clipped=entry.replacement or "",
+    )
+
+
+def _ordinal(entry: Entry) -> int:
+    """The ordinal that the entry's path ends in, if it has one."""
+    last = entry.path.rsplit(".", 1)[-1]
+    return int(last) if last.isdigit() and not entry.path.startswith(("tc:", "fi:")) else 1
+
+
+def _bounded(entries: Sequence[Entry], context: Context) -> list[Carried]:
+    """The user's texts within their shares."""
+    limits = _limits([_tokens(entry, context) for entry in entries], context)
+    return [
+        _clipped(entry, limit, context)
+        for entry, limit in zip(entries, limits, strict=True)
+        if limit > 0
+    ]
+
+
+def _limits(sizes: Sequence[int], context: Context) -> list[int]:
+    """Tokens that each text may have; 0: only its path is left."""
+    each = context.policy.user_tokens_each
+    total = int(context.policy.user_ratio * context.limit)
+    limits = [min(size, each) for size in sizes]
+    # First and newest keep longest: cut those in between, oldest first, then the two ends.
+    order = [
+        *range(1, len(sizes) - 1),
+        *([0] if sizes else []),
+        *([len(sizes) - 1] if len(sizes) > 1 else []),
+    ]
+    for index in order:
+        if sum(limits) + LABEL_TOKENS * len(limits) <= total:
+            return limits
+        limits[index] = min(limits[index], SHORT_TOKENS)
+    for index in order:
+        shown = [limit for limit in limits if limit]
+        if sum(shown) + LABEL_TOKENS * len(shown) <= total or len(shown) == 1:
+            break
+        limits[index] = 0
+    return limits
+
+
+def _tokens(entry: Entry, context: Context) -> int:
+    return context.counter.count(entry.replacement or _text(entry))
+
+
+def _text(entry: Entry) -> str:
+    return entry.block.text if isinstance(entry.block, Said) else ""
+
+
+def _clipped(entry: Entry, limit: int, context: Context) -> Carried:
+    """The text within its limit; cut from the original, never from an earlier cut."""
+    text = _text(entry)
+    tokens = context.counter.count(text)
+    carried = _whole(entry)
+    if entry.replacement and context.counter.count(entry.replacement) <= limit:
+        return carried
+    short = "" if tokens <= limit else _beginning(text, tokens, limit, entry.path, context)
+    return Carried(
+        version=carried.version, block=carried.block, ordinal=carried.ordinal, clipped=short
+    )
+
+
+def _beginning(text: str, tokens: int, limit: int, path: str, context: Context) -> str:
+    if limit > 2 * SHORT_TOKENS:
+        return cut_text(text, tokens, limit, path, context)
+    keep = max(int(len(text) * limit / max(tokens, 1)), 320)
+    return f"{text[:keep]}\n[… cut here: {tokens} tokens in all; the whole text is at {path} …]"

@@ -1,0 +1,149 @@
+"""Policy and context: all that a stage may know besides the view."""
+
+from typing import Any, Literal, Protocol, TypeAlias
+
+import attrs
+from attrs import validators as v
+
+from blocks import DocumentPart, ImagePart, PolicyError, ProviderPart
+from render._models import Model
+
+Json: TypeAlias = dict[str, Any]
+FailurePolicy: TypeAlias = Literal["extractive", "truncate", "raise"]
+
+
+class TokenCounter(Protocol):
+    """Counts tokens; equal input gives equal output, on every machine."""
+
+    @property
+    def name(self) -> str:
+        """Tells counters apart: what two counters of one name count may be cached together."""
+        ...
+
+    def count(self, text: str) -> int:
+        """Tokens of a text."""
+        ...
+
+    def part(self, part: ImagePart | DocumentPart | ProviderPart) -> int:
+        """Tokens of something that is not text."""
+        ...
+
+
+def _share() -> Any:
+    return v.and_(v.instance_of((int, float)), v.ge(0.0), v.le(1.0))
+
+
+def _tokens() -> Any:
+    return v.and_(v.instance_of(int), v.ge(0))
+
+
+def _seconds() -> Any:
+    return v.and_(v.instance_of((int, float)), v.ge(0))
+
+
+@attrs.frozen(kw_only=True)
+class Policy:
+    """When to prune and compact, and what stays. Shares are of the prompt's limit in tokens.
+
+    Raises:
+        ValueError, TypeError: a number is out of its range (attrs' message names the field).
+        PolicyError: two numbers contradict each other.
+    """
+
+    name: str = "default"
+
+    # When.
+    trigger_ratio: float = attrs.field(default=0.9, validator=_share())
+    """Compact above this share of the budget."""
+    trigger_tokens: int | None = attrs.field(default=None, validator=v.optional(_tokens()))
+    """Compact above this many tokens instead."""
+    cold_ratio: float = attrs.field(default=0.5, validator=_share())
+    """Compact above this share when the provider's cache is cold: rewriting is free then."""
+    gain_min: float = attrs.field(default=0.1, validator=_share())
+    """Share of the visible tokens that a compaction must free to be committed."""
+    failures_max: int = attrs.field(default=3, validator=v.ge(1))
+    """Skips or failures in a row that open the breaker."""
+
+    # What stays.
+    target_ratio: float = attrs.field(default=0.4, validator=_share())
+    """The whole request after a compaction."""
+    keep_ratio: float = attrs.field(default=0.2, validator=_share())
+    """The verbatim tail."""
+    summary_tokens: int = attrs.field(default=800, validator=_tokens())
+    prefix_tokens: int = attrs.field(default=400, validator=_tokens())
+    """The summary of a split turn's first part."""
+    digest_ratio: float = attrs.field(default=0.03, validator=_share())
+    """The digest without its index."""
+    index_ratio: float = attrs.field(default=0.15, validator=_share())
+    """The digest's index of rare identifiers with excerpts."""
+    user_ratio: float = attrs.field(default=0.1, validator=_share())
+    """All folded user texts together."""
+    user_tokens_each: int = attrs.field(default=800, validator=_tokens())
+    """One folded user text."""
+    clip_ratio: float = attrs.field(default=0.2, validator=_share())
+    """One tool result, and half of what all results of one round may have together."""
+
+    # Time to live.
+    ttl_seconds: float = attrs.field(default=300.0, validator=_seconds())
+    ttl_buffer_seconds: float = attrs.field(default=10.0, validator=_seconds())
+    turns_intact: int = attrs.field(default=2, validator=v.ge(1))
+    turns_visible: int = attrs.field(default=12, validator=v.ge(1))
+    rounds_intact: int = attrs.field(default=12, validator=v.ge(1))
+    """The same within one very long turn, by rounds."""
+    rounds_visible: int = attrs.field(default=80, validator=v.ge(1))
+    prune_block_tokens: int = attrs.field(default=300, validator=_tokens())
+    """Smaller blocks are not worth hiding."""
+    prune_tokens_min: int = attrs.field(default=2000, validator=_tokens())
+    """Nothing is pruned when all of it together saves less."""
+
+    # Cache points.
+    cache_point_offset_rounds: int = attrs.field(default=4, validator=v.ge(1))
+    cache_point_min_rounds: int = attrs.field(default=6, validator=v.ge(1))
+    system_ttl: Literal["5m", "1h"] = "5m"
+    """Life of the cache point at the end of system and tools."""
+
+    # The model's window and who speaks.
+    output_tokens: int = attrs.field(default=8000, validator=_tokens())
+    """Kept free for the answer, when the window is the model's."""
+    safety_ratio: float = attrs.field(default=0.0, validator=_share())
+    """Kept free for errors of estimate."""
+    rehydration_tokens: int = attrs.field(default=0, validator=_tokens())
+    """Kept free for artifacts that come back."""
+
+    # The summariser.
+    on_failure: FailurePolicy = "extractive"
+    summaries_max: int = attrs.field(default=1000, validator=v.ge(0))
+    """Model calls for summaries per timeline."""
+
+    def __attrs_post_init__(self) -> None:
+        if self.target_ratio >= self.trigger_ratio and self.trigger_tokens is None:
+            raise PolicyError(
+                f"policy {self.name!r}: target_ratio {self.target_ratio} must be below "
+                f"trigger_ratio {self.trigger_ratio}, or it would compact on every call"
+            )
+        if self.turns_visible < self.turns_intact or self.rounds_visible < self.rounds_intact:
+            raise PolicyError(
+                f"policy {self.name!r}: turns_visible and rounds_visible must not be below "
+                "turns_intact and rounds_intact"
+            )
+
+
+@attrs.frozen(kw_only=True)
+class Context:
+    """What one render may know: policy, model, counter, the fixed part, and what time it is."""
+
+    policy: Policy
+    model: Model
+    counter: TokenCounter
+    now: float
+    limit: int
+    """Tokens that the prompt may have: the window less the output reserve."""
+    system: tuple[Json, ...] = ()
+    """Text blocks of the system prompt."""
+    tools: tuple[Json, ...] = ()
+    overhead_tokens: int = 0
+    """What the provider adds to a request with tools."""
+    calibrate: bool = False
+    """Whether counts are corrected by what the provider reported."""
+    keep_thinking: bool = True
+    """Whether recorded thinking is shown at all."""

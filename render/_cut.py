@@ -1,0 +1,140 @@
+"""Cut points: where a compaction may separate what is folded from what is kept.
+
+The rules, in the order in which they are applied (design 2.2, after the third seed document):
+
+1. candidate   not a tool result, not a summary; a user prompt, an assistant completion, a tool
+               call or a turn header; anything by user or assistant; anything by another author
+               that is neither the system nor a tool.
+2. counted     candidates, and tool results.
+3. selection   walk back from the end, adding counted blocks until `keep` tokens are reached; take
+               the first candidate at or after that block; then step back until the block before
+               the cut is a counted block (or there is none: then it is the summary).
+
+                   prompt  call  result  call  result  notice  text
+                                           └── keep reached here: not a candidate
+                                                           └── first candidate at or after
+                                                   └── step back: a notice is not counted
+
+4. legal       no kept result answers a folded call, no open call is folded, and the calls of one
+               round stay together, in whatever order their results came. If the selected cut is
+               not legal, the nearest legal one counts, older first.
+5. turn start  a turn header, a user prompt, or anything by the user. A cut elsewhere splits a turn.
+"""
+
+from collections.abc import Sequence
+
+from blocks import (
+    AssistantCompletion,
+    Block,
+    OpaqueBlock,
+    RangeSummary,
+    ToolCall,
+    ToolResult,
+    TurnHeader,
+    UserPrompt,
+)
+from render._group import Entry, Place
+
+
+def is_candidate(block: Block) -> bool:
+    """Whether a kept range may begin with this block."""
+    match block:
+        case ToolResult() | RangeSummary():
+            return False
+        case UserPrompt() | AssistantCompletion() | ToolCall() | TurnHeader():
+            return True
+        case OpaqueBlock():
+            return block.author not in {"", "system", "tool"}
+        case _:
+            return block.author in {"user", "assistant"}
+
+
+def is_counted(block: Block) -> bool:
+    """Whether this block adds to the tokens that are kept."""
+    return isinstance(block, ToolResult) or is_candidate(block)
+
+
+def is_turn_start(block: Block) -> bool:
+    """Whether a cut before this block leaves its turn whole."""
+    return isinstance(block, TurnHeader) or block.author == "user"
+
+
+def find_cut(entries: Sequence[Entry], tokens: Sequence[int], keep: int) -> int | None:
+    """Index of the first entry to keep, or None when there is nothing to fold.
+
+    `tokens[i]` is what `entries[i]` costs as it is shown; the index is in 1..len(entries)-1.
+    """
+    start = _walk_back(entries, tokens, keep)
+    if start is None:
+        return None
+    after = range(start, len(entries))
+    candidate = next((i for i in after if is_candidate(entries[i].block)), None)
+    if candidate is None:
+        candidate = next((i for i in reversed(range(start)) if is_candidate(entries[i].block)), 0)
+    legal = _legal(entries)
+    cut = _step_back(entries, candidate)
+    return cut if cut and legal[cut] else _nearest(entries, candidate, legal)
+
+
+def latest_cut(entries: Sequence[Entry]) -> int | None:
+    """The newest legal cut: all but the last round folded."""
+    legal = _legal(entries)
+    indices = reversed(range(1, len(entries)))
+    return next((i for i in indices if legal[i] and is_candidate(entries[i].block)), None)
+
+
+def _walk_back(entries: Sequence[Entry], tokens: Sequence[int], keep: int) -> int | None:
+    kept = 0
+    for index in reversed(range(len(entries))):
+        if is_counted(entries[index].block):
+            kept += tokens[index]
+            if kept >= keep:
+                return index
+    return None
+
+
+def _step_back(entries: Sequence[Entry], cut: int) -> int:
+    while cut > 0 and not is_counted(entries[cut - 1].block):
+        cut -= 1
+    return cut
+
+
+def _nearest(entries: Sequence[Entry], cut: int, legal: Sequence[bool]) -> int | None:
+    """The nearest legal cut, older first; 0 would fold nothing."""
+    for index in (*reversed(range(1, cut + 1)), *range(cut + 1, len(entries))):
+        if is_candidate(entries[index].block):
+            stepped = _step_back(entries, index)
+            for found in (stepped, index):
+                if found and legal[found]:
+                    return found
+    return None
+
+
+def _legal(entries: Sequence[Entry]) -> list[bool]:
+    """For every index: may the kept range begin here?"""
+    legal = [True] * len(entries)
+    for first, last in _spans(entries):
+        for index in range(first + 1, min(last + 1, len(entries))):
+            legal[index] = False
+    return legal
+
+
+def _spans(entries: Sequence[Entry]) -> list[tuple[int, int]]:
+    """Ranges that no cut may enter: a round's calls up to their last result, late results too."""
+    spans: dict[int, tuple[int, int]] = {}
+    rounds: dict[str, int] = {}
+    newest = max((entry.round for entry in entries), default=0)
+    answered = {entry.wire_id for entry in entries if entry.place is Place.RESULT}
+    for index, entry in enumerate(entries):
+        block = entry.block
+        if isinstance(block, ToolCall):
+            first, _ = spans.get(entry.round, (index, index))
+            is_open = entry.round == newest and entry.wire_id not in answered
+            spans[entry.round] = (first, len(entries) if is_open else index)
+            rounds[block.call_id] = entry.round
+        elif isinstance(block, ToolResult) and entry.place is not Place.ORPHAN:
+            asked = rounds.get(block.call_id)
+            if asked is not None:
+                first, last = spans[asked]
+                spans[asked] = (first, max(last, index))
+    return list(spans.values())

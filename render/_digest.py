@@ -1,0 +1,149 @@
+"""The digest: what a compaction folded, computed and not generated.
+
+It is merged with the digest of the compaction before, so that it always covers everything that is
+no longer visible.  Every list is bounded; what falls out of one is still counted.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, TypeVar
+
+import attrs
+import msgspec
+
+from blocks import (
+    ArtifactRecord,
+    CommandRecord,
+    Digest,
+    HiddenRecord,
+    SearchRecord,
+    ToolCall,
+    ToolResult,
+    ToolTally,
+    text_of,
+)
+from render._group import Entry, Place
+from render._tools import tool_kind, tool_target
+
+_T = TypeVar("_T")
+
+LISTS: Final = {
+    "artifacts": 40,
+    "files_read": 60,
+    "files_written": 60,
+    "commands": 30,
+    "errors": 15,
+    "searches": 15,
+    "hidden": 20,
+}
+"""Entries that each list may hold."""
+LINE_MAX: Final = 160
+_STATUS = re.compile(
+    r"(?:exit(?:ed)?(?: with)?(?: code| status)?|returncode)\D{0,4}(-?\d{1,3})", re.IGNORECASE
+)
+_PATH = re.compile(
+    r"(?:^|[\s:\"'`(])((?:[\w.@~-]+)?(?:/[\w.@~-]+)+|[\w-]+\.[a-z]{1,4})(?=$|[\s:\"'`)])"
+)
+
+
+@attrs.define
+class _Tally:
+    """The lists under construction."""
+
+    files_read: list[str] = attrs.field(factory=list[str])
+    files_written: list[str] = attrs.field(factory=list[str])
+    commands: list[CommandRecord] = attrs.field(factory=list[CommandRecord])
+    searches: list[SearchRecord] = attrs.field(factory=list[SearchRecord])
+    errors: list[str] = attrs.field(factory=list[str])
+    hidden: list[HiddenRecord] = attrs.field(factory=list[HiddenRecord])
+    artifacts: list[ArtifactRecord] = attrs.field(factory=list[ArtifactRecord])
+    tools: dict[str, tuple[int, int]] = attrs.field(factory=dict[str, tuple[int, int]])
+
+
+def build_digest(previous: Digest, folded: Sequence[Entry]) -> Digest:
+    """The digest of everything folded so far; its index is built apart."""
+    tally = _Tally(tools={t.tool: (t.success, t.failure) for t in previous.tools})
+    results = {e.wire_id: e for e in folded if e.place is Place.RESULT}
+    for entry in folded:
+        if isinstance(entry.block, ToolCall):
+            _call(entry.block, results.get(entry.wire_id), tally)
+        if entry.replacement:
+            shown = HiddenRecord(path=entry.path, replacement=_line(entry.replacement))
+            tally.hidden.append(shown)
+    return _merge(previous, tally, folded)
+
+
+def _call(call: ToolCall, answer: Entry | None, tally: _Tally) -> None:
+    result = answer.block if answer and isinstance(answer.block, ToolResult) else None
+    failed = result is not None and (result.is_error or result.envelope.outcome == "failure")
+    success, failure = tally.tools.get(call.name, (0, 0))
+    tally.tools[call.name] = (success + (not failed), failure + failed)
+    target = _line(tool_target(call.input))
+    if failed and result and answer:
+        tally.errors.append(_line(f"{call.name}: {text_of(result).strip()}"))
+    if not target:
+        return
+    match tool_kind(call.name):
+        case "read":
+            tally.files_read.append(target)
+        case "write":
+            if not failed:
+                tally.files_written.append(target)
+                tally.artifacts.append(ArtifactRecord(path=target))
+        case "command":
+            tally.commands.append(CommandRecord(command=target, status=_status(result)))
+        case "search":
+            tally.searches.append(SearchRecord(query=target, paths=_paths(result)))
+        case "other":
+            pass
+
+
+def _status(result: ToolResult | None) -> str:
+    if result is None:
+        return "no result"
+    known = result.envelope.key_fields
+    for key in ("exit_code", "returncode", "exit_status"):
+        if key in known:
+            return str(known[key])
+    found = _STATUS.search(text_of(result)[:400])
+    return found.group(1) if found else "failed" if result.is_error else "ok"
+
+
+def _paths(result: ToolResult | None) -> tuple[str, ...]:
+    if result is None:
+        return ()
+    found = dict.fromkeys(_PATH.findall(text_of(result)[:4000]))
+    return tuple(found)[:5]
+
+
+def _line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LINE_MAX else line[: LINE_MAX - 1] + "…"
+
+
+def _merge(previous: Digest, tally: _Tally, folded: Sequence[Entry]) -> Digest:
+    forgotten = dict(previous.forgotten)
+    lists: dict[str, tuple[Any, ...]] = {}
+    for name, length in LISTS.items():
+        old: tuple[Any, ...] = getattr(previous, name)
+        merged: list[Any] = _newest([*old, *getattr(tally, name)])
+        if len(merged) > length:
+            forgotten[name] = forgotten.get(name, 0) + len(merged) - length
+        lists[name] = tuple(merged[-length:])
+    tools = (ToolTally(tool=t, success=s, failure=f) for t, (s, f) in sorted(tally.tools.items()))
+    seen = {"turns": {e.block.turn for e in folded}, "rounds": {e.round for e in folded if e.round}}
+    return msgspec.structs.replace(
+        previous,
+        blocks=previous.blocks + len(folded),
+        turns=previous.turns + len(seen["turns"]),
+        rounds=previous.rounds + len(seen["rounds"]),
+        compactions=previous.compactions + 1,
+        tools=tuple(tools),
+        forgotten=forgotten,
+        **lists,
+    )
+
+
+def _newest(items: Iterable[_T]) -> list[_T]:
+    """Each item once, at its newest place."""
+    return list(reversed(dict.fromkeys(reversed(list(items)))))

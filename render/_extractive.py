@@ -1,0 +1,68 @@
+"""The extractive summariser: deterministic, without a model.
+
+It quotes: the first request, what the user demanded in texts too long to be carried whole, where
+the agent said it stood.  Files, commands, errors and names are the digest's.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+from blocks import (
+    AssistantCompletion,
+    StructuredSummary,
+    UserFollowup,
+    UserPrompt,
+    UserSteer,
+)
+from render._group import Entry
+
+STATE_CHARACTERS = 1200
+PREFIX_CHARACTERS = 900
+CONSTRAINT_CHARACTERS = 240
+CONSTRAINTS_MAX = 12
+_DEMAND = re.compile(
+    r"\b(?:must(?: not)?|never|always|do not|don't|only|no longer|required?|make sure|ensure)\b",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
+
+
+def extract_summary(
+    folded: Sequence[Entry], prefix: Sequence[Entry], is_carried: Callable[[Entry], bool]
+) -> StructuredSummary:
+    """What can be said about `folded` blocks by quoting them.
+
+    `prefix` are the folded blocks of a split turn; `is_carried` tells which user texts stay
+    visible whole, so that nothing is said twice.
+    """
+    demands = [demand for entry in folded if not is_carried(entry) for demand in _demands(entry)]
+    return StructuredSummary(
+        task="",
+        constraints=tuple(dict.fromkeys(demands))[:CONSTRAINTS_MAX],
+        state=_last_words([e for e in folded if e not in prefix] or folded, STATE_CHARACTERS),
+        turn_context=_last_words(prefix, PREFIX_CHARACTERS),
+    )
+
+
+def _demands(entry: Entry) -> list[str]:
+    """The sentences of a user's text that ask for something to be so, or not to be."""
+    if not isinstance(entry.block, UserPrompt | UserFollowup | UserSteer):
+        return []
+    sentences = (sentence.strip() for sentence in _SENTENCE.findall(entry.block.text))
+    return [s for s in sentences if _DEMAND.search(s) and len(s) <= CONSTRAINT_CHARACTERS]
+
+
+def _last_words(entries: Sequence[Entry], characters: int) -> str:
+    """The newest of what the agent said, oldest first, in at most so many characters."""
+    kept: list[str] = []
+    left = characters
+    for entry in reversed(entries):
+        if isinstance(entry.block, AssistantCompletion) and entry.block.text.strip():
+            text = entry.block.text.strip()
+            if len(text) > left:
+                text = text[: max(left - 1, 0)].rstrip() + "…"
+            kept.append(text)
+            left -= len(text)
+            if left <= characters // 4:
+                break
+    return "\n\n".join(reversed(kept))

@@ -1,0 +1,371 @@
+"""Folding events into a view: local lists, frozen once at the end.
+
+A live view and a reopened one are equal by construction: when a compaction is folded, the view
+starts afresh from that event and the events since its cut, exactly as a store's window load does.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias, cast
+
+import attrs
+import msgspec
+
+from blocks import (
+    AssistantBlock,
+    Block,
+    BlockAppended,
+    BlockId,
+    BlocksHidden,
+    BlocksRestored,
+    Calibration,
+    CompactionSkipped,
+    Event,
+    FoldState,
+    LogWindow,
+    Note,
+    OpaqueBlock,
+    Plan,
+    RangeCompacted,
+    Recorded,
+    RequestRendered,
+    SummaryReplaced,
+    ToolCall,
+    ToolResult,
+    TurnHeader,
+    UsageRecorded,
+    path_of,
+    path_stem,
+)
+from render._group import Entry, Group, Place
+from render._view import NO_TURN, Compaction, View
+
+_Replacements: TypeAlias = Mapping[BlockId, str | None]
+_FOREIGN = re.compile(r"[^a-zA-Z0-9_-]")
+_CALIBRATION_WEIGHT = 0.3
+"""How much the newest sample moves the calibration."""
+
+
+def open_view(window: LogWindow) -> View:
+    """The view of a window, as a store loads it."""
+    view = View() if window.compaction is None else _after(*window.compaction)
+    return attrs.evolve(fold(view, window.events), version=window.version)
+
+
+def fold(view: View, events: Iterable[Recorded]) -> View:
+    """The view after `events`, none of which is a new compaction."""
+    building = _Fold(view)
+    for version, event in events:
+        building.add(version, event)
+    return building.freeze()
+
+
+def commit(view: View, *events: Event) -> View:
+    """The view after `events` took the next versions of the log."""
+    for index, event in enumerate(events):
+        if isinstance(event, RangeCompacted):
+            before = commit(view, *events[:index])
+            version = before.version + 1
+            tape = [recorded for recorded in before.tape if recorded[0] >= event.cut]
+            after = fold(_after(version, event), tape)
+            return commit(attrs.evolve(after, decisions=before.decisions), *events[index + 1 :])
+    return fold(view, enumerate(events, view.version + 1))
+
+
+def decide(view: View, event: Event) -> View:
+    """The view after `event`, which the shell is to commit."""
+    return attrs.evolve(commit(view, event), decisions=(*view.decisions, event))
+
+
+def _after(version: int, event: Event) -> View:
+    """The view that a compaction leaves, before the events since its cut."""
+    if not isinstance(event, RangeCompacted):  # a store that lost its head: show what there is
+        return View(version=version)
+    return View(
+        version=version,
+        compaction=Compaction(version=version, event=event, head=_head(event)),
+        state=event.state,
+        ordinals=dict(event.state.ordinals),
+        turn=event.summary.split_turn_id or NO_TURN,
+        rewritten=version,
+    )
+
+
+class _Fold:
+    """A view under construction."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._version = view.version
+        self._groups = list(view.groups)
+        self._state = view.state
+        self._compaction = view.compaction
+        self._turn, self._turn_start = view.turn, view.turn_start
+        self._calls: set[str] = cast("set[str]", view.calls)
+        self._wire_ids: set[str] = cast("set[str]", view.wire_ids)
+        self._ordinals = view.ordinals
+        self._rewritten = view.rewritten
+        self._tape: list[Recorded] = []
+        # The group that grows; the last of `_groups` once it is closed.
+        self._open: list[Entry] = list(self._groups[-1].entries) if self._groups else []
+        self._grew = False
+        self._copied = False
+
+    def add(self, version: int, event: Event) -> None:
+        """Fold one event."""
+        self._version = max(self._version, version)
+        self._tape.append((version, event))
+        match event:
+            case BlockAppended():
+                self._append(version, event)
+            case BlocksHidden():
+                self._hide({h.block: h.replacement for h in event.hidden}, version)
+            case BlocksRestored():
+                self._hide(dict.fromkeys(event.blocks), version)
+            case RequestRendered():
+                self._rendered(version, event)
+            case UsageRecorded():
+                self._calibrate(event)
+            case CompactionSkipped():
+                self._skipped(version, event)
+            case SummaryReplaced():
+                self._replace_summary(version, event)
+            case _:  # compactions start a view (see `View`); the rest changes nothing that is shown
+                pass
+
+    def freeze(self) -> View:
+        """The view after everything that was added."""
+        self._close()
+        return attrs.evolve(
+            self._view,
+            version=self._version,
+            compaction=self._compaction,
+            groups=tuple(self._groups),
+            state=self._state,
+            turn=self._turn,
+            turn_start=self._turn_start,
+            calls=self._calls,
+            wire_ids=self._wire_ids,
+            ordinals=self._ordinals,
+            rewritten=self._rewritten,
+            tape=(*self._view.tape, *self._tape),
+        )
+
+    # Blocks.
+
+    def _append(self, version: int, event: BlockAppended) -> None:
+        block = event.block
+        before = self._state
+        self._own()
+        if block.turn != self._turn:
+            self._turn, self._turn_start, self._ordinals = block.turn, version, {}
+            self._evolve(turns=before.turns + 1)
+        if self._turn_start == 0:
+            self._turn_start = version
+        place = place_of(block)
+        if place is Place.RESPONSE and not self._joins(block):
+            self._begin_round(block)
+        place, wire_id = self._pair(block, place)
+        entry = Entry(
+            version=version,
+            at=event.at,
+            block=block,
+            path=path_of(block, self._ordinal(block)),
+            place=place,
+            round=self._current.round,
+            wire_id=wire_id,
+            state=before,
+        )
+        if isinstance(block, ToolCall):
+            self._calls.add(block.call_id)
+        self._open.append(entry)
+        self._grew = True
+        self._evolve(blocks=self._state.blocks + 1)
+
+    @property
+    def _current(self) -> Group:
+        if not self._groups:
+            self._groups.append(Group(entries=()))
+        return self._groups[-1]
+
+    def _own(self) -> None:
+        """Copy what the old view shares, once, before the first change."""
+        if not self._copied:
+            self._calls, self._wire_ids = set(self._calls), set(self._wire_ids)
+            self._ordinals = dict(self._ordinals)
+            self._copied = True
+
+    def _joins(self, block: Block) -> bool:
+        """Whether what the model said belongs to the round that is open.
+
+        Blocks of one response do, even with a result of an earlier call of it in between (logs
+        interleave parallel calls); without a response id, whatever follows directly.
+        """
+        group = self._current
+        if group.round == 0 or group.sealed:
+            return False
+        response = block.response if isinstance(block, AssistantBlock) else ""
+        if response or group.response:
+            return response == group.response
+        return all(e.place in (Place.RESPONSE, Place.SILENT) for e in self._open)
+
+    def _begin_round(self, block: Block) -> None:
+        self._close()
+        rounds = self._state.rounds + 1
+        self._evolve(rounds=rounds)
+        response = block.response if isinstance(block, AssistantBlock) else ""
+        group = Group(entries=(), round=rounds, response=response)
+        if self._groups and not self._groups[-1].entries:
+            self._groups.pop()
+        self._groups.append(group)
+        self._open = []
+
+    def _close(self) -> None:
+        if self._grew:
+            self._groups[-1] = attrs.evolve(self._groups[-1], entries=tuple(self._open))
+            self._grew = False
+
+    def _pair(self, block: Block, place: Place) -> tuple[Place, str]:
+        """Where a block goes, and the id that it has on the wire."""
+        if isinstance(block, ToolCall):
+            return place, self._wire_id(block)
+        if not isinstance(block, ToolResult):
+            return place, ""
+        answered = {e.wire_id for e in self._open if e.place is Place.RESULT}
+        for call in () if self._current.sealed else self._open:
+            asked = isinstance(call.block, ToolCall) and call.block.call_id == block.call_id
+            if asked and call.wire_id not in answered:
+                return Place.RESULT, call.wire_id
+        return (Place.LATE if block.call_id in self._calls else Place.ORPHAN), ""
+
+    def _wire_id(self, call: ToolCall) -> str:
+        """The call's own id where the provider accepts it, made unique by the version."""
+        wire_id = _FOREIGN.sub("_", call.call_id)[:64] or "call"
+        if wire_id in self._wire_ids:
+            wire_id = f"{wire_id[:48]}_{self._version}"
+        self._wire_ids.add(wire_id)
+        return wire_id
+
+    def _ordinal(self, block: Block) -> int:
+        stem = path_stem(block)
+        ordinal = self._ordinals[stem] = self._ordinals.get(stem, 0) + 1
+        return ordinal
+
+    # Other facts.
+
+    def _hide(self, replacements: _Replacements, version: int) -> None:
+        self._close()
+        self._groups = [_rehide(group, replacements) for group in self._groups]
+        self._open = list(self._groups[-1].entries) if self._groups else []
+        if self._compaction:
+            head = _rehide(self._compaction.head, replacements)
+            self._compaction = attrs.evolve(self._compaction, head=head)
+        self._rewritten = version
+
+    def _rendered(self, version: int, event: RequestRendered) -> None:
+        self._close()
+        if self._groups and not self._groups[-1].sealed:
+            self._groups[-1] = attrs.evolve(self._groups[-1], sealed=version)
+        self._evolve(
+            touched_at=event.at,
+            ttl=event.ttl,
+            prefix_hash=event.prefix_hash,
+            tail=event.cache_points[-1] if event.cache_points else 0,
+            tokens=event.tokens,
+        )
+
+    def _skipped(self, version: int, event: CompactionSkipped) -> None:
+        """Count towards the breaker, unless a compaction succeeded since."""
+        if self._compaction is None or version > self._compaction.version:
+            failures = self._state.failures + 1
+            self._evolve(failures=failures, failed_tokens=event.tokens)
+
+    def _calibrate(self, event: UsageRecorded) -> None:
+        """Move the model's ratio towards what this request really had."""
+        if event.estimated <= 0 or event.input <= 0:
+            return
+        old = self._state.calibrations.get(event.model, Calibration())
+        expected = old.prefix + old.ratio * event.estimated
+        real = event.input / event.estimated
+        weight = _CALIBRATION_WEIGHT if old.samples else 1.0
+        new = Calibration(
+            ratio=old.ratio + weight * (real - old.ratio),
+            prefix=old.prefix,
+            samples=old.samples + 1,
+            error_last=(expected - event.input) / event.input,
+        )
+        self._evolve(calibrations={**self._state.calibrations, event.model: new})
+
+    def _replace_summary(self, version: int, event: SummaryReplaced) -> None:
+        head = self._compaction
+        if head and head.version == event.compaction:
+            changed = msgspec.structs.replace(head.event, summary=event.summary)
+            entries = (_summary(changed), *head.head.entries[1:])
+            group = attrs.evolve(head.head, entries=entries)
+            self._compaction = attrs.evolve(head, event=changed, head=group)
+            self._rewritten = version
+
+    def _evolve(self, **changes: object) -> None:
+        self._state = msgspec.structs.replace(self._state, **changes)
+
+
+def place_of(block: Block) -> Place:
+    """Where a block of this kind goes.
+
+    Notes and plans are the assistant's, but they are shown in the user's message: as assistant
+    text they would stand between a result and the answer to it, and teach the model to write them.
+    """
+    match block:
+        case TurnHeader():
+            return Place.SILENT
+        case ToolResult():
+            return Place.RESULT
+        case Note() | Plan():
+            return Place.USER
+        case OpaqueBlock():
+            if not block.text:
+                return Place.SILENT
+            return Place.RESPONSE if block.author == "assistant" else Place.USER
+        case _:
+            return Place.RESPONSE if block.author == "assistant" else Place.USER
+
+
+def _head(event: RangeCompacted) -> Group:
+    """What a compaction shows in place of the range: its summary, and what it carried."""
+    carried = (
+        Entry(
+            version=item.version,
+            at=event.at,
+            block=item.block,
+            path=path_of(item.block, item.ordinal),
+            place=Place.CARRIED,
+            replacement=item.clipped or None,
+            state=FoldState(),
+        )
+        for item in event.carried
+    )
+    return Group(entries=(_summary(event), *carried))
+
+
+def _summary(event: RangeCompacted) -> Entry:
+    return Entry(
+        version=0,
+        at=event.at,
+        block=event.summary,
+        path=path_of(event.summary),
+        place=Place.USER,
+        state=FoldState(),
+    )
+
+
+def _rehide(group: Group, replacements: _Replacements) -> Group:
+    if not any(entry.block.id in replacements for entry in group.entries):
+        return group
+    entries = tuple(_rehide_entry(entry, replacements) for entry in group.entries)
+    return attrs.evolve(group, entries=entries)
+
+
+def _rehide_entry(entry: Entry, replacements: _Replacements) -> Entry:
+    if entry.block.id not in replacements:
+        return entry
+    return attrs.evolve(entry, replacement=replacements[entry.block.id])

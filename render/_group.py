@@ -1,0 +1,109 @@
+"""Entries and groups: a block with its place in the log, and the blocks that are shown together.
+
+A *group* is one round (all that one model response holds, the results of its calls) and whatever
+followed until the next response: user text, notices.  What precedes the first response is a group
+without a round.  Groups are the unit of work: a group that no event touched is the same object as
+in the last render, and whatever was computed for it (its messages, its tokens) is still there.  So
+a render costs what is new, not what is visible.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, TypeVar
+
+import attrs
+
+from blocks import Block, CallId, FoldState, ToolCall
+
+_T = TypeVar("_T")
+
+
+class Place(Enum):
+    """Where an entry goes in its group."""
+
+    SILENT = "silent"
+    """Shown as nothing: a turn header."""
+    RESPONSE = "response"
+    """Said by the model."""
+    RESULT = "result"
+    """Answers a call of the same group."""
+    USER = "user"
+    """Shown in the user's message, after the results."""
+    LATE = "late"
+    """A result whose call had been reported as interrupted before it came; shown as text."""
+    CARRIED = "carried"
+    """Outlived the cut that folded its surroundings; shown after the summary."""
+    ORPHAN = "orphan"
+    """A result without a call; not shown."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Entry:
+    """A block, where it stands in the log, and how it is shown."""
+
+    version: int
+    at: float
+    block: Block
+    path: str
+    place: Place
+    round: int = 0
+    """Number of the round, from 1; 0 before the first response."""
+    wire_id: str = ""
+    """Of calls and their results: an id that the provider accepts, unique in the view."""
+    replacement: str | None = None
+    """What is shown instead, if hidden; empty: nothing."""
+    state: FoldState
+    """The fold's numbers just before this entry."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Group:
+    """Entries that are shown together, in log order."""
+
+    entries: tuple[Entry, ...]
+    round: int = 0
+    response: str = ""
+    sealed: int = 0
+    """Version of the first request that showed this group; 0: none yet.
+
+    What that request answered on behalf of a tool stays answered, and what comes later joins
+    behind what it showed, so that the next request extends it.
+    """
+    _memo: dict[Any, Any] = attrs.field(factory=dict[Any, Any], init=False, repr=False)
+
+    def memo(self, key: object, make: Callable[[], _T]) -> _T:
+        """What `make` returned the first time it was asked for with this key."""
+        try:
+            found: _T = self._memo[key]
+        except KeyError:
+            found = self._memo[key] = make()
+        return found
+
+    @property
+    def first(self) -> int:
+        """Version of the oldest entry."""
+        return self.entries[0].version
+
+    @property
+    def last(self) -> int:
+        """Version of the newest entry."""
+        return self.entries[-1].version
+
+    def placed(self, place: Place) -> tuple[Entry, ...]:
+        """The entries with this place, in log order."""
+        return self.memo(place, lambda: tuple(e for e in self.entries if e.place is place))
+
+    @property
+    def open_calls(self) -> tuple[CallId, ...]:
+        """Calls without a result, in order."""
+        answered = {entry.wire_id for entry in self.placed(Place.RESULT)}
+        return tuple(
+            entry.block.call_id
+            for entry in self.placed(Place.RESPONSE)
+            if isinstance(entry.block, ToolCall) and entry.wire_id not in answered
+        )
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether anything in it is shown as something else."""
+        return self.memo("hidden", lambda: any(e.replacement is not None for e in self.entries))

@@ -1,0 +1,67 @@
+"""Hidden blocks become their replacements; a hidden tool result stays a tool result."""
+
+import attrs
+import msgspec
+
+from blocks import (
+    AssistantThinking,
+    Block,
+    RangeSummary,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    TurnHeader,
+    UserAttachment,
+)
+from blocks import OpaqueBlock as Opaque
+from render._group import Entry, Group, Place
+from render._slice import Shown
+
+
+def replace_hidden(shown: Shown) -> Shown:
+    """Every hidden block as what stands for it; groups without one stay the same objects."""
+    return attrs.evolve(shown, groups=tuple(replaced(group) for group in shown.groups))
+
+
+def replaced(group: Group) -> Group:
+    """The group as it is shown; itself when nothing of it is hidden."""
+    return group.memo("replaced", lambda: _replace(group)) if group.is_hidden else group
+
+
+def _replace(group: Group) -> Group:
+    return attrs.evolve(group, entries=tuple(_entry(entry) for entry in group.entries))
+
+
+def _entry(entry: Entry) -> Entry:
+    text = entry.replacement
+    if text is None:
+        return entry
+    if not text and not isinstance(entry.block, ToolCall | ToolResult):
+        return attrs.evolve(entry, place=Place.SILENT)
+    return attrs.evolve(entry, block=stand_in(entry.block, text), replacement=None)
+
+
+def stand_in(block: Block, text: str) -> Block:
+    """A block of the same kind that says only `text`; a call keeps its name, a pair stays whole."""
+    match block:
+        case ToolCall():
+            return msgspec.structs.replace(block, input={"hidden": text})
+        case ToolResult():
+            return msgspec.structs.replace(block, parts=(TextPart(text=text),))
+        case UserAttachment():
+            return msgspec.structs.replace(block, part=TextPart(text=text))
+        case AssistantThinking() | TurnHeader() | RangeSummary():
+            return block  # thinking is verbatim or absent; the other two are never hidden
+        case Opaque():
+            return Opaque(block.tag, {**block.fields, "text": text})
+        case _:
+            return _with_text(block, text)
+
+
+def _with_text(block: Block, text: str) -> Block:
+    if isinstance(block, Opaque):
+        return block
+    changes: dict[str, object] = {"text": text}
+    if "parts" in block.__struct_fields__:
+        changes["parts"] = ()
+    return msgspec.structs.replace(block, **changes)

@@ -1,0 +1,39 @@
+"""Rare identifiers in text: what an agent refers to by name and cannot guess again.
+
+Paths, URLs, dotted, snake_case and camelCase names, UUIDs, hexadecimal ids, long numbers.  Plain
+words are none, however long.
+"""
+
+import re
+from collections.abc import Iterator
+
+LENGTH_MAX = 160
+"""Longer ones are data, not names."""
+
+_TOKEN = re.compile(
+    r"https?://[^\s\"'<>()\[\]{}`|\\,;]+"  # a URL
+    r"|[A-Za-z]:\\[\w.\\-]+"  # a Windows path
+    r"|[\w.@~+-]*(?:/[\w.@~+-]+)+"  # a path
+    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # a UUID
+    r"|[A-Za-z_][\w-]*(?:\.[A-Za-z_]\w*)+"  # a dotted name
+    r"|[0-9a-f]{7,}|\d{4,}"  # a hash, a long number
+    r"|[A-Za-z_]\w{5,}"  # a name, if it has an inner mark of one
+)
+_INNER = re.compile(r"[/\\]|\w\.\w|[^\W_]_+[^\W_]|[a-z][A-Z]|[A-Z]{2}[a-z]")
+_HASH = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,}")
+
+
+def identifiers(text: str) -> Iterator[tuple[str, int]]:
+    """Every occurrence of an identifier, with its position."""
+    for match in _TOKEN.finditer(text):
+        term = match.group().rstrip(".-:/")
+        if len(term) <= LENGTH_MAX and _is_rare(term):
+            yield term, match.start()
+
+
+def _is_rare(term: str) -> bool:
+    if term.isdigit():
+        return len(term) >= 4  # noqa: PLR2004 -- shorter numbers are everywhere
+    if len(term) < 6:  # noqa: PLR2004 -- as are shorter names
+        return False
+    return bool(_INNER.search(term) or _HASH.fullmatch(term)) or (term[0].isdigit() and "-" in term)

@@ -1,0 +1,127 @@
+"""Pruning by time to live: old tool traffic goes when the prompt has to be read anew anyway.
+
+While the provider's cache is warm, history is not rewritten: every request extends the last one.
+Once the cache must be cold, the whole prompt is paid for again, and rewriting it is free; that
+moment is used for one batch, remembered as one event.
+"""
+
+from collections.abc import Iterator
+
+from blocks import (
+    AssistantThinking,
+    Block,
+    BlockAppended,
+    BlockId,
+    BlocksHidden,
+    EventId,
+    Hidden,
+    SystemMessage,
+    ToolCall,
+    ToolResult,
+    UserAttachment,
+    text_of,
+)
+from render._context import Context
+from render._fold import decide
+from render._group import Entry, Group, Place
+from render._view import View
+from render.anthropic import Encoder
+
+NOTICE = (
+    "Older tool results were hidden to save space. Where a result says so, its content can be read "
+    "back by the path it names."
+)
+HINT_CHARACTERS = 120
+
+
+def is_cold(view: View, context: Context) -> bool:
+    """Whether the provider can no longer hold this timeline's prefix.
+
+    The life of the last request's cache points is the one recorded with it, not today's policy.
+    Without a request on record, the age of the newest block decides.
+    """
+    state, policy = view.state, context.policy
+    if state.touched_at:
+        return context.now - state.touched_at >= state.ttl - policy.ttl_buffer_seconds
+    newest = view.groups[-1].entries[-1].at if view.groups else context.now
+    return context.now - newest >= policy.ttl_seconds - policy.ttl_buffer_seconds
+
+
+def prune_expired(view: View, context: Context) -> View:
+    """Hide old, large tool traffic in one batch; only in the cold moment, only if it pays."""
+    if not view.groups or not is_cold(view, context):
+        return view
+    encoder = Encoder(counter=context.counter, keep_thinking=context.keep_thinking)
+    hidden: list[Hidden] = []
+    saved = 0
+    for group, entry, is_far in _aged(view, context):
+        tokens = encoder.shown(group).tokens_of(entry.version)
+        if tokens <= context.policy.prune_block_tokens or not _may_hide(entry, is_far=is_far):
+            continue
+        text = stub(entry, tokens)
+        hidden.append(Hidden(block=entry.block.id, replacement=text))
+        saved += tokens - context.counter.count(text)
+    if saved < max(context.policy.prune_tokens_min, 1):
+        return view
+    event = BlocksHidden(id=EventId(""), at=context.now, hidden=tuple(hidden), reason="expired")
+    return _tell(decide(view, event), context)
+
+
+def _aged(view: View, context: Context) -> Iterator[tuple[Group, Entry, bool]]:
+    """Entries outside the intact turns and rounds, newest first; True: beyond the visible ones."""
+    policy = context.policy
+    turns, turn = 0, view.turn
+    for group in reversed(view.groups):
+        rounds = view.state.rounds - group.round
+        for entry in reversed(group.entries):
+            if entry.block.turn != turn:
+                turns, turn = turns + 1, entry.block.turn
+            if turns >= policy.turns_intact or rounds >= policy.rounds_intact:
+                yield (
+                    group,
+                    entry,
+                    turns >= policy.turns_visible or rounds >= policy.rounds_visible,
+                )
+
+
+def _may_hide(entry: Entry, *, is_far: bool) -> bool:
+    """Never user text, notes, plans; calls only when they are far and answered."""
+    if entry.replacement is not None:
+        return False
+    match entry.block:
+        case ToolResult():
+            return entry.place is Place.RESULT
+        case UserAttachment() | AssistantThinking():
+            return True
+        case ToolCall():
+            return is_far
+        case _:
+            return False
+
+
+def stub(entry: Entry, tokens: int) -> str:
+    """The bounded text that stands for a block: a hint, and the way back."""
+    block = entry.block
+    if isinstance(block, AssistantThinking):
+        return ""
+    hint = _hint(block)
+    about = f" starting {hint!r}" if hint else ""
+    return f"[hidden: {tokens} tokens{about}; read back at {entry.path}]"
+
+
+def _hint(block: Block) -> str:
+    text = text_of(block).strip()
+    line = text.split("\n", 1)[0].strip()
+    return line if len(line) <= HINT_CHARACTERS else line[:HINT_CHARACTERS] + "…"
+
+
+def _tell(view: View, context: Context) -> View:
+    """Tell the model once how to read what is hidden."""
+    told = any(
+        isinstance(entry.block, SystemMessage) and entry.block.text == NOTICE
+        for entry in view.entries
+    )
+    if told:
+        return view
+    block = SystemMessage(id=BlockId(f"notice.{view.version + 1}"), turn=view.turn, text=NOTICE)
+    return decide(view, BlockAppended(id=EventId(""), at=context.now, block=block))

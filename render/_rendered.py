@@ -1,0 +1,160 @@
+"""What a render hands out, and the showing half of the pipeline."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Literal
+
+import attrs
+import msgspec
+
+from blocks import Event, EventId, RequestRendered
+from render._budget import Account, account, fixed_tokens
+from render._cache import CachePoint, place_cache_points
+from render._context import Context, Json
+from render._hidden import replace_hidden
+from render._slice import slice_visible
+from render._view import View
+from render.anthropic import Encoder, Piece, RequestValidator, Violation, assemble, marked_prefix
+
+
+@attrs.frozen(kw_only=True)
+class CannotFit:
+    """Why the request is larger than its limit, or never will be as small as it should."""
+
+    reason: Literal["over_limit", "fixed_over_target"]
+    total: int
+    """Tokens of the request."""
+    fixed: int
+    """Of these, what no compaction can reduce: system and tools."""
+    limit: int
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.total} tokens do not fit {self.limit}: {self.advice}"
+
+
+@attrs.frozen(kw_only=True)
+class Rendered:
+    """A request, and everything worth knowing about it."""
+
+    messages: tuple[Json, ...] = attrs.field(repr=False)
+    system: tuple[Json, ...] = attrs.field(repr=False)
+    tools: tuple[Json, ...] = attrs.field(repr=False)
+    model: str
+    account: Account
+    cache_points: tuple[CachePoint, ...]
+    content_hash: str
+    """SHA-256 over the request, cache marks included, as hexadecimal text."""
+    prefix_hash: str
+    decisions: tuple[Event, ...] = attrs.field(default=(), repr=False)
+    """What this render decided, in order: prunes, clips, compactions, skips."""
+    notices: tuple[str, ...] = ()
+    """Repairs that the log made necessary."""
+    violations: tuple[Violation, ...] = ()
+    """What the provider would refuse; empty unless there is a bug of ours."""
+    cannot_fit: CannotFit | None = None
+
+    @property
+    def tokens(self) -> int:
+        """The whole prompt, calibrated."""
+        return self.account.total
+
+    @property
+    def fits(self) -> bool:
+        """Whether the prompt is within its limit."""
+        return self.account.total <= self.account.limit
+
+    def anthropic(self, *, max_tokens: int) -> Json:
+        """The keyword arguments of `client.messages.create`.
+
+        Messages and lists are fresh, so that callers may add to them; content blocks are shared
+        with later renders and must not be changed.
+        """
+        return {"model": self.model, "max_tokens": max_tokens, **self.request()}
+
+    def request(self) -> Json:
+        """System, tools and messages: the part of the request that depends on the log."""
+        request: Json = {"system": list(self.system)} if self.system else {}
+        if self.tools:
+            request["tools"] = list(self.tools)
+        request["messages"] = [
+            {"role": m["role"], "content": list(m["content"])} for m in self.messages
+        ]
+        return request
+
+    def event(self, at: float, ttl: float) -> RequestRendered:
+        """The fact that this request was handed out."""
+        return RequestRendered(
+            id=EventId(""),
+            at=at,
+            content_hash=self.content_hash,
+            tokens=self.account.estimated,
+            cache_points=tuple(point.version for point in self.cache_points),
+            prefix_hash=self.prefix_hash,
+            ttl=ttl,
+        )
+
+
+def show(view: View, context: Context, validator: RequestValidator) -> Rendered:
+    """The request that a view is rendered to: a pure function of the log.
+
+    slice -> replace hidden -> place cache points -> encode -> validate
+    """
+    shown = slice_visible(view)
+    shown = replace_hidden(shown)
+    encoder = Encoder(counter=context.counter, keep_thinking=context.keep_thinking)
+    pieces = [encoder.piece(group) for group in shown.groups]
+    points = place_cache_points(shown, pieces, fixed_tokens(context), context)
+    messages = assemble(pieces, [(point.piece, point.spot) for point in points])
+    system, tools = marked_prefix(context.system, context.tools, context.policy.system_ttl)
+    request: Json = {"system": system, "tools": tools, "messages": messages}
+    sizes = account(view, context)
+    prefix_hash = sha256(msgspec.json.encode([system, tools])).hexdigest()
+    return Rendered(
+        messages=tuple(messages),
+        system=tuple(system),
+        tools=tuple(tools),
+        model=context.model.name,
+        account=sizes,
+        cache_points=points,
+        content_hash=_hash(prefix_hash, pieces, points),
+        prefix_hash=prefix_hash,
+        decisions=view.decisions,
+        notices=tuple(notice for piece in pieces for notice in piece.notices),
+        violations=validator.check(request, context.model),
+        cannot_fit=_cannot_fit(sizes, context),
+    )
+
+
+def _hash(prefix_hash: str, pieces: Sequence[Piece], points: Sequence[CachePoint]) -> str:
+    """One hash for the whole request, from those of its pieces: a piece is hashed once."""
+    digest = sha256(prefix_hash.encode())
+    for piece in pieces:
+        digest.update(piece.digest)
+    for point in points:
+        digest.update(b"%d.%d;" % (point.piece, point.spot))
+    return digest.hexdigest()
+
+
+def _cannot_fit(sizes: Account, context: Context) -> CannotFit | None:
+    fixed = sizes.system + sizes.tools
+    target = int(context.policy.target_ratio * context.limit)
+    if sizes.total > context.limit:
+        advice = (
+            f"system prompt and tools alone have {fixed}; shorten them or take a larger window"
+            if fixed > target
+            else "a single block of the newest round is too large; take a larger window"
+        )
+        return CannotFit(
+            reason="over_limit", total=sizes.total, fixed=fixed, limit=context.limit, advice=advice
+        )
+    if fixed > target:
+        advice = f"system prompt and tools alone have {fixed}, over the target of {target}"
+        return CannotFit(
+            reason="fixed_over_target",
+            total=sizes.total,
+            fixed=fixed,
+            limit=context.limit,
+            advice=advice,
+        )
+    return None

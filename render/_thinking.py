@@ -1,0 +1,41 @@
+"""Thinking blocks: whole and verbatim, or not at all.
+
+Two rules of the provider meet here (its documentation on thinking and on preserved thinking):
+
+* within the current tool loop, thinking comes back complete or the whole loop's goes;
+* on models that bind a signature to everything before it (`Model.thinking_bound`), thinking that
+  stands behind a rewrite is refused, so it goes; once gone it never comes back, hence an event.
+"""
+
+from collections.abc import Iterator
+
+from blocks import AssistantThinking, BlocksHidden, EventId, Hidden
+from render._context import Context
+from render._fold import decide
+from render._group import Entry
+from render._view import View
+
+
+def strip_unbound(view: View, context: Context) -> View:
+    """Hide the thinking that the last rewrite made unusable."""
+    if not context.keep_thinking or not view.rewritten:
+        return view
+    hidden = tuple(Hidden(block=entry.block.id) for entry in _unusable(view, context))
+    if not hidden:
+        return view
+    event = BlocksHidden(id=EventId(""), at=context.now, hidden=hidden, reason="unsigned")
+    return decide(view, event)
+
+
+def _unusable(view: View, context: Context) -> Iterator[Entry]:
+    """Thinking older than the rewrite: all of it, or that of the loop which the cut went through."""
+    split = view.compaction.event.summary.split_turn_id if view.compaction else None
+    cut_at = view.compaction.version if view.compaction else 0
+    for group in view.groups:
+        for entry in group.entries:
+            if not isinstance(entry.block, AssistantThinking) or entry.replacement is not None:
+                continue
+            rewritten = entry.version < view.rewritten and context.model.thinking_bound
+            halved = entry.version < cut_at and entry.block.turn == split
+            if rewritten or halved:
+                yield entry

@@ -1,0 +1,59 @@
+"""The view: the log as it stands, from the latest summary onward."""
+
+from collections.abc import Sequence
+
+import attrs
+
+from blocks import Event, FoldState, RangeCompacted, Recorded, TurnId
+from render._group import Entry, Group
+
+NO_TURN = TurnId("")
+
+
+@attrs.frozen(kw_only=True)
+class Compaction:
+    """The compaction in force, and what it carried past its cut."""
+
+    version: int
+    event: RangeCompacted
+    head: Group
+    """The summary, and what was carried past the cut."""
+
+
+@attrs.frozen(kw_only=True)
+class View:
+    """An immutable fold of the events that still matter; every stage returns a new one.
+
+    A stage that *decides* something does so with `decide`, which records the event, so that the
+    next render starts from it.  A stage that only *shows* something leaves no trace here.
+    """
+
+    version: int = 0
+    compaction: Compaction | None = None
+    groups: tuple[Group, ...] = ()
+    state: FoldState = attrs.field(factory=FoldState)
+    turn: TurnId = NO_TURN
+    """The current turn."""
+    turn_start: int = 0
+    """Version of its first block in the view."""
+    calls: frozenset[str] | set[str] = frozenset()
+    """Every call id in the view; not to be changed."""
+    wire_ids: frozenset[str] | set[str] = frozenset()
+    """Every id that a call has on the wire; not to be changed."""
+    ordinals: dict[str, int] = attrs.field(factory=dict[str, int])
+    """Blocks of the current turn by path stem; not to be changed."""
+    rewritten: int = 0
+    """Version of the latest event that changed what had been shown before."""
+    tape: tuple[Recorded, ...] = attrs.field(default=(), repr=False)
+    """Every event since the cut: what the next compaction starts its view from."""
+    decisions: tuple[Event, ...] = ()
+    """Events decided since the last commit."""
+
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """Everything from the cut on, in log order."""
+        return [entry for group in self.groups for entry in group.entries]
+
+    def settled(self) -> "View":
+        """The same view once its decisions are committed."""
+        return attrs.evolve(self, decisions=())

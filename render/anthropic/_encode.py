@@ -1,0 +1,381 @@
+"""Groups of blocks as Anthropic messages.
+
+A group becomes an assistant message (what the model said) and a user message (the results of its
+calls first, in the order of the calls; then whatever else came, in log order).  So groups alternate
+by themselves, and what was encoded for one group never changes because of another: the next request
+is the last one and more.
+
+Repairs, each with a notice; the log keeps the original:
+
+* a result without a call is not shown;
+* a call without a result is answered "interrupted"; a result that comes after such a request was
+  sent is shown as text, where it arrived (changing the sent answer would rewrite the prefix);
+* thinking without a signature is not shown, nor thinking at the end of a message;
+* an answer that nobody replied to is followed by a line of the user's, because most models refuse
+  a request that ends with their own words;
+* text that is empty or white space is not shown; an image that is not valid base64 is named.
+"""
+
+import binascii
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from json import dumps
+from typing import Any, Final
+
+import attrs
+import msgspec
+
+from blocks import (
+    AssistantThinking,
+    Block,
+    CallId,
+    DocumentPart,
+    ImagePart,
+    Note,
+    Part,
+    Plan,
+    ProviderPart,
+    RangeSummary,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    UserAttachment,
+    UserFollowup,
+    UserPrompt,
+    UserSteer,
+    text_of,
+)
+from render._context import Json, TokenCounter
+from render._group import Entry, Group, Place
+from render._hidden import replaced
+from render._report import report
+
+INTERRUPTED: Final = "interrupted, no result was recorded"
+CONTINUE: Final = "[continue]"
+NO_OUTPUT: Final = "(no output)"
+
+BLOCK_TOKENS: Final = 3
+"""What the envelope of a content block costs; undocumented, measured 4 to 8 a message."""
+TOOL_TOKENS: Final = 12
+"""What the envelope of a call or a result costs on top of that."""
+
+_OTHERS = frozenset({Place.USER, Place.LATE, Place.CARRIED})
+
+IMAGE_TYPES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Spot:
+    """Where in a piece one content block stands, and what it costs."""
+
+    version: int
+    """Version of the block that it shows."""
+    role: str
+    index: int
+    """Position in the content of its message."""
+    tokens: int
+    kind: str
+    """The provider's type of the content block."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Piece:
+    """A group in the provider's words. Shared between renders: never changed."""
+
+    group: Group
+    assistant: tuple[Json, ...] = ()
+    user: tuple[Json, ...] = ()
+    messages: tuple[Json, ...] = ()
+    """The one or two messages of these contents."""
+    spots: tuple[Spot, ...] = ()
+    """One for each content block, in order."""
+    tokens: int = 0
+    digest: bytes = b""
+    notices: tuple[str, ...] = ()
+
+    def tokens_of(self, version: int) -> int:
+        """What one block costs as it is shown."""
+        return sum(spot.tokens for spot in self.spots if spot.version == version)
+
+
+@attrs.frozen(kw_only=True)
+class Encoder:
+    """Encodes groups, each once: the piece stays with the group."""
+
+    counter: TokenCounter
+    keep_thinking: bool = True
+
+    def shown(self, group: Group) -> Piece:
+        """The group in the provider's words, its hidden blocks replaced."""
+        return self.piece(replaced(group))
+
+    def piece(self, group: Group) -> Piece:
+        """The group in the provider's words, as it is."""
+        key = ("anthropic", self.counter.name, self.keep_thinking)
+        return group.memo(key, lambda: self._encode(group))
+
+    def _encode(self, group: Group) -> Piece:
+        notices: list[str] = []
+        assistant = list(self._assistant(group, notices))
+        user = list(self._user(group, notices, said=bool(assistant)))
+        spots = (*_spots("assistant", assistant, self.counter), *_spots("user", user, self.counter))
+        said = tuple(content for _, content in assistant)
+        heard = tuple(content for _, content in user)
+        messages = [
+            {"role": role, "content": list(contents)}
+            for role, contents in (("assistant", said), ("user", heard))
+            if contents
+        ]
+        return Piece(
+            group=group,
+            assistant=said,
+            user=heard,
+            messages=tuple(messages),
+            spots=spots,
+            tokens=sum(spot.tokens for spot in spots),
+            digest=sha256(msgspec.json.encode(messages)).digest(),
+            notices=tuple(notices),
+        )
+
+    # The assistant's message.
+
+    def _assistant(self, group: Group, notices: list[str]) -> Iterator[tuple[int, Json]]:
+        contents: list[tuple[int, Json]] = []
+        for entry in group.placed(Place.RESPONSE):
+            block = entry.block
+            if isinstance(block, ToolCall):
+                contents.append((entry.version, _tool_use(entry, block)))
+            elif isinstance(block, AssistantThinking):
+                if self.keep_thinking and _is_signed(block, entry, notices):
+                    contents.append((entry.version, block.provider))
+            elif (text := text_of(block)).strip():
+                contents.append((entry.version, {"type": "text", "text": text}))
+        while contents and contents[-1][1].get("type") in {"thinking", "redacted_thinking"}:
+            notices.append(
+                f"thinking at the end of a message is not shown: version {contents[-1][0]}"
+            )
+            contents.pop()
+        return iter(contents)
+
+    # The user's message.
+
+    def _user(self, group: Group, notices: list[str], *, said: bool) -> Iterator[tuple[int, Json]]:
+        yield from _results(group, notices)
+        answered = any(isinstance(e.block, ToolCall) for e in group.placed(Place.RESPONSE))
+        others = [e for e in group.entries if e.place in _OTHERS]
+        shown = [(e, list(_contents(e, notices))) for e in others]
+        early = any(c for e, c in shown if not group.sealed or e.version < group.sealed)
+        if said and not answered and not early:
+            yield group.placed(Place.RESPONSE)[-1].version, {"type": "text", "text": CONTINUE}
+        for entry, contents in shown:
+            for content in contents:
+                yield entry.version, content
+        orphans = group.placed(Place.ORPHAN)
+        notices += (f"a result without a call is not shown: {entry.path}" for entry in orphans)
+
+
+def _tool_use(entry: Entry, block: ToolCall) -> Json:
+    return {
+        "type": "tool_use",
+        "id": entry.wire_id,
+        "name": tool_name(block.name),
+        "input": block.input,
+    }
+
+
+def tool_name(name: str) -> str:
+    """A tool's name as the provider accepts it: `^[a-zA-Z0-9_-]{1,64}$`."""
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in name)
+    return kept[:64] or "tool"
+
+
+def _is_signed(block: AssistantThinking, entry: Entry, notices: list[str]) -> bool:
+    kind = block.provider.get("type")
+    proof = {"thinking": "signature", "redacted_thinking": "data"}.get(str(kind), "")
+    if proof and block.provider.get(proof):
+        return True
+    notices.append(f"thinking without a signature is not shown: {entry.path}")
+    return False
+
+
+def _results(group: Group, notices: list[str]) -> Iterator[tuple[int, Json]]:
+    """One result for every call, in the order of the calls."""
+    results = {entry.wire_id: entry for entry in group.placed(Place.RESULT)}
+    for call in group.placed(Place.RESPONSE):
+        if not isinstance(call.block, ToolCall):
+            continue
+        answer: Json = {"type": "tool_result", "tool_use_id": call.wire_id}
+        found = results.get(call.wire_id)
+        if found is None or not isinstance(found.block, ToolResult):
+            notices.append(f"a call without a result is answered as interrupted: {call.path}")
+            yield call.version, {**answer, "content": INTERRUPTED, "is_error": True}
+            continue
+        answer["content"] = _result_content(found.block)
+        if found.block.is_error:
+            answer["is_error"] = True
+        yield found.version, answer
+
+
+def _result_content(block: ToolResult) -> str | list[Json]:
+    parts = [p for p in block.parts if not (isinstance(p, TextPart) and not p.text.strip())]
+    if not parts:
+        return NO_OUTPUT
+    if len(parts) == 1 and isinstance(parts[0], TextPart):
+        return parts[0].text
+    return [_part(part) for part in parts]
+
+
+def _contents(entry: Entry, notices: list[str]) -> Iterator[Json]:
+    """What an entry shows in the user's message."""
+    block = entry.block
+    if isinstance(block, ToolResult):
+        notices.append(f"a late result is shown as text: {entry.path}")
+    text = _user_text(entry, block)
+    if text.strip():
+        yield {"type": "text", "text": text}
+    for part in _user_parts(block):
+        if not (isinstance(part, TextPart) and not part.text.strip()):
+            yield _part(part)
+
+
+def _user_text(entry: Entry, block: Block) -> str:
+    match block:
+        case UserPrompt() | UserFollowup() | UserSteer():
+            return _earlier(entry, block.text) if entry.place is Place.CARRIED else block.text
+        case UserAttachment():
+            return ""
+        case Note():
+            return f"<note>\n{block.text}\n</note>"
+        case Plan():
+            return f"<plan>\n{block.text}\n</plan>"
+        case SystemMessage():
+            return f"<notice>\n{block.text}\n</notice>"
+        case RangeSummary():
+            return report(block)
+        case ToolResult():
+            return _late(block.call_id, text_of(block))
+        case _:
+            return text_of(block)
+
+
+def _earlier(entry: Entry, text: str) -> str:
+    return f'<earlier-message path="{entry.path}">\n{text}\n</earlier-message>'
+
+
+def _late(call_id: CallId, text: str) -> str:
+    return (
+        f"[result of call {call_id}, which came after it had been reported as interrupted]\n{text}"
+    )
+
+
+def _user_parts(block: Block) -> Sequence[Part]:
+    match block:
+        case UserPrompt() | UserFollowup() | UserSteer():
+            return block.parts
+        case UserAttachment():
+            return (block.part,)
+        case _:
+            return ()
+
+
+def _part(part: Part) -> Json:
+    match part:
+        case TextPart():
+            return {"type": "text", "text": part.text}
+        case ImagePart():
+            return _source(part, "image") if part.url or _is_image(part) else _named(part)
+        case DocumentPart():
+            return _source(part, "document") if part.url or _is_base64(part.data) else _named(part)
+        case ProviderPart():
+            return _provider(part)
+
+
+def _provider(part: ProviderPart) -> Json:
+    """A provider's own part; one of its tool references is told by name (its tool may be gone)."""
+    if part.value.get("type") == "search_result":
+        return part.value
+    name = part.value.get("tool_name") or part.value.get("type") or "part"
+    return {"type": "text", "text": f"[tool {name}]"}
+
+
+def _source(part: ImagePart | DocumentPart, kind: str) -> Json:
+    if part.url:
+        return {"type": kind, "source": {"type": "url", "url": part.url}}
+    source = {"type": "base64", "media_type": part.media_type, "data": part.data}
+    return {"type": kind, "source": source}
+
+
+def _named(part: ImagePart | DocumentPart) -> Json:
+    kind = "image" if isinstance(part, ImagePart) else "document"
+    return {"type": "text", "text": f"[{kind}: its data could not be read]"}
+
+
+def _is_image(part: ImagePart) -> bool:
+    return part.media_type in IMAGE_TYPES and _is_base64(part.data)
+
+
+def _is_base64(data: str) -> bool:
+    try:
+        binascii.a2b_base64(data, strict_mode=True)
+    except (binascii.Error, ValueError):
+        return False
+    return bool(data)
+
+
+# Counting.
+
+
+def _spots(role: str, contents: list[tuple[int, Json]], counter: TokenCounter) -> Iterator[Spot]:
+    for index, (version, content) in enumerate(contents):
+        yield Spot(
+            version=version,
+            role=role,
+            index=index,
+            tokens=content_tokens(content, counter),
+            kind=str(content.get("type")),
+        )
+
+
+def content_tokens(content: Json, counter: TokenCounter) -> int:
+    """Tokens of one content block, its envelope included."""
+    match content.get("type"):
+        case "text":
+            return BLOCK_TOKENS + counter.count(content["text"])
+        case "tool_use":
+            arguments = dumps(content["input"], ensure_ascii=False)
+            named = counter.count(content["name"])
+            return BLOCK_TOKENS + TOOL_TOKENS + named + counter.count(arguments)
+        case "tool_result":
+            return BLOCK_TOKENS + TOOL_TOKENS + _result_tokens(content["content"], counter)
+        case "thinking" | "redacted_thinking":
+            thought = content.get("thinking") or content.get("data") or ""
+            return BLOCK_TOKENS + counter.count(str(thought))
+        case _:
+            return BLOCK_TOKENS + _media_tokens(content, counter)
+
+
+def tool_tokens(tool: Json, counter: TokenCounter) -> int:
+    """Tokens of one tool definition."""
+    plain = {key: value for key, value in tool.items() if key != "cache_control"}
+    return counter.count(dumps(plain, ensure_ascii=False))
+
+
+def _result_tokens(content: str | list[Json], counter: TokenCounter) -> int:
+    if isinstance(content, str):
+        return counter.count(content)
+    texts = [part["text"] if part.get("type") == "text" else "[image]" for part in content]
+    media = sum(_media_tokens(part, counter) for part in content if part.get("type") != "text")
+    return counter.count("\n".join(texts)) + media
+
+
+def _media_tokens(content: Json, counter: TokenCounter) -> int:
+    source: dict[str, Any] = content.get("source") or {}
+    data, media_type = str(source.get("data", "")), str(source.get("media_type", ""))
+    match content.get("type"):
+        case "image":
+            return counter.part(ImagePart(media_type=media_type, data=data))
+        case "document":
+            return counter.part(DocumentPart(media_type=media_type, data=data))
+        case _:
+            return counter.part(ProviderPart(value=content))

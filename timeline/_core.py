@@ -1,0 +1,284 @@
+"""The state of one timeline and the flows over it; knows no thread, no loop, no clock of its own."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import attrs
+import msgspec
+
+from blocks import (
+    Block,
+    BlockAppended,
+    BlockId,
+    BlocksHidden,
+    BlocksRestored,
+    ClosedError,
+    Event,
+    EventId,
+    Hidden,
+    LogWindow,
+    MisuseError,
+    Recorded,
+    RequestRendered,
+    TimelineId,
+    UnknownPathError,
+    VersionConflictError,
+    canonical_block,
+    path_of,
+    path_stem,
+)
+from persistence import EventStore
+from render import (
+    CompactionPlan,
+    Context,
+    Entry,
+    Rendered,
+    RequestValidator,
+    Summary,
+    View,
+    apply_compaction,
+    clip_oversized,
+    commit,
+    compaction_due,
+    extractive,
+    open_view,
+    plan_compaction,
+    prune_expired,
+    show,
+    skip,
+    strip_unbound,
+    total_tokens,
+)
+from timeline._flow import Ask, Flow, Tell, Work
+from timeline._hooks import Compacted, Compacting, Hooks
+from timeline._ids import IdFactory
+from timeline._summarize import ExtractiveSummarizer, Summarizer, SummaryRequest
+
+CONFLICTS_MAX = 8
+"""Times that an append is repeated after somebody else was faster."""
+PAGE = 2000
+
+
+@attrs.define(kw_only=True)
+class Core:
+    """One timeline: its view, what waits to be committed, and how to do everything to it.
+
+    A rendered request is a fact (`RequestRendered`), but not one worth a commit of its own: it
+    waits in `pending` and goes with the next append, or with `flush`.
+    """
+
+    id: TimelineId
+    store: EventStore
+    ids: IdFactory
+    clock: Callable[[], float]
+    hooks: Hooks = attrs.field(factory=Hooks)
+    summarizer: Summarizer = attrs.field(factory=ExtractiveSummarizer)
+    view: View = attrs.field(factory=View, init=False)
+    pending: tuple[Event, ...] = attrs.field(default=(), init=False)
+    closed: bool = attrs.field(default=False, init=False)
+    _validator: RequestValidator = attrs.field(factory=RequestValidator, init=False)
+
+    # Loading and committing.
+
+    def load(self) -> Flow[None]:
+        """Read the window from the store; what is pending stays pending."""
+        window: LogWindow = yield Work(lambda: self.store.load_window(self.id))
+        self.view = commit(open_view(window), *self.pending)
+
+    @property
+    def version(self) -> int:
+        """Events that are durable."""
+        return self.view.version - len(self.pending)
+
+    def commit(self, *events: Event) -> Flow[int]:
+        """Append events, whoever else appends meanwhile; return the new version.
+
+        For facts that are true whatever happened before: not for decisions.
+        """
+        self._check_open()
+        stamped = tuple(self._stamp(event) for event in events)
+        for _ in range(CONFLICTS_MAX):
+            try:
+                yield from self._write((*self.pending, *stamped))
+            except VersionConflictError:
+                yield from self.load()
+                continue
+            self.pending = ()
+            self.view = commit(self.view, *stamped)
+            return self.view.version
+        raise VersionConflictError(expected=self.version, found=self.store.head(self.id))
+
+    def _write(self, events: Sequence[Event]) -> Flow[None]:
+        if events:
+            version = self.version
+            yield Work(lambda: self.store.append(self.id, events, expected_version=version))
+
+    def _stamp(self, event: Event) -> Event:
+        if event.id or not isinstance(event, msgspec.Struct):
+            return event
+        return msgspec.structs.replace(event, id=EventId(self.ids()))
+
+    def flush(self) -> Flow[int]:
+        """Commit what waits."""
+        return (yield from self.commit()) if self.pending else self.version
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ClosedError(f"timeline {self.id!r} is closed; open it again to go on")
+
+    # Appending.
+
+    def append(self, blocks: Sequence[Block], *facts: Event, at: float | None = None) -> Flow[int]:
+        """Append blocks and further facts in one commit."""
+        if not blocks and not facts:
+            raise MisuseError("nothing to append: give at least one block")
+        now = self.clock() if at is None else at
+        events = [
+            BlockAppended(id=EventId(self.ids()), at=now, block=canonical_block(block))
+            for block in blocks
+        ]
+        return (yield from self.commit(*events, *facts))
+
+    def hide(self, keys: Sequence[str], replacement: str) -> Flow[int]:
+        """Hide blocks, named by path or id, behind a text."""
+        hidden = tuple(
+            Hidden(
+                block=entry.block.id, replacement=replacement or f"[hidden; read at {entry.path}]"
+            )
+            for entry in (self._visible(key) for key in keys)
+        )
+        event = BlocksHidden(id=EventId(""), at=self.clock(), hidden=hidden, reason="requested")
+        return (yield from self.commit(event))
+
+    def restore(self, keys: Sequence[str]) -> Flow[int]:
+        """Show hidden blocks again."""
+        blocks = tuple(BlockId(self._visible(key).block.id) for key in keys)
+        return (
+            yield from self.commit(BlocksRestored(id=EventId(""), at=self.clock(), blocks=blocks))
+        )
+
+    def _visible(self, key: str) -> Entry:
+        head = self.view.compaction.head.entries[1:] if self.view.compaction else ()
+        for entry in (*head, *self.view.entries):
+            if key in (entry.path, entry.block.id):
+                return entry
+        raise UnknownPathError(key)
+
+    # Rendering.
+
+    def render(self, context: Context, *, force: bool = False) -> Flow[Rendered]:
+        """Decide, commit what was decided once, show."""
+        self._check_open()
+        for _ in range(CONFLICTS_MAX):
+            before = self.view
+            view = yield from self._decide(before, context, force=force)
+            rendered = show(view, context, self._validator)
+            try:
+                yield from self._settle(view)
+            except VersionConflictError:  # somebody appended: what was decided may be wrong now
+                yield from self.load()
+                continue
+            yield from self._report(before, view)
+            event = rendered.event(context.now, context.policy.ttl_seconds)
+            self._remember(event)
+            return rendered
+        raise VersionConflictError(expected=self.version, found=self.store.head(self.id))
+
+    def _decide(self, view: View, context: Context, *, force: bool) -> Flow[View]:
+        """The deciding stages: what they change is recorded, so the next render agrees."""
+        view = prune_expired(view, context)
+        view = clip_oversized(view, context)
+        view = yield from self._compact(view, context, force=force)
+        return strip_unbound(view, context)
+
+    def _settle(self, view: View) -> Flow[None]:
+        """Commit the decisions of a view, with what was pending before them."""
+        decided = tuple(self._stamp(event) for event in view.decisions)
+        if decided:
+            yield from self._write((*self.pending, *decided))
+            self.pending = ()
+        self.view = view.settled()
+
+    def _remember(self, event: RequestRendered) -> None:
+        stamped = self._stamp(event)
+        self.pending = (*self.pending, stamped)
+        self.view = commit(self.view, stamped)
+
+    def _compact(self, view: View, context: Context, *, force: bool) -> Flow[View]:
+        trigger = "forced" if force else compaction_due(view, context)
+        if trigger is None:
+            return view
+        plan = fitting_plan(view, context, trigger)
+        if plan is None:
+            over = total_tokens(view, context) > context.limit
+            return skip(view, "cannot_fit" if over else "no_cut", context)
+        asked = Compacting(before_tokens=plan.tokens_before, trigger=trigger, plan=plan)
+        for hook in self.hooks.on_before_compaction:
+            if (yield Tell(hook, asked)) is False and plan.tokens_before <= context.limit:
+                return skip(view, "vetoed", context)
+        summary: Summary = yield Ask(
+            self.summarizer, SummaryRequest(plan=plan, view=view, context=context)
+        )
+        return apply_compaction(view, plan, summary, context)
+
+    def _report(self, before: View, after: View) -> Flow[None]:
+        """Tell the hooks about a compaction that is now committed."""
+        new = after.compaction
+        if new is None or (before.compaction and before.compaction.version == new.version):
+            return
+        event = new.event
+        done = Compacted(
+            before_tokens=event.tokens_before,
+            after_tokens=event.tokens_after,
+            compacted_tokens=event.tokens_before - event.tokens_after,
+            trigger=event.trigger,
+        )
+        for hook in self.hooks.on_after_compaction:
+            yield Tell(hook, done)
+
+    # Reading.
+
+    def read(self, path: str) -> Flow[Block]:
+        """The original block at a path, visible, hidden or folded."""
+        for entry in self.view.entries:
+            if entry.path == path:
+                return entry.block
+        ordinals: dict[str, int] = {}
+        for _, event in (yield from self.events()):
+            if not isinstance(event, BlockAppended):
+                continue
+            stem = path_stem(event.block)
+            ordinals[stem] = ordinals.get(stem, 0) + 1
+            if path_of(event.block, ordinals[stem]) == path:
+                return event.block
+        raise UnknownPathError(path)
+
+    def events(self, after: int = 0) -> Flow[list[Recorded]]:
+        """Everything in the log, oldest first."""
+        found: list[Recorded] = []
+        while True:
+            start = found[-1][0] if found else after
+            page: Sequence[Recorded] = yield Work(partial(self._page, start))
+            found += page
+            if len(page) < PAGE:
+                return found
+
+    def _page(self, after: int) -> Sequence[Recorded]:
+        return self.store.read(self.id, after=after, limit=PAGE)
+
+
+def fitting_plan(view: View, context: Context, trigger: str) -> CompactionPlan | None:
+    """The plan that keeps most and still leaves a request within its budget.
+
+    The probe is the extractive summary: it is free, and no smaller than a model's may be.
+    """
+    best: CompactionPlan | None = None
+    for ratio in (context.policy.keep_ratio, context.policy.keep_ratio / 3, 0.0):
+        plan = plan_compaction(view, context, trigger, ratio)  # type: ignore[arg-type]
+        if plan is None:
+            continue
+        best = plan
+        after = apply_compaction(view, plan, extractive(plan), context)
+        if total_tokens(after, context) <= 0.9 * context.limit:
+            return plan
+    return best

@@ -1,0 +1,105 @@
+"""One flow, two drivers: everything a timeline does is a generator that asks for what takes time.
+
+A flow yields an `Effect` and is sent its result (or has its error thrown in).  The sync driver
+does the work itself, the async one awaits it; the logic in between exists once.
+"""
+
+import asyncio
+from collections.abc import Callable, Generator
+from typing import Any, TypeAlias, TypeVar
+
+import attrs
+
+from timeline._hooks import acall, call
+from timeline._summarize import Summarizer, SummaryRequest, asummarize, summarize
+
+_T = TypeVar("_T")
+
+
+@attrs.frozen
+class Work:
+    """Something blocking, such as a commit."""
+
+    do: Callable[[], Any]
+
+
+@attrs.frozen
+class Ask:
+    """A summary is needed."""
+
+    summarizer: Summarizer
+    request: SummaryRequest
+
+
+@attrs.frozen
+class Tell:
+    """A hook is to be called; the answer is what it returned."""
+
+    hook: Callable[[Any], Any]
+    argument: object
+
+
+Effect: TypeAlias = Work | Ask | Tell
+Flow: TypeAlias = Generator[Effect, Any, _T]
+
+
+def drive(flow: Flow[_T]) -> _T:
+    """Run a flow to its end."""
+    step: Callable[[], Effect] = lambda: next(flow)  # noqa: E731 -- replaced in the loop
+    while True:
+        try:
+            effect = step()
+        except StopIteration as stop:
+            result: _T = stop.value
+            return result
+        try:
+            answer = _perform(effect)
+        except Exception as error:  # noqa: BLE001 -- the flow decides; it re-raises what it cannot mend
+            step = _thrower(flow, error)
+        else:
+            step = _sender(flow, answer)
+
+
+async def adrive(flow: Flow[_T]) -> _T:
+    """Run a flow to its end, awaiting what it asks for."""
+    step: Callable[[], Effect] = lambda: next(flow)  # noqa: E731 -- replaced in the loop
+    while True:
+        try:
+            effect = step()
+        except StopIteration as stop:
+            result: _T = stop.value
+            return result
+        try:
+            answer = await _aperform(effect)
+        except Exception as error:  # noqa: BLE001 -- as above
+            step = _thrower(flow, error)
+        else:
+            step = _sender(flow, answer)
+
+
+def _sender(flow: Flow[_T], answer: object) -> Callable[[], Effect]:
+    return lambda: flow.send(answer)
+
+
+def _thrower(flow: Flow[_T], error: Exception) -> Callable[[], Effect]:
+    return lambda: flow.throw(error)
+
+
+def _perform(effect: Effect) -> object:
+    match effect:
+        case Work():
+            return effect.do()
+        case Ask():
+            return summarize(effect.summarizer, effect.request)
+        case Tell():
+            return call(effect.hook, effect.argument)
+
+
+async def _aperform(effect: Effect) -> object:
+    match effect:
+        case Work():
+            return await asyncio.to_thread(effect.do)
+        case Ask():
+            return await asummarize(effect.summarizer, effect.request)
+        case Tell():
+            return await acall(effect.hook, effect.argument)

@@ -1,0 +1,54 @@
+"""Named policies, and policies from TOML files."""
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from blocks import PolicyError
+from render import Policy
+
+
+@cache
+def named_policies() -> dict[str, Policy]:
+    """The shipped policies by name."""
+    text = files("timeline").joinpath("policies.toml").read_text(encoding="utf-8")
+    table: dict[str, dict[str, Any]] = tomllib.loads(text)
+    return {name: _policy(name, values, "policies.toml") for name, values in table.items()}
+
+
+def policy_named(name: str) -> Policy:
+    """A shipped policy, or the one in a TOML file when `name` is the path of one.
+
+    Raises:
+        PolicyError: neither; or a field that no policy has, or a number out of its range.
+    """
+    if name.endswith(".toml"):
+        return policy_from(Path(name))
+    try:
+        return named_policies()[name]
+    except KeyError:
+        known = ", ".join(sorted(named_policies()))
+        raise PolicyError(f"no policy {name!r}; known: {known}; or give a .toml file") from None
+
+
+def policy_from(path: Path) -> Policy:
+    """The policy in a TOML file: the fields of `Policy`, all optional.
+
+    Raises:
+        PolicyError: see `policy_named`.
+    """
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise PolicyError(f"policy file {path}: {error}") from error
+    return _policy(path.stem, values, str(path))
+
+
+def _policy(name: str, values: dict[str, Any], where: str) -> Policy:
+    try:
+        return Policy(**{"name": name, **values})
+    except (TypeError, ValueError) as error:
+        reason = str(error.args[0] if error.args else error).replace("Policy.__init__() ", "")
+        raise PolicyError(f"policy {name!r} in {where}: {reason}") from error

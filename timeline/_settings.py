@@ -1,0 +1,108 @@
+"""What a timeline is rendered with: policy, model, limit, counter."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias, TypedDict
+
+import attrs
+
+from blocks import MisuseError
+from persistence import EventStore
+from render import Context, Json, Model, Policy, TokenCounter
+from timeline._hooks import Hooks
+from timeline._ids import IdFactory
+from timeline._models import model_named
+from timeline._policies import policy_named
+from timeline._summarize import Summarizer
+
+System: TypeAlias = str | Sequence[Json] | None
+Tools: TypeAlias = Sequence[Json] | None
+
+
+class Options(TypedDict, total=False):
+    """Everything that `Timeline.open` takes besides the name."""
+
+    store: EventStore | Path | str
+    """A store, or the path of a DuckDB file, made if missing; without one: in memory."""
+    model: str | Model
+    """A model's name; default `claude-sonnet-5-5`."""
+    policy: Policy | str
+    """A policy or the name of one; default `default`."""
+    window: int
+    """Tokens that the prompt may have; default: the model's window less the output reserve."""
+    counter: TokenCounter | str
+    """A counter, or `model` (default), `o200k`, `estimate`."""
+    summarizer: Summarizer
+    hooks: Hooks
+    clock: Callable[[], float]
+    """Seconds since the epoch."""
+    ids: IdFactory
+    """New ids for blocks and events, in the form of UUIDs."""
+    keep_thinking: bool
+    """Whether recorded thinking is sent back; default True."""
+
+
+@attrs.frozen(kw_only=True)
+class Settings:
+    """The part of the options that a context is made of."""
+
+    policy: Policy
+    model: Model
+    limit: int
+    counter: TokenCounter
+    calibrate: bool
+    keep_thinking: bool = True
+
+    @classmethod
+    def of(cls, options: Options) -> "Settings":
+        """Names looked up, defaults filled in.
+
+        Raises:
+            PolicyError: no policy of this name.
+            MisuseError: no counter of this name, or a window that holds nothing.
+        """
+        from timeline.tokens import counter_for
+
+        named = options.get("model", "claude-sonnet-5-5")
+        model = model_named(named) if isinstance(named, str) else named
+        policy = options.get("policy", "default")
+        policy = policy_named(policy) if isinstance(policy, str) else policy
+        counter = options.get("counter", "model")
+        limit = options.get("window", model.tokens_window - policy.output_tokens)
+        if limit <= 0:
+            raise MisuseError(f"window {limit}: the prompt needs a positive number of tokens")
+        return cls(
+            policy=policy,
+            model=model,
+            limit=limit,
+            counter=counter_for(counter, model) if isinstance(counter, str) else counter,
+            calibrate=counter == "model",
+            keep_thinking=options.get("keep_thinking", True),
+        )
+
+    def context(self, system: System, tools: Tools, now: float) -> Context:
+        """What one render may know."""
+        blocks = [{"type": "text", "text": system}] if isinstance(system, str) else system or ()
+        return Context(
+            policy=self.policy,
+            model=self.model,
+            counter=self.counter,
+            now=now,
+            limit=self.limit,
+            system=tuple(plain(block) for block in blocks if has_text(block)),
+            tools=tuple(plain(tool) for tool in tools or ()),
+            overhead_tokens=self.model.tool_overhead_tokens if self.calibrate else 0,
+            calibrate=self.calibrate,
+            keep_thinking=self.keep_thinking,
+        )
+
+
+def plain(block: Json) -> Json:
+    """Without a cache mark: where they go is ours to say."""
+    return {key: value for key, value in block.items() if key != "cache_control"}
+
+
+def has_text(block: Json) -> bool:
+    """Whether the provider would take this system block: it refuses empty text."""
+    text: Any = block.get("text", "")
+    return isinstance(text, str) and bool(text.strip())

@@ -1,0 +1,60 @@
+"""Summarisers: who writes the text that stands for folded blocks.
+
+The default is extractive: it quotes, needs no model, and gives the same text every time.
+"""
+
+import inspect
+from typing import Any, Protocol
+
+import attrs
+
+from render import CompactionPlan, Context, Summary, View, extractive
+
+
+@attrs.frozen(kw_only=True)
+class SummaryRequest:
+    """What a summariser is given."""
+
+    plan: CompactionPlan
+    view: View = attrs.field(repr=False)
+    context: Context = attrs.field(repr=False)
+
+
+class Summarizer(Protocol):
+    """Writes a summary for a plan. May be a coroutine function where an `AsyncTimeline` asks."""
+
+    def __call__(self, request: SummaryRequest, /) -> Any:
+        """A `Summary`, or an awaitable of one."""
+        ...
+
+
+class ExtractiveSummarizer:
+    """Quotes instead of writing: deterministic, free, never fails."""
+
+    def __call__(self, request: SummaryRequest, /) -> Summary:
+        return extractive(request.plan)
+
+
+def summarize(summarizer: Summarizer, request: SummaryRequest) -> Summary:
+    """Ask a sync summariser.
+
+    Raises:
+        TypeError: it answered with something else than a `Summary`.
+    """
+    answer = summarizer(request)
+    if inspect.iscoroutine(answer):
+        answer.close()
+        raise TypeError("this summariser is async; use it with AsyncTimeline")
+    return _checked(answer)
+
+
+async def asummarize(summarizer: Summarizer, request: SummaryRequest) -> Summary:
+    """Ask a summariser of either kind."""
+    answer = summarizer(request)
+    return _checked(await answer if inspect.isawaitable(answer) else answer)
+
+
+def _checked(answer: object) -> Summary:
+    if not isinstance(answer, Summary):
+        raise TypeError(f"a summariser must return a Summary, not {type(answer).__name__}")
+    return answer

@@ -1,0 +1,222 @@
+"""The timeline: append to it, render it, reopen it later."""
+
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack
+
+import attrs
+
+from blocks import Block, CallId, Envelope, Part, Recorded, TimelineId
+from persistence import DuckDBStore, EventStore, MemoryStore
+from render import Rendered, View
+from timeline._core import Core
+from timeline._flow import Flow, drive
+from timeline._hooks import Hooks
+from timeline._ids import time_ordered
+from timeline._recorder import Output
+from timeline._settings import Options, Settings, System, Tools
+from timeline._summarize import ExtractiveSummarizer
+from timeline._verbs import Verbs
+
+_T = TypeVar("_T")
+
+
+def prepare(name: str, options: Options) -> tuple[Verbs, EventStore | None]:
+    """The verbs of a timeline that is still to be loaded, and the store that it owns, if any."""
+    if not name.strip():
+        from blocks import MisuseError
+
+        raise MisuseError("a timeline needs a name")
+    settings = Settings.of(options)
+    store = options.get("store") or MemoryStore()
+    owned: EventStore | None = None
+    if isinstance(store, Path | str):
+        store = owned = DuckDBStore(store)
+    core = Core(
+        id=TimelineId(name),
+        store=store,
+        ids=options.get("ids", time_ordered),
+        clock=options.get("clock", time.time),
+        hooks=options.get("hooks", Hooks()),
+        summarizer=options.get("summarizer", ExtractiveSummarizer()),
+    )
+    return Verbs(core=core, settings=settings), owned
+
+
+@attrs.define(kw_only=True)
+class Timeline:
+    """One conversation: an append-only log, rendered into the next request.
+
+    Safe under threads: every method takes the timeline's lock. Open one with `Timeline.open`.
+    """
+
+    _verbs: Verbs
+    _owned: EventStore | None = None
+    _lock: Any = attrs.field(factory=threading.RLock, init=False)
+
+    @classmethod
+    def open(cls, name: str, **options: Unpack[Options]) -> Self:
+        """Open a timeline, or begin it; see `Options`.
+
+        Raises:
+            PolicyError: no policy of this name.
+            StoreLockedError: another process holds the file.
+        """
+        verbs, owned = prepare(name, options)
+        timeline = cls(verbs=verbs, owned=owned)
+        timeline._run(verbs.core.load())
+        return timeline
+
+    def _run(self, flow: Flow[_T]) -> _T:
+        with self._lock:
+            return drive(flow)
+
+    # Append.
+
+    def append(self, *blocks: Block, at: float | None = None) -> int:
+        """Append blocks in one durable commit; return the new version."""
+        return self._run(self._verbs.append(*blocks, at=at))
+
+    def user(self, text: str, *parts: Part) -> int:
+        """What the user asks: opens a turn."""
+        return self._run(self._verbs.user(text, *parts))
+
+    def steer(self, text: str) -> int:
+        """What the user says while the agent works."""
+        return self._run(self._verbs.steer(text))
+
+    def followup(self, text: str) -> int:
+        """What the user said meanwhile, delivered when the agent is done."""
+        return self._run(self._verbs.followup(text))
+
+    def attach(self, name: str, part: Part, *, mime: str = "text/plain") -> int:
+        """A file that comes with the user's words."""
+        return self._run(self._verbs.attach(name, part, mime))
+
+    def record(self, response: object) -> int:
+        """A model's response (the SDK's message, or its JSON): blocks and usage, one commit."""
+        return self._run(self._verbs.record(response))
+
+    def tool_result(
+        self,
+        call_id: str,
+        output: Output,
+        *,
+        is_error: bool = False,
+        envelope: Envelope | None = None,
+    ) -> int:
+        """What a tool returned for a call."""
+        flow = self._verbs.tool_result(call_id, output, envelope, is_error=is_error)
+        return self._run(flow)
+
+    def note(self, text: str) -> int:
+        """A durable note of the agent's: byte-exact through any number of compactions."""
+        return self._run(self._verbs.note(text))
+
+    def plan(self, text: str) -> int:
+        """The agent's current plan; replaces the one before."""
+        return self._run(self._verbs.plan(text))
+
+    def hide(self, *keys: str, replacement: str = "") -> int:
+        """Show a text instead of these blocks, named by path or id; the log keeps them."""
+        return self._run(self._verbs.core.hide(keys, replacement))
+
+    def restore(self, *keys: str) -> int:
+        """Show hidden blocks again."""
+        return self._run(self._verbs.core.restore(keys))
+
+    # Render.
+
+    def render(self, *, system: System = None, tools: Tools = None) -> Rendered:
+        """Turn the log into the next request; see `Rendered`."""
+        return self._run(self._verbs.render(system, tools))
+
+    def compact(self, *, system: System = None, tools: Tools = None) -> Rendered:
+        """Compact now, whatever the policy says, and render."""
+        return self._run(self._verbs.compact(system, tools))
+
+    def expand(self) -> int:
+        """Undo the compaction in force."""
+        return self._run(self._verbs.expand())
+
+    # Look.
+
+    @property
+    def id(self) -> TimelineId:
+        """Its name in the store."""
+        return self._verbs.core.id
+
+    @property
+    def version(self) -> int:
+        """Events that are durable."""
+        return self._verbs.core.version
+
+    @property
+    def view(self) -> View:
+        """The log as it stands, from the latest summary onward."""
+        return self._verbs.core.view
+
+    @property
+    def open_calls(self) -> tuple[CallId, ...]:
+        """Tool calls that wait for a result."""
+        return self._verbs.open_calls()
+
+    def read(self, path: str) -> Block:
+        """The original block at a path: visible, hidden or folded.
+
+        Raises:
+            UnknownPathError: nothing was ever appended there.
+        """
+        return self._run(self._verbs.read(path))
+
+    def events(self, *, after: int = 0) -> Sequence[Recorded]:
+        """The log, with versions, oldest first."""
+        return self._run(self._verbs.events(after))
+
+    def at(self, version: int) -> View:
+        """The view as it was at a version."""
+        return self._run(self._verbs.at(version))
+
+    def render_at(self, version: int, *, system: System = None, tools: Tools = None) -> Rendered:
+        """The request that the log renders to at a version; decides and records nothing."""
+        return self._run(self._verbs.show_at(version, system, tools))
+
+    def fork(self, name: str, *, at: int | None = None) -> "Timeline":
+        """A new timeline in the same store that begins as a copy of this one.
+
+        Raises:
+            VersionConflictError: a timeline of this name exists.
+        """
+        self._run(self._verbs.fork(name, at))
+        core = attrs.evolve(self._verbs.core, id=TimelineId(name))
+        forked = type(self)(verbs=attrs.evolve(self._verbs, core=core))
+        forked._run(core.load())  # noqa: SLF001 -- our own
+        return forked
+
+    def flush(self) -> int:
+        """Make what waits durable: the fact that the last request was handed out."""
+        return self._run(self._verbs.core.flush())
+
+    def close(self) -> None:
+        """Flush, and close the store if `open` made it. Idempotent."""
+        with self._lock:
+            if self._verbs.core.closed:
+                return
+            drive(self._verbs.core.flush())
+            self._verbs.core.closed = True
+            if self._owned is not None:
+                self._owned.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

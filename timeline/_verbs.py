@@ -1,0 +1,176 @@
+"""What one can do to a timeline, each thing as a flow; the shells only drive them."""
+
+from collections.abc import Sequence
+
+import attrs
+import msgspec
+
+from blocks import (
+    AssistantBlock,
+    Block,
+    CallId,
+    Envelope,
+    Event,
+    EventId,
+    MisuseError,
+    Note,
+    Part,
+    Plan,
+    RangeExpanded,
+    Recorded,
+    TimelineForked,
+    TimelineId,
+    TurnHeader,
+    TurnId,
+    UserAttachment,
+    UserFollowup,
+    UserPrompt,
+    UserSteer,
+    window_of,
+)
+from render import Rendered, RequestValidator, View, open_view, show
+from timeline._core import Core
+from timeline._flow import Flow, Work
+from timeline._recorder import Output, Recorder, usage_of
+from timeline._settings import Settings, System, Tools
+
+
+@attrs.frozen(kw_only=True)
+class Verbs:
+    """The verbs of one timeline."""
+
+    core: Core
+    settings: Settings
+
+    @property
+    def _recorder(self) -> Recorder:
+        return Recorder(ids=self.core.ids, turn=self.core.view.turn or TurnId("t1"))
+
+    def append(self, *blocks: Block, at: float | None = None) -> Flow[int]:
+        """Any blocks, in one commit."""
+        return (yield from self.core.append(blocks, at=at))
+
+    def user(self, text: str, *parts: Part) -> Flow[int]:
+        """What the user asks: opens a turn."""
+        turn = TurnId(f"t{self.core.view.state.turns + 1}")
+        recorder = Recorder(ids=self.core.ids, turn=turn)
+        header = TurnHeader(id=recorder.new_id(), turn=turn, started_at=self.core.clock())
+        prompt = UserPrompt(id=recorder.new_id(), turn=turn, text=text, parts=parts)
+        return (yield from self.core.append([header, prompt]))
+
+    def steer(self, text: str) -> Flow[int]:
+        """What the user says while the agent works."""
+        made = self._recorder
+        return (yield from self.append(UserSteer(id=made.new_id(), turn=made.turn, text=text)))
+
+    def followup(self, text: str) -> Flow[int]:
+        """What the user said meanwhile, delivered when the agent is done."""
+        made = self._recorder
+        return (yield from self.append(UserFollowup(id=made.new_id(), turn=made.turn, text=text)))
+
+    def attach(self, name: str, part: Part, mime: str) -> Flow[int]:
+        """A file that comes with the user's words."""
+        made = self._recorder
+        block = UserAttachment(id=made.new_id(), turn=made.turn, name=name, part=part, mime=mime)
+        return (yield from self.append(block))
+
+    def note(self, text: str) -> Flow[int]:
+        """A durable note of the agent's: byte-exact through any number of compactions."""
+        made = self._recorder
+        return (yield from self.append(Note(id=made.new_id(), turn=made.turn, text=text)))
+
+    def plan(self, text: str) -> Flow[int]:
+        """The agent's current plan; replaces the one before."""
+        made = self._recorder
+        return (yield from self.append(Plan(id=made.new_id(), turn=made.turn, text=text)))
+
+    def record(self, response: object) -> Flow[int]:
+        """A model's response: its blocks and its usage, in one commit."""
+        blocks = self._recorder.response(response)
+        facts: list[Event] = []
+        usage = usage_of(response, at=self.core.clock(), estimated=self.core.view.state.tokens)
+        if usage:
+            facts.append(msgspec.structs.replace(usage, model=self.settings.model.name))
+        if not blocks and not facts:
+            return self.core.version
+        return (yield from self.core.append(blocks, *facts))
+
+    def tool_result(
+        self, call_id: str, output: Output, envelope: Envelope | None, *, is_error: bool
+    ) -> Flow[int]:
+        """What a tool returned."""
+        known = envelope or Envelope(outcome="failure" if is_error else "success")
+        made = self._recorder
+        turn = self._turn_of(call_id) or made.turn
+        result = attrs.evolve(made, turn=turn).result(call_id, output, known, is_error=is_error)
+        return (yield from self.append(result))
+
+    def _turn_of(self, call_id: str) -> TurnId | None:
+        """The turn of the newest call with this id."""
+        for entry in reversed(self.core.view.entries):
+            block = entry.block
+            if isinstance(block, AssistantBlock) and getattr(block, "call_id", None) == call_id:
+                return block.turn
+        return None
+
+    def open_calls(self) -> tuple[CallId, ...]:
+        """Calls of the newest round that have no result yet, in order."""
+        return self.core.view.groups[-1].open_calls if self.core.view.groups else ()
+
+    # Rendering.
+
+    def render(self, system: System, tools: Tools) -> Flow[Rendered]:
+        """The next request."""
+        context = self.settings.context(system, tools, self.core.clock())
+        return (yield from self.core.render(context))
+
+    def compact(self, system: System, tools: Tools) -> Flow[Rendered]:
+        """The next request, after a compaction that nothing but you asked for."""
+        context = self.settings.context(system, tools, self.core.clock())
+        return (yield from self.core.render(context, force=True))
+
+    def expand(self) -> Flow[int]:
+        """Undo the compaction in force: what it folded is visible again."""
+        compaction = self.core.view.compaction
+        if compaction is None:
+            raise MisuseError("nothing to expand: no compaction is in force")
+        event = RangeExpanded(id=EventId(""), at=self.core.clock(), compaction=compaction.version)
+        version = yield from self.core.commit(event)
+        yield from self.core.load()
+        return version
+
+    # Looking.
+
+    def at(self, version: int) -> Flow[View]:
+        """The view as it was at a version."""
+        events: list[Recorded] = yield from self.core.events()
+        if not 0 <= version <= len(events):
+            raise MisuseError(f"version {version} is not in 0..{len(events)}")
+        return open_view(window_of(events[:version]))
+
+    def show_at(self, version: int, system: System, tools: Tools) -> Flow[Rendered]:
+        """The request that the log renders to at a version; decides and records nothing."""
+        view = yield from self.at(version)
+        context = self.settings.context(system, tools, self.core.clock())
+        return show(view, context, RequestValidator())
+
+    def fork(self, name: str, at: int | None) -> Flow[None]:
+        """A copy of the log's beginning under another name."""
+        yield from self.core.flush()
+        version = self.core.version if at is None else at
+        event = TimelineForked(
+            id=EventId(self.core.ids()),
+            at=self.core.clock(),
+            parent=self.core.id,
+            version=version,
+        )
+        source, store, target = self.core.id, self.core.store, TimelineId(name)
+        yield Work(lambda: store.fork(source, target, event, at=version))
+
+    def read(self, path: str) -> Flow[Block]:
+        """The original block at a path."""
+        return (yield from self.core.read(path))
+
+    def events(self, after: int) -> Flow[Sequence[Recorded]]:
+        """The log."""
+        return (yield from self.core.events(after))
