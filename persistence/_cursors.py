@@ -19,7 +19,9 @@ class CursorPool:
     """Lends cursors of one connection; two threads on one cursor would mix up their rows."""
 
     _connection: "DuckDBPyConnection"
-    _idle: "deque[DuckDBPyConnection]" = attrs.field(factory=deque["DuckDBPyConnection"], init=False)
+    _idle: "deque[DuckDBPyConnection]" = attrs.field(
+        factory=deque["DuckDBPyConnection"], init=False
+    )
     _lent: int = attrs.field(default=0, init=False)
     _closed: bool = attrs.field(default=False, init=False)
     _change: Condition = attrs.field(factory=Condition, init=False)

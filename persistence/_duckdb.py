@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 WINDOW = "SELECT seq, payload FROM events WHERE timeline = ? AND seq BETWEEN ? AND ?"
-IDS = "SELECT id FROM events WHERE timeline = ? AND seq BETWEEN ? AND ? ORDER BY seq"
+IDS = """
+SELECT coalesce(json_extract_string(payload, '$.id'), '') FROM events
+WHERE timeline = ? AND seq BETWEEN ? AND ? ORDER BY seq
+"""
 
 
 class DuckDBStore:

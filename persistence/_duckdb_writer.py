@@ -21,19 +21,21 @@ from persistence._stored import StoredEvent
 if TYPE_CHECKING:
     from duckdb import Appender, DuckDBPyConnection
 
-Row: TypeAlias = tuple[int, int, str, str, float, int | None, str]
+EventRow: TypeAlias = tuple[int, int, float, str]
+MarkRow: TypeAlias = tuple[int, int, str, int]
 
 HEADS = """
 SELECT name, timeline, max(seq), min_by(ts, seq), max_by(ts, seq)
 FROM timelines JOIN events USING (timeline) GROUP BY ALL ORDER BY timeline
 """
-MARKS = """
-SELECT name, seq, kind, ref FROM events JOIN timelines USING (timeline)
-WHERE ref IS NOT NULL ORDER BY seq
+MARKS = "SELECT name, seq, kind, ref FROM marks JOIN timelines USING (timeline) ORDER BY seq"
+ADD_NAMES = "INSERT INTO timelines SELECT unnest(?), unnest(?)"
+ADD_MARKS = "INSERT INTO marks SELECT unnest(?), unnest(?), unnest(?), unnest(?)"
+COPY_EVENTS = """
+INSERT INTO events SELECT ?, seq, ts, payload FROM events WHERE timeline = ? AND seq <= ?
 """
-COPY = """
-INSERT INTO events SELECT ?, seq, id, kind, ts, ref, payload
-FROM events WHERE timeline = ? AND seq <= ?
+COPY_MARKS = """
+INSERT INTO marks SELECT ?, seq, kind, ref FROM marks WHERE timeline = ? AND seq <= ?
 """
 
 
@@ -135,13 +137,15 @@ class Writer:
         new = self._new_numbers(accepted)
         numbers = self.numbers | new if new else self.numbers
         self._appender.append_rows(
-            row for append in accepted for row in _rows(append, numbers[append.timeline])
+            row for append in accepted for row in _event_rows(append, numbers[append.timeline])
         )
-        if not new:
+        marks = [row for each in accepted for row in _mark_rows(each, numbers[each.timeline])]
+        if not new and not marks:
             self._appender.flush()  # by itself one durable commit
             return
         self._cursor.execute("BEGIN")
-        self._insert_names(new)
+        self._insert(ADD_NAMES, [(number, name) for name, number in new.items()])
+        self._insert(ADD_MARKS, marks)
         self._appender.flush()
         self._cursor.execute("COMMIT")
         self.numbers = numbers
@@ -150,11 +154,9 @@ class Writer:
         new = dict.fromkeys(a.timeline for a in accepted if a.timeline not in self.numbers)
         return {name: number for number, name in enumerate(new, len(self.numbers) + 1)}
 
-    def _insert_names(self, new: dict[TimelineId, int]) -> None:
-        self._cursor.execute(
-            "INSERT INTO timelines SELECT unnest(?), unnest(?)",
-            [list(new.values()), list(new)],
-        )
+    def _insert(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
+        if rows:
+            self._cursor.execute(statement, [list(column) for column in zip(*rows, strict=True)])
 
     def _publish(self, heads: dict[TimelineId, Head]) -> None:
         for name, head in heads.items():
@@ -193,9 +195,11 @@ class Writer:
         append.expected = at
         with self._settling([append]):
             self._cursor.execute("BEGIN")
-            self._insert_names({append.timeline: number})
-            self._cursor.execute(COPY, [number, self.numbers[source], at])
-            self._appender.append_rows(_rows(append, number))
+            self._insert(ADD_NAMES, [(number, append.timeline)])
+            self._cursor.execute(COPY_EVENTS, [number, self.numbers[source], at])
+            self._cursor.execute(COPY_MARKS, [number, self.numbers[source], at])
+            self._insert(ADD_MARKS, _mark_rows(append, number))
+            self._appender.append_rows(_event_rows(append, number))
             self._appender.flush()
             self._cursor.execute("COMMIT")
             self.numbers = {**self.numbers, append.timeline: number}
@@ -212,8 +216,16 @@ class Writer:
         self._cursor.close()
 
 
-def _rows(append: Append, number: int) -> list[Row]:
+def _event_rows(append: Append, number: int) -> list[EventRow]:
     return [
-        (number, seq, event.id, event.kind, event.at, event.ref, event.data.decode())
+        (number, seq, event.at, event.data.decode())
         for seq, event in enumerate(append.events, append.expected + 1)
+    ]
+
+
+def _mark_rows(append: Append, number: int) -> list[MarkRow]:
+    return [
+        (number, seq, event.kind, event.ref)
+        for seq, event in enumerate(append.events, append.expected + 1)
+        if event.ref is not None
     ]

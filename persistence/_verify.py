@@ -30,7 +30,9 @@ TWICE = """
 SELECT coalesce(name, ''), count(*) FROM timelines
 GROUP BY name HAVING count(*) > 1 OR count(DISTINCT timeline) > 1
 """
-EVENTS = "SELECT seq, id, kind, ref, payload FROM events WHERE timeline = ?"
+EVENTS = """
+SELECT seq, payload, kind, ref FROM events LEFT JOIN marks USING (timeline, seq) WHERE timeline = ?
+"""
 
 
 @attrs.frozen(kw_only=True)
@@ -130,23 +132,24 @@ def _event_problems(cursor: "DuckDBPyConnection", name: str, number: int) -> Ite
     blocks: dict[str, int] = {}
     cursor.execute(EVENTS, [number])
     while page := cursor.fetchmany(PAGE):
-        for seq, id_, kind, ref, payload in page:
-            for what in _row_problems((id_, kind, ref), payload, seq, blocks):
+        for seq, payload, *mark in page:
+            for what in _row_problems(seq, payload, mark, blocks):
                 yield StoreProblem(timeline=name, version=seq, what=what)
 
 
 def _row_problems(
-    columns: tuple[str, str, int | None], payload: str, seq: int, blocks: dict[str, int]
+    seq: int, payload: str, mark: list[str | int | None], blocks: dict[str, int]
 ) -> Iterator[str]:
     try:
         event = decode_event(payload)
     except CodecError as error:
         yield str(error)
         return
-    if columns != (event.id, kind_of(event), ref_of(event)):
-        yield "the row's columns and its event disagree"
-    if columns[2] is not None and not 1 <= columns[2] <= seq:
-        yield f"it refers to version {columns[2]}, which is not before it"
+    ref = ref_of(event)
+    if mark != [None if ref is None else kind_of(event), ref]:
+        yield f"it should have left the mark {ref} and left {mark[1]}"
+    if ref is not None and not 1 <= ref <= seq:
+        yield f"it refers to version {ref}, which is not before it"
     if isinstance(event, BlockAppended):
         first = blocks.setdefault(event.block.id, seq)
         if first != seq:

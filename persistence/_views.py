@@ -10,7 +10,8 @@ LOG = """
 CREATE VIEW log AS
 SELECT t.name AS timeline, e.seq AS version,
        make_timestamp(TRY_CAST(e.ts * 1000000 AS BIGINT)) AS happened_at,
-       e.kind, e.payload
+       json_extract_string(e.payload, '$.event') AS kind,
+       json_extract_string(e.payload, '$.id') AS id, e.payload
 FROM events e JOIN timelines t USING (timeline)
 """
 
