@@ -18,8 +18,8 @@ def looks(source: Source) -> bool:
     if "messages" in source.document and "system" in source.document:
         return True
     return any(
-        message.get("role") in {"user", "assistant"}
-        and any(block.get("type") in _BLOCKS for block in objs(message.get("content")))
+        string(message.get("role")) in {"user", "assistant"}
+        and any(string(block.get("type")) in _BLOCKS for block in objs(message.get("content")))
         for _, message in source.messages
     )
 

@@ -15,6 +15,7 @@ from blocks import (
     Block,
     ImagePart,
     Part,
+    SessionFormatError,
     TextPart,
     TurnHeader,
     TurnId,
@@ -69,6 +70,20 @@ class Builder:
     def started(self) -> bool:
         """Whether anything has been said."""
         return bool(self._turn)
+
+    def pick(self, conversations: Sequence[Json]) -> Json:
+        """Of a file with several conversations, the one asked for; the first if none was.
+
+        Raises:
+            SessionFormatError: there are not so many.
+        """
+        number, path = len(conversations), self.source.path
+        index = self.source.index
+        if (index or 0) >= number:
+            raise SessionFormatError(f"{path}: no conversation #{index or 0}; it holds {number}")
+        if index is None and number > 1:
+            self.skip(0, f"the first of {number} conversations; name another as {path}#1")
+        return conversations[index or 0]
 
     def tick(self, at: float | None) -> None:
         """Move the clock; a log's clock may run backwards, ours does not."""

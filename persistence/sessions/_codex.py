@@ -27,7 +27,7 @@ _HEADER_CHARS = 200
 
 def looks(source: Source) -> bool:
     """Whether these are lines of such a rollout."""
-    return any(line.get("type") in _TYPES and "payload" in line for _, line in source.head)
+    return any(string(line.get("type")) in _TYPES and "payload" in line for _, line in source.head)
 
 
 def read(source: Source) -> Session:

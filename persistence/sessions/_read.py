@@ -11,9 +11,15 @@ from persistence.sessions import (
     _claude_code,
     _codex,
     _export,
+    _gemini,
+    _inspect,
     _mini,
     _openai,
+    _openhands,
+    _openhands_v1,
     _pi,
+    _swe_agent,
+    _tau,
 )
 from persistence.sessions._session import Session
 from persistence.sessions._source import Source, open_source
@@ -28,7 +34,21 @@ class _Format:
 # Most telling first: message lists come last, because other formats contain them.
 _FORMATS: Mapping[str, _Format] = {
     module.NAME: _Format(module.looks, module.read)
-    for module in (_export, _claude_code, _codex, _pi, _mini, _anthropic, _openai)
+    for module in (
+        _export,
+        _claude_code,
+        _codex,
+        _pi,
+        _mini,
+        _swe_agent,
+        _openhands,
+        _openhands_v1,
+        _gemini,
+        _tau,
+        _inspect,
+        _anthropic,
+        _openai,
+    )
 }
 
 FORMATS: tuple[str, ...] = tuple(_FORMATS)

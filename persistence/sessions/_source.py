@@ -32,6 +32,8 @@ class Source:
     path: str
     records: tuple[Record, ...]
     notices: tuple[Notice, ...] = ()
+    index: int | None = None
+    """Which conversation was asked for, in a file of several: `results.json#3`."""
 
     @property
     def name(self) -> str:
@@ -39,7 +41,7 @@ class Source:
         name = Path(self.path).name
         for suffix in _SUFFIXES:
             name = name.removesuffix(suffix)
-        return name
+        return name if self.index is None else f"{name}#{self.index}"
 
     @property
     def head(self) -> tuple[Record, ...]:
@@ -59,11 +61,18 @@ class Source:
 
 
 def open_source(path: str) -> Source:
-    """Read `path`.
+    """Read `path`, which may end in `#` and the number of a conversation in the file.
 
     Raises:
         SessionFormatError: there is no JSON object in it that could be read.
     """
+    file, mark, number = path.rpartition("#")
+    if mark and number.isdecimal() and not Path(path).exists():
+        return attrs.evolve(_read(file), index=int(number))
+    return _read(path)
+
+
+def _read(path: str) -> Source:
     data = _bytes(path)
     try:
         value = msgspec.json.decode(data)

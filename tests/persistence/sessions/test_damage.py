@@ -14,6 +14,11 @@ from persistence.sessions import FORMATS, read_session
 Write = Callable[..., Path]
 
 ASK = {"role": "user", "content": "hello"}
+KEYS = (
+    *("type", "message", "content", "role", "payload", "timestamp", "id", "usage", "tool_calls"),
+    *("kind", "history", "action", "cause", "observation", "args", "toolCalls", "parentId", "traj"),
+    *("tool_call_metadata", "tool_call_ids", "function_call", "tokens", "system", "extra"),
+)
 SAY = {"role": "assistant", "content": "hi"}
 
 
@@ -102,20 +107,23 @@ def test_a_file_of_another_format_gives_no_session(write: Write, name: str) -> N
         read_session(write({"kind": "weather", "degrees": 3}), format=name)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", ["auto", *FORMATS])
 @pytest.mark.parametrize("value", [None, 3, "x", [], {}, [None], [3, "x", [], {}], {"type": []}])
-@pytest.mark.parametrize("key", ["type", "message", "content", "role", "payload", "timestamp"])
-def test_fields_of_any_type_are_survived(write: Write, name: str, key: str, value: object) -> None:
-    spoken = {
-        "role": "assistant",
-        "content": value,
-        "id": value,
-        "usage": value,
-        "tool_calls": value,
-    }
-    lines = [
-        {"type": kind, "timestamp": 1, "message": spoken, "payload": spoken, **spoken, key: value}
-        for kind in ("user", "assistant", "message", "response_item", "event_msg", "session")
-    ]
-    with suppress(SessionFormatError):
-        read_session(write(*lines), format=name)
+def test_fields_of_any_type_are_survived(write: Write, name: str, value: object) -> None:
+    for key in KEYS:
+        spoken = {**dict.fromkeys(KEYS, value), "role": "assistant"}
+        lines = [
+            {
+                **spoken,
+                "type": kind,
+                "message": spoken,
+                "payload": spoken,
+                "history": [spoken],
+                key: value,
+            }
+            for kind in ("user", "assistant", "message", "response_item", "gemini", "session")
+        ]
+        with suppress(SessionFormatError):
+            read_session(write(*lines), format=name)
+        with suppress(SessionFormatError):
+            read_session(write({**lines[0], "messages": lines, "samples": lines}), format=name)

@@ -1,0 +1,92 @@
+"""Gemini CLI chats: one document, or since 0.40 a message a line; calls carry their results."""
+
+from typing import Any
+
+import msgspec
+
+from blocks import EventId, UsageRecorded, text_of_parts
+from persistence.sessions._builder import Builder
+from persistence.sessions._json import Json, count, obj, objs, seconds, string, tool_input
+from persistence.sessions._parts import parts_of
+from persistence.sessions._session import Session
+from persistence.sessions._source import Record, Source
+from persistence.sessions._stretch import Returned, Stretch
+
+NAME = "gemini-cli"
+
+
+def looks(source: Source) -> bool:
+    """Whether this is such a chat."""
+    return "projectHash" in source.records[0][1] or any(
+        message.get("type") == "gemini" for _, message in source.messages
+    )
+
+
+def read(source: Source) -> Session:
+    """The session in `source`."""
+    builder = Builder(source, NAME)
+    for number, message in _latest(source.messages):
+        at = seconds(message.get("timestamp"))
+        match message.get("type"):
+            case "user":
+                builder.user(parts_of(message.get("content")), at)
+            case "gemini":
+                _respond(builder, number, message, at)
+            case _:
+                pass  # `info` and `error` are for the screen
+    return builder.build()
+
+
+def _latest(messages: tuple[Record, ...]) -> list[Record]:
+    """A line with the id of an earlier one is that message again, further on."""
+    found: dict[Any, Record] = {}
+    for place, record in enumerate(messages):
+        found[string(record[1].get("id")) or place] = record
+    return list(found.values())
+
+
+def _respond(builder: Builder, number: int, message: Json, at: float | None) -> None:
+    response = builder.respond(string(message.get("id")))
+    response.model = string(message.get("model"))
+    response.usage = _usage(response, obj(message.get("tokens")))
+    response.say(text_of_parts(parts_of(message.get("content"))))
+    calls = objs(message.get("toolCalls"))
+    for call in calls:
+        name = string(call.get("name"))
+        builder.call(response, string(call.get("id")), name, tool_input(call.get("args")))
+    builder.tick(at)
+    for call in calls:
+        if objs(call.get("result")):
+            when = seconds(call.get("timestamp"))
+            builder.result(string(call.get("id")), _returned(call, number), when)
+
+
+def _returned(call: Json, line: int) -> Returned:
+    responses = [
+        obj(obj(part.get("functionResponse")).get("response")) for part in objs(call.get("result"))
+    ]
+    texts = [_text(response) for response in responses if response]
+    is_error = call.get("status") == "error" or any("error" in r for r in responses)
+    return Returned(parts=parts_of(texts), is_error=is_error, line=line)
+
+
+def _text(response: Json) -> str:
+    value = response.get("output", response.get("error", response))
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _usage(response: Stretch, tokens: Json) -> UsageRecorded | None:
+    """All zero where it was not known; the input includes what was cached."""
+    prompt = count(tokens.get("input"))
+    if not prompt:
+        return None
+    cached = min(count(tokens.get("cached")), prompt)
+    return UsageRecorded(
+        id=EventId(""),
+        at=0.0,
+        model=response.model,
+        response=response.id,
+        uncached=prompt - cached,
+        cache_read=cached,
+        output=count(tokens.get("output")) + count(tokens.get("thoughts")),
+    )

@@ -1,0 +1,121 @@
+"""OpenHands before its version 1: events, where an observation names the action that caused it.
+
+Tool call ids are not unique there, event ids are.  Actions of one model response share its id.
+"""
+
+from typing import Any
+
+import attrs
+
+from blocks import text_of_parts
+from persistence.sessions._builder import Builder
+from persistence.sessions._chat import usage_of
+from persistence.sessions._json import Json, obj, objs, seconds, string, tool_input
+from persistence.sessions._parts import parts_of
+from persistence.sessions._session import Session
+from persistence.sessions._source import Source
+from persistence.sessions._stretch import Returned, Stretch
+from persistence.sessions._tools import definitions
+
+NAME = "openhands"
+_SILENT = frozenset({"change_agent_state", "recall", "condensation", "condensation_request"})
+"""Actions that no model asked for."""
+
+
+def looks(source: Source) -> bool:
+    """Whether these are such events, or a run with its history of them."""
+    first = source.records[0][1]
+    events = objs(first.get("history")) or [event for _, event in source.head]
+    return any(
+        ("action" in event and "args" in event) or ("observation" in event and "extras" in event)
+        for event in events
+    )
+
+
+def read(source: Source) -> Session:
+    """The session in `source`, or the chosen one of several runs."""
+    reader = _Reader(Builder(source, NAME))
+    events = [event for _, event in source.records]
+    if "history" in events[0]:
+        events = objs(reader.builder.pick(events).get("history"))
+    for event in events:
+        reader.event(event)
+    return reader.builder.build()
+
+
+@attrs.define
+class _Reader:
+    builder: Builder
+    _responses: dict[str, Stretch] = attrs.field(factory=dict[str, Stretch], init=False)
+    _calls: set[str] = attrs.field(factory=set[str], init=False)
+    _last: str = attrs.field(default="", init=False)
+
+    def event(self, event: Json) -> None:
+        at = seconds(event.get("timestamp"))
+        args = obj(event.get("args"))
+        match event.get("action"):
+            case "system":
+                self.builder.system = self.builder.system or string(args.get("content"))
+                self.builder.tools = self.builder.tools or definitions(args.get("tools"))
+            case "message" if event.get("source") == "user":
+                self.builder.user(parts_of(args.get("content")), at)
+            case "message":
+                self.builder.respond().say(string(args.get("content")))
+                self.builder.tick(at)
+            case str() as action if action not in _SILENT and event.get("source") != "user":
+                self._act(event, action)
+                self.builder.tick(at)
+            case _:
+                self._observe(event, at)
+
+    def _act(self, event: Json, action: str) -> None:
+        metadata = obj(event.get("tool_call_metadata"))
+        completion = obj(metadata.get("model_response"))
+        args = obj(event.get("args"))
+        message = _message(completion)
+        response_id = string(completion.get("id"))
+        response = self._responses.get(response_id)
+        if response is None:
+            response = self.builder.respond(response_id)
+            response.model = string(completion.get("model"))
+            response.usage = usage_of(response, obj(completion.get("usage")))
+            response.say(text_of_parts(parts_of(message.get("content", args.get("thought")))))
+            if response_id:
+                self._responses[response_id] = response
+        self._last = _key(event.get("id", len(self._calls)))
+        self._calls.add(self._last)
+        name = string(metadata.get("function_name")) or action
+        self.builder.call(response, self._last, name, _asked(message, metadata) or args)
+
+    def _observe(self, event: Json, at: float | None) -> None:
+        key = _key(event["cause"]) if event.get("cause") is not None else self._last
+        if "observation" not in event or key not in self._calls:
+            return  # news of the harness, not of a tool
+        kind = event.get("observation")
+        if kind == "agent_state_changed":
+            return
+        metadata = obj(obj(event.get("extras")).get("metadata"))
+        code = metadata.get("exit_code")
+        returned = Returned(
+            parts=parts_of(event.get("content")),
+            is_error=kind == "error",
+            key_fields={"exit_code": code} if isinstance(code, int) else {},
+        )
+        self.builder.result(key, returned, at)
+
+
+def _key(event_id: Any) -> str:
+    return f"event_{event_id}"
+
+
+def _message(completion: Json) -> Json:
+    choices = objs(completion.get("choices"))
+    return obj(choices[0].get("message")) if choices else {}
+
+
+def _asked(message: Json, metadata: Json) -> Json:
+    """The input as the model wrote it; the event's own arguments have defaults among them."""
+    for call in objs(message.get("tool_calls")):
+        if call.get("id") == metadata.get("tool_call_id"):
+            return tool_input(obj(call.get("function")).get("arguments"))
+    return {}

@@ -1,0 +1,91 @@
+"""OpenHands since its version 1: typed events, paired by tool call id."""
+
+import attrs
+
+from blocks import text_of_parts
+from persistence.sessions._builder import Builder
+from persistence.sessions._json import Json, obj, objs, seconds, string, tool_input
+from persistence.sessions._parts import parts_of
+from persistence.sessions._session import Session
+from persistence.sessions._source import Source
+from persistence.sessions._stretch import Returned, Stretch
+
+NAME = "openhands-v1"
+_KINDS = frozenset({"ActionEvent", "ObservationEvent", "MessageEvent", "SystemPromptEvent"})
+
+
+def looks(source: Source) -> bool:
+    """Whether these are such events."""
+    return any(string(event.get("kind")) in _KINDS for _, event in source.head)
+
+
+def read(source: Source) -> Session:
+    """The session in `source`."""
+    reader = _Reader(Builder(source, NAME))
+    for number, event in source.records:
+        reader.event(number, event)
+    return reader.builder.build()
+
+
+@attrs.define
+class _Reader:
+    builder: Builder
+    _responses: dict[str, Stretch] = attrs.field(factory=dict[str, Stretch], init=False)
+
+    def event(self, number: int, event: Json) -> None:
+        at = seconds(event.get("timestamp"))
+        match event.get("kind"):
+            case "SystemPromptEvent":
+                text = text_of_parts(parts_of(event.get("system_prompt")))
+                self.builder.system = self.builder.system or text
+            case "MessageEvent":
+                self._message(event, at)
+            case "ActionEvent":
+                self._act(event)
+                self.builder.tick(at)
+            case "ObservationEvent" | "AgentErrorEvent" | "UserRejectObservation":
+                returned = _returned(event, number)
+                self.builder.result(string(event.get("tool_call_id")), returned, at)
+            case _:
+                pass  # states and statistics
+
+    def _message(self, event: Json, at: float | None) -> None:
+        parts = parts_of(obj(event.get("llm_message")).get("content"))
+        if event.get("source") == "agent":
+            self._response(event).say(text_of_parts(parts))
+            self.builder.tick(at)
+        else:
+            self.builder.user(parts, at)
+
+    def _act(self, event: Json) -> None:
+        response = self._response(event)
+        for block in objs(event.get("thinking_blocks")):
+            response.think(block)
+        response.say(text_of_parts(parts_of(event.get("thought"))))
+        call = obj(event.get("tool_call"))
+        arguments = call.get("arguments", obj(call.get("function")).get("arguments"))
+        given = event.get("action") if arguments is None else arguments
+        name = string(event.get("tool_name"))
+        call_id = string(event.get("tool_call_id"))
+        self.builder.call(response, call_id, name, tool_input(given))
+
+    def _response(self, event: Json) -> Stretch:
+        """Parallel calls share the id of their response."""
+        response_id = string(event.get("llm_response_id"))
+        response = self._responses.get(response_id)
+        if response is None or not response_id:
+            response = self.builder.respond(response_id)
+            self._responses[response_id] = response
+        return response
+
+
+def _returned(event: Json, line: int) -> Returned:
+    observation = obj(event.get("observation"))
+    content = observation.get("content", event.get("error", event.get("rejection_reason")))
+    code = observation.get("exit_code")
+    return Returned(
+        parts=parts_of(content),
+        is_error=observation.get("is_error") is True or event.get("kind") != "ObservationEvent",
+        key_fields={"exit_code": code} if isinstance(code, int) else {},
+        line=line,
+    )

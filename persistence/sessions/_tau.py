@@ -1,0 +1,23 @@
+"""tau-bench results: a list of conversations in chat messages, without times; `file#3` picks one."""
+
+from persistence.sessions._builder import Builder
+from persistence.sessions._chat import add_message
+from persistence.sessions._json import objs
+from persistence.sessions._session import Session
+from persistence.sessions._source import Source
+
+NAME = "tau-bench"
+
+
+def looks(source: Source) -> bool:
+    """Whether these are such results."""
+    return all("traj" in run and "task_id" in run for _, run in source.head)
+
+
+def read(source: Source) -> Session:
+    """The chosen conversation of `source`."""
+    builder = Builder(source, NAME)
+    run = builder.pick([run for _, run in source.records])
+    for message in objs(run.get("traj")):
+        add_message(builder, 0, message)
+    return builder.build()

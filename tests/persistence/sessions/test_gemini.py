@@ -1,0 +1,68 @@
+"""Gemini CLI chats: a document or lines, calls and results in one message."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from blocks import ToolResult, text_of
+from persistence.sessions import Session, read_session
+
+Kinds = Callable[[Session], list[str]]
+
+HEADER = {"sessionId": "s", "projectHash": "p", "startTime": "2026-01-01T00:00:00Z"}
+ASK = {"id": "u1", "type": "user", "timestamp": "2026-01-01T00:00:01Z", "content": "go"}
+
+
+def answer(response: dict[str, Any], **more: Any) -> dict[str, Any]:
+    result = [{"functionResponse": {"id": "c1", "name": "ls", "response": response}}]
+    call = {"id": "c1", "name": "ls", "args": {"dir": "."}, "result": result, "status": "success"}
+    tokens = {"input": 100, "cached": 60, "output": 5, "thoughts": 2}
+    return {
+        "id": "g1",
+        "type": "gemini",
+        "timestamp": "2026-01-01T00:00:03Z",
+        "content": "",
+        "model": "gem",
+        "tokens": tokens,
+        "toolCalls": [{**call, **more}],
+    }
+
+
+def test_a_document_brings_calls_and_their_results(
+    document: Callable[[Any], Path], kinds: Kinds
+) -> None:
+    note = {"id": "i", "type": "info", "content": "update available"}
+    session = read_session(document({**HEADER, "messages": [ASK, answer({"output": "a"}), note]}))
+    assert (session.format, session.model) == ("gemini-cli", "gem")
+    assert kinds(session) == ["turn prompt", "[call]", "result"]
+    used = session.calls[0].usage
+    assert used is not None
+    assert (used.uncached, used.cache_read, used.output) == (40, 60, 7)
+
+
+def test_lines_are_read_and_the_last_state_of_a_message_counts(
+    write: Callable[..., Path], kinds: Kinds
+) -> None:
+    early = {**answer({}), "toolCalls": []}
+    session = read_session(
+        write(HEADER, ASK, early, {"$set": {"lastUpdated": "x"}}, answer({"output": "a"}))
+    )
+    assert kinds(session) == ["turn prompt", "[call]", "result"]
+
+
+def test_an_error_is_an_error(write: Callable[..., Path]) -> None:
+    session = read_session(write(HEADER, ASK, answer({"error": "denied"}, status="error")))
+    block = session.items[-1].blocks[0]
+    assert isinstance(block, ToolResult)
+    assert block.is_error
+    assert text_of(block) == "denied"
+
+
+def test_a_cancelled_call_has_no_result(write: Callable[..., Path], kinds: Kinds) -> None:
+    session = read_session(write(HEADER, ASK, answer({}, result=None, status="cancelled")))
+    assert kinds(session) == ["turn prompt", "[call]"]
+
+
+def test_an_answer_of_many_shapes_is_shown_as_json(write: Callable[..., Path]) -> None:
+    session = read_session(write(HEADER, ASK, answer({"output": {"n": 1}})))
+    assert text_of(session.items[-1].blocks[0]) == '{"n":1}'

@@ -1,0 +1,127 @@
+"""OpenHands' events, old and new."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blocks import ToolCall, ToolResult
+from persistence.sessions import Session, read_session
+
+Write = Callable[..., Path]
+Kinds = Callable[[Session], list[str]]
+
+
+def event(number: int, **fields: Any) -> dict[str, Any]:
+    return {"id": number, "timestamp": f"2026-01-01T00:00:{number:02}", **fields}
+
+
+def action(number: int, response: str = "", call: str = "toolu_01") -> dict[str, Any]:
+    function = {"name": "bash", "arguments": '{"command": "ls"}'}
+    message = {"content": "I look", "tool_calls": [{"id": call, "function": function}]}
+    completion = {
+        "id": response or f"gen-{number}",
+        "model": "llama",
+        "choices": [{"message": message}],
+        "usage": {"prompt_tokens": 50, "completion_tokens": 4},
+    }
+    metadata = {"function_name": "bash", "tool_call_id": call, "model_response": completion}
+    args = {"command": "ls", "thought": "I look", "blocking": False}
+    return event(number, source="agent", action="run", args=args, tool_call_metadata=metadata)
+
+
+def observation(number: int, cause: int, code: int = 0, kind: str = "run") -> dict[str, Any]:
+    extras = {"metadata": {"exit_code": code}}
+    return event(number, source="agent", observation=kind, content="a", extras=extras, cause=cause)
+
+
+SYSTEM = event(0, source="agent", action="system", args={"content": "You are it.", "tools": []})
+ASK = event(1, source="user", action="message", args={"content": "go"})
+RECALL = event(2, source="user", action="recall", args={"query": "go"})
+RECALLED = event(3, source="environment", observation="recall", content="x", extras={}, cause=2)
+
+
+def test_observations_find_their_action_by_its_event_id(write: Write, kinds: Kinds) -> None:
+    run = {
+        "instance_id": "i",
+        "history": [
+            *(SYSTEM, ASK, RECALL, RECALLED),
+            *(action(5), observation(6, 5), action(7), observation(8, 7, code=2)),
+            event(
+                9, source="environment", observation="agent_state_changed", content="", extras={}
+            ),
+            event(10, source="agent", action="finish", args={"thought": "done"}),
+        ],
+    }
+    session = read_session(write(run))
+    assert (session.format, session.system, session.model) == ("openhands", "You are it.", "llama")
+    assert kinds(session) == [
+        "turn prompt",
+        *("[text call]", "result", "[text call]", "result"),
+        "[text call]",
+    ]
+    last = session.items[4].blocks[0]
+    assert isinstance(last, ToolResult)
+    assert last.envelope.key_fields == {"exit_code": 2}
+    assert session.calls[1].at - session.calls[0].at == pytest.approx(5)
+
+
+def test_actions_of_one_response_are_one_call_with_the_input_that_the_model_wrote(
+    write: Write, kinds: Kinds
+) -> None:
+    session = read_session(
+        write(ASK, action(5, "g", "a"), observation(6, 5), action(7, "g", "b"), observation(8, 7))
+    )
+    assert kinds(session) == ["turn prompt", "[text call call]", "result", "result"]
+    block = session.calls[0].blocks[1]
+    assert isinstance(block, ToolCall)
+    assert block.input == {"command": "ls"}
+
+
+def typed(second: int, kind: str, **fields: Any) -> dict[str, Any]:
+    return {"kind": kind, "timestamp": f"2026-01-01T00:00:{second:02}", **fields}
+
+
+def acted(second: int, call: str, response: str) -> dict[str, Any]:
+    return typed(
+        second,
+        "ActionEvent",
+        source="agent",
+        thought=[{"type": "text", "text": "hm"}],
+        tool_name="terminal",
+        tool_call_id=call,
+        tool_call={"id": call, "name": "terminal", "arguments": '{"command": "ls"}'},
+        llm_response_id=response,
+    )
+
+
+def observed(second: int, call: str, **observation: Any) -> dict[str, Any]:
+    content = [{"type": "text", "text": "a"}]
+    return typed(
+        second,
+        "ObservationEvent",
+        tool_call_id=call,
+        observation={"content": content, **observation},
+    )
+
+
+def test_typed_events_share_the_id_of_their_response(write: Write, kinds: Kinds) -> None:
+    message = {"role": "user", "content": [{"type": "text", "text": "go"}]}
+    session = read_session(
+        write(
+            typed(0, "SystemPromptEvent", system_prompt={"type": "text", "text": "You are it."}),
+            typed(1, "MessageEvent", source="user", llm_message=message),
+            typed(1, "ConversationStateUpdateEvent", key="stats", value={}),
+            acted(2, "c1", "r1"),
+            acted(2, "c2", "r1"),
+            observed(3, "c1", is_error=True, exit_code=1),
+            typed(4, "AgentErrorEvent", tool_call_id="c2", error="no such tool"),
+            observed(5, "before"),
+        )
+    )
+    assert (session.format, session.system) == ("openhands-v1", "You are it.")
+    assert kinds(session) == ["turn prompt", "[text call text call]", "result", "result"]
+    results = [b for i in session.items for b in i.blocks if isinstance(b, ToolResult)]
+    assert [b.is_error for b in results] == [True, True]
+    assert [notice.line for notice in session.notices] == [8]
