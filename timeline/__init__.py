@@ -5,7 +5,8 @@ from timeline._siblings import check_siblings as _check_siblings
 _check_siblings()
 
 from render import Policy as Policy  # noqa: E402
-from timeline._hooks import Compacted as Compacted  # noqa: E402 -- after the check
+from timeline._async import AsyncTimeline as AsyncTimeline  # noqa: E402 -- after the check
+from timeline._hooks import Compacted as Compacted  # noqa: E402
 from timeline._hooks import Compacting as Compacting  # noqa: E402
 from timeline._hooks import Hooks as Hooks  # noqa: E402
 from timeline._models import known_models as known_models  # noqa: E402

@@ -1,0 +1,185 @@
+"""The same timeline for asyncio: the same methods, with `await`."""
+
+import asyncio
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack
+
+import attrs
+
+from blocks import Block, CallId, Envelope, Part, Recorded, TimelineId
+from persistence import EventStore
+from render import Rendered, View
+from timeline._flow import Flow, adrive
+from timeline._recorder import Output
+from timeline._settings import Options, System, Tools
+from timeline._timeline import prepare
+from timeline._verbs import Verbs
+
+_T = TypeVar("_T")
+
+
+@attrs.define(kw_only=True)
+class AsyncTimeline:
+    """One conversation, for asyncio; see `Timeline`.
+
+    Commits run in threads, summarisers and hooks may be coroutine functions, and calls queue in
+    the order in which they were made. Open one with `await AsyncTimeline.open(...)`.
+    """
+
+    _verbs: Verbs
+    _owned: EventStore | None = None
+    _lock: Any = attrs.field(factory=asyncio.Lock, init=False)
+
+    @classmethod
+    async def open(cls, name: str, **options: Unpack[Options]) -> Self:
+        """Open a timeline, or begin it; see `Timeline.open`."""
+        verbs, owned = await asyncio.to_thread(prepare, name, options)
+        timeline = cls(verbs=verbs, owned=owned)
+        await timeline._run(verbs.core.load())
+        return timeline
+
+    async def _run(self, flow: Flow[_T]) -> _T:
+        async with self._lock:
+            return await adrive(flow)
+
+    # Append.
+
+    async def append(self, *blocks: Block, at: float | None = None) -> int:
+        """See `Timeline.append`."""
+        return await self._run(self._verbs.append(*blocks, at=at))
+
+    async def user(self, text: str, *parts: Part) -> int:
+        """See `Timeline.user`."""
+        return await self._run(self._verbs.user(text, *parts))
+
+    async def steer(self, text: str) -> int:
+        """See `Timeline.steer`."""
+        return await self._run(self._verbs.steer(text))
+
+    async def followup(self, text: str) -> int:
+        """See `Timeline.followup`."""
+        return await self._run(self._verbs.followup(text))
+
+    async def attach(self, name: str, part: Part, *, mime: str = "text/plain") -> int:
+        """See `Timeline.attach`."""
+        return await self._run(self._verbs.attach(name, part, mime))
+
+    async def record(self, response: object) -> int:
+        """See `Timeline.record`."""
+        return await self._run(self._verbs.record(response))
+
+    async def tool_result(
+        self,
+        call_id: str,
+        output: Output,
+        *,
+        is_error: bool = False,
+        envelope: Envelope | None = None,
+    ) -> int:
+        """See `Timeline.tool_result`."""
+        flow = self._verbs.tool_result(call_id, output, envelope, is_error=is_error)
+        return await self._run(flow)
+
+    async def note(self, text: str) -> int:
+        """See `Timeline.note`."""
+        return await self._run(self._verbs.note(text))
+
+    async def plan(self, text: str) -> int:
+        """See `Timeline.plan`."""
+        return await self._run(self._verbs.plan(text))
+
+    async def hide(self, *keys: str, replacement: str = "") -> int:
+        """See `Timeline.hide`."""
+        return await self._run(self._verbs.core.hide(keys, replacement))
+
+    async def restore(self, *keys: str) -> int:
+        """See `Timeline.restore`."""
+        return await self._run(self._verbs.core.restore(keys))
+
+    # Render.
+
+    async def render(self, *, system: System = None, tools: Tools = None) -> Rendered:
+        """See `Timeline.render`."""
+        return await self._run(self._verbs.render(system, tools))
+
+    async def compact(self, *, system: System = None, tools: Tools = None) -> Rendered:
+        """See `Timeline.compact`."""
+        return await self._run(self._verbs.compact(system, tools))
+
+    async def expand(self) -> int:
+        """See `Timeline.expand`."""
+        return await self._run(self._verbs.expand())
+
+    # Look.
+
+    @property
+    def id(self) -> TimelineId:
+        """Its name in the store."""
+        return self._verbs.core.id
+
+    @property
+    def version(self) -> int:
+        """Events that are durable."""
+        return self._verbs.core.version
+
+    @property
+    def view(self) -> View:
+        """The log as it stands, from the latest summary onward."""
+        return self._verbs.core.view
+
+    @property
+    def open_calls(self) -> tuple[CallId, ...]:
+        """Tool calls that wait for a result."""
+        return self._verbs.open_calls()
+
+    async def read(self, path: str) -> Block:
+        """See `Timeline.read`."""
+        return await self._run(self._verbs.read(path))
+
+    async def events(self, *, after: int = 0) -> Sequence[Recorded]:
+        """See `Timeline.events`."""
+        return await self._run(self._verbs.events(after))
+
+    async def at(self, version: int) -> View:
+        """See `Timeline.at`."""
+        return await self._run(self._verbs.at(version))
+
+    async def render_at(
+        self, version: int, *, system: System = None, tools: Tools = None
+    ) -> Rendered:
+        """See `Timeline.render_at`."""
+        return await self._run(self._verbs.show_at(version, system, tools))
+
+    async def fork(self, name: str, *, at: int | None = None) -> "AsyncTimeline":
+        """See `Timeline.fork`."""
+        await self._run(self._verbs.fork(name, at))
+        core = attrs.evolve(self._verbs.core, id=TimelineId(name))
+        forked = type(self)(verbs=attrs.evolve(self._verbs, core=core))
+        await forked._run(core.load())  # noqa: SLF001 -- our own
+        return forked
+
+    async def flush(self) -> int:
+        """See `Timeline.flush`."""
+        return await self._run(self._verbs.core.flush())
+
+    async def close(self) -> None:
+        """See `Timeline.close`."""
+        async with self._lock:
+            if self._verbs.core.closed:
+                return
+            await adrive(self._verbs.core.flush())
+            self._verbs.core.closed = True
+            if self._owned is not None:
+                await asyncio.to_thread(self._owned.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
