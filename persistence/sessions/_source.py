@@ -22,6 +22,7 @@ _BOM = b"\xef\xbb\xbf"
 _HEAD_BYTES = 8192
 _HEAD_RECORDS = 200
 _SUFFIXES = (".gz", ".jsonl", ".json", ".traj", ".ndjson")
+_BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _stdlib = json.JSONDecoder()
 
 
@@ -76,7 +77,7 @@ def _read(path: str) -> Source:
     data = _bytes(path)
     try:
         value = msgspec.json.decode(data)
-    except (msgspec.DecodeError, RecursionError):
+    except _BROKEN:
         return _lines(path, data)
     records = _document(value)
     if not records:
@@ -132,7 +133,7 @@ def _values(line: bytes) -> Iterator[Any]:
     """What a line holds: one object, several glued together, or the error that broke it."""
     try:
         yield msgspec.json.decode(line)
-    except (msgspec.DecodeError, RecursionError):
+    except _BROKEN:
         yield from _glued(line.decode("utf-8", "replace"))
 
 

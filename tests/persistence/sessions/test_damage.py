@@ -41,11 +41,21 @@ def test_what_stands_before_the_break_of_a_glued_line_survives(write: Write) -> 
     assert [notice.line for notice in session.notices] == [1]
 
 
-def test_bytes_that_are_no_text_and_numbers_that_are_none_become_visible(write: Write) -> None:
-    session = read_session(write(b'{"role": "user", "content": "caf\xe9 \\ud800", "n": NaN}', SAY))
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        (b"caf\xe9", "caf\ufffd"),
+        (b"\\ud800", "\\ud800"),
+        (b"caf\xe9 \\ud800", "caf\ufffd \\ud800"),
+    ],
+)
+def test_what_is_no_text_becomes_visible(write: Write, content: bytes, shown: str) -> None:
+    session = read_session(write(b'{"role": "user", "n": NaN, "content": "%b"}' % content, SAY))
     prompt = session.items[0].blocks[1]
     assert isinstance(prompt, UserPrompt)
-    assert prompt.text == "caf\ufffd \\ud800"
+    assert prompt.text == shown
+    again = write(b'{"role": "user", "content": "%b"}' % content)
+    assert len(read_session(again).items) == 1
 
 
 def test_a_document_with_nan_over_many_lines_is_read(write: Write) -> None:
