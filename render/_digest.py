@@ -126,17 +126,19 @@ def _merge(previous: Digest, tally: _Tally, folded: Sequence[Entry]) -> Digest:
     lists: dict[str, tuple[Any, ...]] = {}
     for name, length in LISTS.items():
         old: tuple[Any, ...] = getattr(previous, name)
-        merged: list[Any] = _newest([*old, *getattr(tally, name)])
+        new: list[Any] = getattr(tally, name)
+        merged = _newest([*old, *new])
         if len(merged) > length:
             forgotten[name] = forgotten.get(name, 0) + len(merged) - length
         lists[name] = tuple(merged[-length:])
     tools = (ToolTally(tool=t, success=s, failure=f) for t, (s, f) in sorted(tally.tools.items()))
-    seen = {"turns": {e.block.turn for e in folded}, "rounds": {e.round for e in folded if e.round}}
+    turns = {entry.block.turn for entry in folded}
+    rounds = {entry.round for entry in folded if entry.round}
     return msgspec.structs.replace(
         previous,
         blocks=previous.blocks + len(folded),
-        turns=previous.turns + len(seen["turns"]),
-        rounds=previous.rounds + len(seen["rounds"]),
+        turns=previous.turns + len(turns),
+        rounds=previous.rounds + len(rounds),
         compactions=previous.compactions + 1,
         tools=tuple(tools),
         forgotten=forgotten,

@@ -5,8 +5,8 @@ starts afresh from that event and the events since its cut, exactly as a store's
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import TypeAlias, cast
+from collections.abc import Iterable
+from typing import cast
 
 import attrs
 import msgspec
@@ -15,32 +15,26 @@ from blocks import (
     AssistantBlock,
     Block,
     BlockAppended,
-    BlockId,
     BlocksHidden,
     BlocksRestored,
     Calibration,
     CompactionSkipped,
     Event,
-    FoldState,
     LogWindow,
-    Note,
-    OpaqueBlock,
-    Plan,
     RangeCompacted,
     Recorded,
     RequestRendered,
     SummaryReplaced,
     ToolCall,
     ToolResult,
-    TurnHeader,
     UsageRecorded,
     path_of,
     path_stem,
 )
+from render._entries import Replacements, head_of, place_of, rehide, summary_entry
 from render._group import Entry, Group, Place
 from render._view import NO_TURN, Compaction, View
 
-_Replacements: TypeAlias = Mapping[BlockId, str | None]
 _FOREIGN = re.compile(r"[^a-zA-Z0-9_-]")
 _CALIBRATION_WEIGHT = 0.3
 """How much the newest sample moves the calibration."""
@@ -83,7 +77,7 @@ def _after(version: int, event: Event) -> View:
         return View(version=version)
     return View(
         version=version,
-        compaction=Compaction(version=version, event=event, head=_head(event)),
+        compaction=Compaction(version=version, event=event, head=head_of(event)),
         state=event.state,
         ordinals=dict(event.state.ordinals),
         turn=event.summary.split_turn_id or NO_TURN,
@@ -253,12 +247,12 @@ class _Fold:
 
     # Other facts.
 
-    def _hide(self, replacements: _Replacements, version: int) -> None:
+    def _hide(self, replacements: Replacements, version: int) -> None:
         self._close()
-        self._groups = [_rehide(group, replacements) for group in self._groups]
+        self._groups = [rehide(group, replacements) for group in self._groups]
         self._open = list(self._groups[-1].entries) if self._groups else []
         if self._compaction:
-            head = _rehide(self._compaction.head, replacements)
+            head = rehide(self._compaction.head, replacements)
             self._compaction = attrs.evolve(self._compaction, head=head)
         self._rewritten = version
 
@@ -300,72 +294,10 @@ class _Fold:
         head = self._compaction
         if head and head.version == event.compaction:
             changed = msgspec.structs.replace(head.event, summary=event.summary)
-            entries = (_summary(changed), *head.head.entries[1:])
+            entries = (summary_entry(changed), *head.head.entries[1:])
             group = attrs.evolve(head.head, entries=entries)
             self._compaction = attrs.evolve(head, event=changed, head=group)
             self._rewritten = version
 
     def _evolve(self, **changes: object) -> None:
         self._state = msgspec.structs.replace(self._state, **changes)
-
-
-def place_of(block: Block) -> Place:
-    """Where a block of this kind goes.
-
-    Notes and plans are the assistant's, but they are shown in the user's message: as assistant
-    text they would stand between a result and the answer to it, and teach the model to write them.
-    """
-    match block:
-        case TurnHeader():
-            return Place.SILENT
-        case ToolResult():
-            return Place.RESULT
-        case Note() | Plan():
-            return Place.USER
-        case OpaqueBlock():
-            if not block.text:
-                return Place.SILENT
-            return Place.RESPONSE if block.author == "assistant" else Place.USER
-        case _:
-            return Place.RESPONSE if block.author == "assistant" else Place.USER
-
-
-def _head(event: RangeCompacted) -> Group:
-    """What a compaction shows in place of the range: its summary, and what it carried."""
-    carried = (
-        Entry(
-            version=item.version,
-            at=event.at,
-            block=item.block,
-            path=path_of(item.block, item.ordinal),
-            place=Place.CARRIED,
-            replacement=item.clipped or None,
-            state=FoldState(),
-        )
-        for item in event.carried
-    )
-    return Group(entries=(_summary(event), *carried))
-
-
-def _summary(event: RangeCompacted) -> Entry:
-    return Entry(
-        version=0,
-        at=event.at,
-        block=event.summary,
-        path=path_of(event.summary),
-        place=Place.USER,
-        state=FoldState(),
-    )
-
-
-def _rehide(group: Group, replacements: _Replacements) -> Group:
-    if not any(entry.block.id in replacements for entry in group.entries):
-        return group
-    entries = tuple(_rehide_entry(entry, replacements) for entry in group.entries)
-    return attrs.evolve(group, entries=entries)
-
-
-def _rehide_entry(entry: Entry, replacements: _Replacements) -> Entry:
-    if entry.block.id not in replacements:
-        return entry
-    return attrs.evolve(entry, replacement=replacements[entry.block.id])

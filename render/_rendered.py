@@ -104,9 +104,11 @@ def show(view: View, context: Context, validator: RequestValidator) -> Rendered:
     shown = replace_hidden(shown)
     encoder = Encoder(counter=context.counter, keep_thinking=context.keep_thinking)
     pieces = [encoder.piece(group) for group in shown.groups]
-    points = place_cache_points(shown, pieces, fixed_tokens(context), context)
+    fixed = fixed_tokens(context)
+    points = place_cache_points(shown, pieces, fixed, context)
     messages = assemble(pieces, [(point.piece, point.spot) for point in points])
-    system, tools = marked_prefix(context.system, context.tools, context.policy.system_ttl)
+    ttl = context.policy.system_ttl if fixed >= context.model.cache_tokens_min else None
+    system, tools = marked_prefix(context.system, context.tools, ttl)
     request: Json = {"system": system, "tools": tools, "messages": messages}
     sizes = account(view, context)
     prefix_hash = sha256(msgspec.json.encode([system, tools])).hexdigest()

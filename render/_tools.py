@@ -1,7 +1,7 @@
 """What well-known tools do, so that a digest can say which files were read and which written."""
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, cast
 
 ToolKind: TypeAlias = Literal["read", "write", "command", "search", "other"]
 
@@ -43,6 +43,6 @@ def tool_target(arguments: Mapping[str, Any]) -> str:
         value = arguments.get(key)
         if isinstance(value, str) and value.strip():
             return " ".join(value.split())
-        if isinstance(value, list) and value and all(isinstance(v, str) for v in value):
-            return " ".join(value)
+        if isinstance(value, list) and value:  # an argument vector
+            return " ".join(str(word) for word in cast("list[Any]", value))
     return ""

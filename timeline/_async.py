@@ -27,8 +27,8 @@ class AsyncTimeline:
     the order in which they were made. Open one with `await AsyncTimeline.open(...)`.
     """
 
-    _verbs: Verbs
-    _owned: EventStore | None = None
+    _verbs: Verbs = attrs.field(alias="verbs")
+    _owned: EventStore | None = attrs.field(default=None, alias="owned")
     _lock: Any = attrs.field(factory=asyncio.Lock, init=False)
 
     @classmethod

@@ -47,8 +47,9 @@ def policy_from(path: Path) -> Policy:
 
 
 def _policy(name: str, values: dict[str, Any], where: str) -> Policy:
+    fields: dict[str, Any] = {"name": name, **values}
     try:
-        return Policy(**{"name": name, **values})
+        return Policy(**fields)
     except (TypeError, ValueError) as error:
         reason = str(error.args[0] if error.args else error).replace("Policy.__init__() ", "")
         raise PolicyError(f"policy {name!r} in {where}: {reason}") from error

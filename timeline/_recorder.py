@@ -49,12 +49,10 @@ class Recorder:
         anywhere.  (Provider documentation: handling stop reasons.)
         """
         message = as_json(response)
-        contents = [c for c in message.get("content") or [] if isinstance(c, dict)]
+        contents = cast("list[dict[str, Any]]", message.get("content") or [])
         if message.get("stop_reason") == "max_tokens" and contents:
             contents = contents[: -1 if contents[-1].get("type") == "tool_use" else None]
-        found = (
-            self._content(cast("dict[str, Any]", c), str(message.get("id", ""))) for c in contents
-        )
+        found = (self._content(c, str(message.get("id", ""))) for c in contents)
         return [block for block in found if block is not None]
 
     def _content(self, content: dict[str, Any], response: str) -> Block | None:
@@ -109,7 +107,7 @@ def _parts(output: Iterable[Part | Mapping[str, Any]]) -> Iterable[Part]:
     for item in output:
         if isinstance(item, Part):
             yield item
-        elif isinstance(item, Mapping):
+        elif isinstance(item, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- a caller's
             yield _foreign(item)
         else:
             raise MisuseError(

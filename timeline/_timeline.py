@@ -53,8 +53,8 @@ class Timeline:
     Safe under threads: every method takes the timeline's lock. Open one with `Timeline.open`.
     """
 
-    _verbs: Verbs
-    _owned: EventStore | None = None
+    _verbs: Verbs = attrs.field(alias="verbs")
+    _owned: EventStore | None = attrs.field(default=None, alias="owned")
     _lock: Any = attrs.field(factory=threading.RLock, init=False)
 
     @classmethod

@@ -47,12 +47,14 @@ def with_mark(content: Json, ttl: str = "5m") -> Json:
 
 
 def marked_prefix(
-    system: Sequence[Json], tools: Sequence[Json], ttl: str
+    system: Sequence[Json], tools: Sequence[Json], ttl: str | None
 ) -> tuple[list[Json], list[Json]]:
-    """System blocks and tools with one mark, at the end of system or, without one, of the tools."""
+    """System blocks and tools with one mark, at the end of system or, without one, of the tools.
+
+    Without a `ttl` there is no mark: the provider would not cache so short a prefix.
+    """
     system_blocks, tool_blocks = list(system), list(tools)
-    if system_blocks:
-        system_blocks[-1] = with_mark(system_blocks[-1], ttl)
-    elif tool_blocks:
-        tool_blocks[-1] = with_mark(tool_blocks[-1], ttl)
+    marked = system_blocks or tool_blocks
+    if marked and ttl:
+        marked[-1] = with_mark(marked[-1], ttl)
     return system_blocks, tool_blocks

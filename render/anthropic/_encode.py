@@ -16,11 +16,9 @@ Repairs, each with a notice; the log keeps the original:
 * text that is empty or white space is not shown; an image that is not valid base64 is named.
 """
 
-import binascii
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from json import dumps
-from typing import Any, Final
+from typing import Final
 
 import attrs
 import msgspec
@@ -29,12 +27,9 @@ from blocks import (
     AssistantThinking,
     Block,
     CallId,
-    DocumentPart,
-    ImagePart,
     Note,
     Part,
     Plan,
-    ProviderPart,
     RangeSummary,
     SystemMessage,
     TextPart,
@@ -50,19 +45,14 @@ from render._context import Json, TokenCounter
 from render._group import Entry, Group, Place
 from render._hidden import replaced
 from render._report import report
+from render.anthropic._count import content_tokens
+from render.anthropic._parts import part_content
 
 INTERRUPTED: Final = "interrupted, no result was recorded"
 CONTINUE: Final = "[continue]"
 NO_OUTPUT: Final = "(no output)"
 
-BLOCK_TOKENS: Final = 3
-"""What the envelope of a content block costs; undocumented, measured 4 to 8 a message."""
-TOOL_TOKENS: Final = 12
-"""What the envelope of a call or a result costs on top of that."""
-
 _OTHERS = frozenset({Place.USER, Place.LATE, Place.CARRIED})
-
-IMAGE_TYPES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -223,7 +213,7 @@ def _result_content(block: ToolResult) -> str | list[Json]:
         return NO_OUTPUT
     if len(parts) == 1 and isinstance(parts[0], TextPart):
         return parts[0].text
-    return [_part(part) for part in parts]
+    return [part_content(part) for part in parts]
 
 
 def _contents(entry: Entry, notices: list[str]) -> Iterator[Json]:
@@ -236,7 +226,7 @@ def _contents(entry: Entry, notices: list[str]) -> Iterator[Json]:
         yield {"type": "text", "text": text}
     for part in _user_parts(block):
         if not (isinstance(part, TextPart) and not part.text.strip()):
-            yield _part(part)
+            yield part_content(part)
 
 
 def _user_text(entry: Entry, block: Block) -> str:
@@ -279,53 +269,6 @@ def _user_parts(block: Block) -> Sequence[Part]:
             return ()
 
 
-def _part(part: Part) -> Json:
-    match part:
-        case TextPart():
-            return {"type": "text", "text": part.text}
-        case ImagePart():
-            return _source(part, "image") if part.url or _is_image(part) else _named(part)
-        case DocumentPart():
-            return _source(part, "document") if part.url or _is_base64(part.data) else _named(part)
-        case ProviderPart():
-            return _provider(part)
-
-
-def _provider(part: ProviderPart) -> Json:
-    """A provider's own part; one of its tool references is told by name (its tool may be gone)."""
-    if part.value.get("type") == "search_result":
-        return part.value
-    name = part.value.get("tool_name") or part.value.get("type") or "part"
-    return {"type": "text", "text": f"[tool {name}]"}
-
-
-def _source(part: ImagePart | DocumentPart, kind: str) -> Json:
-    if part.url:
-        return {"type": kind, "source": {"type": "url", "url": part.url}}
-    source = {"type": "base64", "media_type": part.media_type, "data": part.data}
-    return {"type": kind, "source": source}
-
-
-def _named(part: ImagePart | DocumentPart) -> Json:
-    kind = "image" if isinstance(part, ImagePart) else "document"
-    return {"type": "text", "text": f"[{kind}: its data could not be read]"}
-
-
-def _is_image(part: ImagePart) -> bool:
-    return part.media_type in IMAGE_TYPES and _is_base64(part.data)
-
-
-def _is_base64(data: str) -> bool:
-    try:
-        binascii.a2b_base64(data, strict_mode=True)
-    except (binascii.Error, ValueError):
-        return False
-    return bool(data)
-
-
-# Counting.
-
-
 def _spots(role: str, contents: list[tuple[int, Json]], counter: TokenCounter) -> Iterator[Spot]:
     for index, (version, content) in enumerate(contents):
         yield Spot(
@@ -335,47 +278,3 @@ def _spots(role: str, contents: list[tuple[int, Json]], counter: TokenCounter) -
             tokens=content_tokens(content, counter),
             kind=str(content.get("type")),
         )
-
-
-def content_tokens(content: Json, counter: TokenCounter) -> int:
-    """Tokens of one content block, its envelope included."""
-    match content.get("type"):
-        case "text":
-            return BLOCK_TOKENS + counter.count(content["text"])
-        case "tool_use":
-            arguments = dumps(content["input"], ensure_ascii=False)
-            named = counter.count(content["name"])
-            return BLOCK_TOKENS + TOOL_TOKENS + named + counter.count(arguments)
-        case "tool_result":
-            return BLOCK_TOKENS + TOOL_TOKENS + _result_tokens(content["content"], counter)
-        case "thinking" | "redacted_thinking":
-            thought = content.get("thinking") or content.get("data") or ""
-            return BLOCK_TOKENS + counter.count(str(thought))
-        case _:
-            return BLOCK_TOKENS + _media_tokens(content, counter)
-
-
-def tool_tokens(tool: Json, counter: TokenCounter) -> int:
-    """Tokens of one tool definition."""
-    plain = {key: value for key, value in tool.items() if key != "cache_control"}
-    return counter.count(dumps(plain, ensure_ascii=False))
-
-
-def _result_tokens(content: str | list[Json], counter: TokenCounter) -> int:
-    if isinstance(content, str):
-        return counter.count(content)
-    texts = [part["text"] if part.get("type") == "text" else "[image]" for part in content]
-    media = sum(_media_tokens(part, counter) for part in content if part.get("type") != "text")
-    return counter.count("\n".join(texts)) + media
-
-
-def _media_tokens(content: Json, counter: TokenCounter) -> int:
-    source: dict[str, Any] = content.get("source") or {}
-    data, media_type = str(source.get("data", "")), str(source.get("media_type", ""))
-    match content.get("type"):
-        case "image":
-            return counter.part(ImagePart(media_type=media_type, data=data))
-        case "document":
-            return counter.part(DocumentPart(media_type=media_type, data=data))
-        case _:
-            return counter.part(ProviderPart(value=content))

@@ -1,0 +1,87 @@
+"""From blocks to entries: where they go, how a compaction's head is made, how they are hidden."""
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import attrs
+
+from blocks import (
+    Block,
+    BlockId,
+    FoldState,
+    Note,
+    OpaqueBlock,
+    Plan,
+    RangeCompacted,
+    ToolResult,
+    TurnHeader,
+    path_of,
+)
+from render._group import Entry, Group, Place
+
+Replacements: TypeAlias = Mapping[BlockId, str | None]
+"""By block id: what is shown instead; None: the block itself."""
+
+
+def place_of(block: Block) -> Place:
+    """Where a block of this kind goes.
+
+    Notes and plans are the assistant's, but they are shown in the user's message: as assistant
+    text they would stand between a result and the answer to it, and teach the model to write them.
+    """
+    match block:
+        case TurnHeader():
+            return Place.SILENT
+        case ToolResult():
+            return Place.RESULT
+        case Note() | Plan():
+            return Place.USER
+        case OpaqueBlock():
+            if not block.text:
+                return Place.SILENT
+            return Place.RESPONSE if block.author == "assistant" else Place.USER
+        case _:
+            return Place.RESPONSE if block.author == "assistant" else Place.USER
+
+
+def head_of(event: RangeCompacted) -> Group:
+    """What a compaction shows in place of the range: its summary, and what it carried."""
+    carried = (
+        Entry(
+            version=item.version,
+            at=event.at,
+            block=item.block,
+            path=path_of(item.block, item.ordinal),
+            place=Place.CARRIED,
+            replacement=item.clipped or None,
+            state=FoldState(),
+        )
+        for item in event.carried
+    )
+    return Group(entries=(summary_entry(event), *carried))
+
+
+def summary_entry(event: RangeCompacted) -> Entry:
+    """The summary as an entry; it precedes every version."""
+    return Entry(
+        version=0,
+        at=event.at,
+        block=event.summary,
+        path=path_of(event.summary),
+        place=Place.USER,
+        state=FoldState(),
+    )
+
+
+def rehide(group: Group, replacements: Replacements) -> Group:
+    """The group with these blocks hidden (or, with None, shown); itself if none is in it."""
+    if not any(entry.block.id in replacements for entry in group.entries):
+        return group
+    entries = tuple(_rehide_entry(entry, replacements) for entry in group.entries)
+    return attrs.evolve(group, entries=entries)
+
+
+def _rehide_entry(entry: Entry, replacements: Replacements) -> Entry:
+    if entry.block.id not in replacements:
+        return entry
+    return attrs.evolve(entry, replacement=replacements[entry.block.id])
