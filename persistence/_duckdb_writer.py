@@ -170,6 +170,7 @@ class Writer:
         import duckdb
 
         try:
+            self._appender.clear()  # or it would write the rest when it is collected
             self._cursor.close()
             self._load()
         except duckdb.Error:

@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 import attrs
 
-from blocks import StoreLockedError
+from blocks import MisuseError, StoreLockedError
 
 RECORD = "pid {:>10}\nevents {:>20}\n"
 """Of fixed width, so that one write replaces it whole."""
@@ -31,7 +31,10 @@ class FileLock:
         """
         Raises:
             StoreLockedError: somebody else holds it.
+            MisuseError: there is no such folder.
         """
+        if not database.parent.is_dir():
+            raise MisuseError(f"no folder {database.parent} to keep {database.name} in; create it")
         path = lock_path(database)
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:

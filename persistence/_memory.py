@@ -104,5 +104,5 @@ class MemoryStore:
             raise ClosedError("this MemoryStore is closed; make a new one")
 
 
-def _recorded(events: Sequence[StoredEvent], first: int) -> tuple[Recorded, ...]:
-    return tuple((n, decode_event(event.data)) for n, event in enumerate(events, first))
+def _recorded(events: Sequence[StoredEvent], first: int) -> list[Recorded]:
+    return [(n, decode_event(event.data)) for n, event in enumerate(events, first)]

@@ -45,8 +45,6 @@ OPTIONS: dict[str, str | bool | int | float | list[str]] = {
 
 def open_database(path: Path) -> "DuckDBPyConnection":
     """The database at `path`, created if there is none."""
-    if not path.parent.is_dir():
-        raise MisuseError(f"no folder {path.parent} to keep {path.name} in; create it first")
     if not path.exists():
         _create(path)
     connection = connect(path)

@@ -1,0 +1,377 @@
+"""What every store promises. A backend's tests derive from `StoreContract` and provide `store`."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from blocks import (
+    AssistantThinking,
+    Block,
+    BlockAppended,
+    BlockId,
+    ClosedError,
+    CodecError,
+    Digest,
+    Event,
+    EventId,
+    MisuseError,
+    OpaqueBlock,
+    OpaqueEvent,
+    RangeCompacted,
+    RangeExpanded,
+    RangeSummary,
+    StructuredSummary,
+    TimelineForked,
+    TimelineId,
+    TurnId,
+    UnknownTimelineError,
+    UserPrompt,
+    VersionConflictError,
+)
+from persistence import EventStore
+
+T = TimelineId("my talk")
+U = TimelineId("another talk")
+TURN = TurnId("t1")
+
+
+def said(name: str, *, at: float = 0.0) -> BlockAppended:
+    """An event whose ids follow from its name."""
+    block = UserPrompt(id=BlockId(f"block {name}"), turn=TURN, text=f"text {name}")
+    return BlockAppended(id=EventId(name), at=at, block=block)
+
+
+def many(count: int, first: int = 1) -> list[Event]:
+    return [said(str(n), at=float(n)) for n in range(first, first + count)]
+
+
+def holding(block: Block) -> BlockAppended:
+    return BlockAppended(id=EventId("e"), at=0.0, block=block)
+
+
+def compacted(name: str, *, cut: int, start: int = 1) -> RangeCompacted:
+    summary = RangeSummary(
+        id=BlockId(f"summary {name}"),
+        turn=TURN,
+        start=start,
+        cut=cut,
+        summary=StructuredSummary(task="the task", facts=("one", "two")),
+        digest=Digest(blocks=cut - start),
+    )
+    return RangeCompacted(id=EventId(name), at=1.0, start=start, cut=cut, summary=summary)
+
+
+def expanded(name: str, compaction: int) -> RangeExpanded:
+    return RangeExpanded(id=EventId(name), at=2.0, compaction=compaction)
+
+
+def forked(parent: TimelineId, version: int) -> TimelineForked:
+    return TimelineForked(id=EventId("fork"), at=9.0, parent=parent, version=version)
+
+
+def versions(recorded: Sequence[tuple[int, Event]]) -> list[int]:
+    return [version for version, _ in recorded]
+
+
+class AppendContract:
+    """Append is all or nothing, at an expected version, and a retry is no harm."""
+
+    def test_what_goes_in_comes_out_in_order(self, store: EventStore) -> None:
+        assert store.append(T, [said("a"), said("b")], expected_version=0) == 2
+        assert store.append(T, [said("c")], expected_version=2) == 3
+        assert store.read(T) == [(1, said("a")), (2, said("b")), (3, said("c"))]
+        assert store.head(T) == 3
+
+    def test_timelines_do_not_mix(self, store: EventStore) -> None:
+        store.append(T, many(2), expected_version=0)
+        store.append(U, many(1), expected_version=0)
+        assert (store.head(T), store.head(U)) == (2, 1)
+        assert versions(store.read(U)) == [1]
+
+    def test_an_unknown_timeline_is_an_empty_one(self, store: EventStore) -> None:
+        assert store.head(T) == 0
+        assert list(store.read(T)) == []
+        assert store.load_window(T).version == 0
+
+    @pytest.mark.parametrize("expected", [0, 1, 3])
+    def test_the_second_writer_is_told_what_was_found(
+        self, store: EventStore, expected: int
+    ) -> None:
+        store.append(T, many(2), expected_version=0)
+        with pytest.raises(VersionConflictError) as caught:
+            store.append(T, [said("x"), said("y")], expected_version=expected)
+        assert (caught.value.expected, caught.value.found) == (expected, 2)
+        assert versions(store.read(T)) == [1, 2], "a refused append leaves nothing behind"
+
+    def test_a_retry_of_what_is_already_there_succeeds_and_writes_nothing(
+        self, store: EventStore
+    ) -> None:
+        store.append(T, many(2), expected_version=0)
+        store.append(T, many(2, first=3), expected_version=2)
+        assert store.append(T, many(2), expected_version=0) == 2
+        assert store.append(T, many(2, first=3), expected_version=2) == 4
+        assert versions(store.read(T)) == [1, 2, 3, 4]
+
+    def test_a_retry_that_is_only_partly_there_is_a_conflict(self, store: EventStore) -> None:
+        store.append(T, many(2), expected_version=0)
+        with pytest.raises(VersionConflictError):
+            store.append(T, many(3), expected_version=0)
+
+    def test_an_empty_append_is_refused(self, store: EventStore) -> None:
+        with pytest.raises(MisuseError, match="at least one"):
+            store.append(T, [], expected_version=0)
+
+    @pytest.mark.parametrize("name", ["", "nul\0", "surrogate \ud800"])
+    def test_what_cannot_be_a_name_is_refused(self, store: EventStore, name: str) -> None:
+        with pytest.raises(MisuseError, match="name a timeline"):
+            store.append(TimelineId(name), many(1), expected_version=0)
+
+    def test_any_other_text_is_a_name(self, store: EventStore) -> None:
+        name = TimelineId("'; DROP TABLE events; -- 語\n" + "x" * 300)
+        store.append(name, many(1), expected_version=0)
+        assert store.read(name) == [(1, said("1", at=1.0))]
+
+    def test_an_append_with_one_event_that_cannot_be_stored_stores_none(
+        self, store: EventStore
+    ) -> None:
+        function = holding(OpaqueBlock("own", {"id": "b", "turn": "t", "call": print}))
+        with pytest.raises(CodecError):
+            store.append(T, [said("a"), function], expected_version=0)
+        assert store.head(T) == 0
+
+    def test_concurrent_appenders_of_one_timeline_conflict_and_lose_nothing(
+        self, store: EventStore
+    ) -> None:
+        def insist(worker: int) -> None:
+            for n in range(5):
+                while True:
+                    try:
+                        event = said(f"{worker}.{n}")
+                        store.append(T, [event], expected_version=store.head(T))
+                        break
+                    except VersionConflictError:
+                        continue
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(insist, range(8)))
+        names = [event.id for _, event in store.read(T)]
+        assert sorted(names) == sorted(f"{w}.{n}" for w in range(8) for n in range(5))
+        for worker in range(8):
+            own = [name for name in names if name.startswith(f"{worker}.")]
+            assert own == sorted(own), "each worker's events are in its order"
+
+    def test_64_threads_on_their_own_timelines_all_get_through(self, store: EventStore) -> None:
+        def talk(worker: int) -> None:
+            for n in range(10):
+                name = TimelineId(f"talk {worker}")
+                assert store.append(name, [said(f"{worker}.{n}")], expected_version=n) == n + 1
+
+        with ThreadPoolExecutor(64) as pool:
+            list(pool.map(talk, range(64)))
+        for worker in range(64):
+            ids = [event.id for _, event in store.read(TimelineId(f"talk {worker}"))]
+            assert ids == [f"{worker}.{n}" for n in range(10)]
+
+    def test_the_same_append_from_many_threads_happens_once(self, store: EventStore) -> None:
+        with ThreadPoolExecutor(16) as pool:
+            answers = list(
+                pool.map(lambda _: store.append(T, many(3), expected_version=0), range(16))
+            )
+        assert set(answers) == {3}
+        assert store.head(T) == 3
+
+
+class ReadContract:
+    """Reads are gap-free, ordered, and as small as the question."""
+
+    def test_pages_follow_one_another(self, store: EventStore) -> None:
+        store.append(T, many(10), expected_version=0)
+        assert versions(store.read(T, after=0, limit=4)) == [1, 2, 3, 4]
+        assert versions(store.read(T, after=4, limit=4)) == [5, 6, 7, 8]
+        assert versions(store.read(T, after=8, limit=4)) == [9, 10]
+        assert versions(store.read(T, after=10, limit=4)) == []
+        assert versions(store.read(T, after=99)) == []
+
+    @pytest.mark.parametrize(("after", "limit"), [(-1, 1), (0, 0), (0, -5)])
+    def test_a_page_that_nobody_can_mean_is_refused(
+        self, store: EventStore, after: int, limit: int
+    ) -> None:
+        with pytest.raises(MisuseError, match="after="):
+            store.read(T, after=after, limit=limit)
+
+    def test_the_list_names_all_timelines_oldest_first(self, store: EventStore) -> None:
+        store.append(U, [said("a", at=50.0)], expected_version=0)
+        store.append(T, [said("a", at=10.0), said("b", at=70.0)], expected_version=0)
+        store.append(U, [said("c", at=60.0)], expected_version=1)
+        listed = [(i.id, i.version, i.created_at, i.updated_at) for i in store.list()]
+        assert listed == [(T, 2, 10.0, 70.0), (U, 2, 50.0, 60.0)]
+
+    def test_without_a_compaction_the_window_is_everything(self, store: EventStore) -> None:
+        store.append(T, many(3), expected_version=0)
+        window = store.load_window(T)
+        assert (window.version, window.compaction) == (3, None)
+        assert versions(window.events) == [1, 2, 3]
+
+    def test_the_window_starts_at_the_cut_of_the_latest_compaction(self, store: EventStore) -> None:
+        store.append(T, [*many(6), compacted("c1", cut=4)], expected_version=0)
+        store.append(T, [*many(3, first=7), compacted("c2", start=4, cut=9)], expected_version=7)
+        window = store.load_window(T)
+        assert window.compaction == (11, compacted("c2", start=4, cut=9))
+        assert versions(window.events) == [9, 10, 11]
+        assert window.version == 11
+
+    def test_an_undone_compaction_gives_way_to_the_one_before(self, store: EventStore) -> None:
+        first, second = compacted("c1", cut=3), compacted("c2", start=3, cut=5)
+        store.append(T, [*many(5), first, second, expanded("x", 7)], expected_version=0)
+        window = store.load_window(T)
+        assert window.compaction == (6, first)
+        assert versions(window.events) == [3, 4, 5, 6, 7, 8]
+        store.append(T, [expanded("y", 6)], expected_version=8)
+        window = store.load_window(T)
+        assert window.compaction is None
+        assert versions(window.events) == list(range(1, 10))
+
+    def test_undoing_an_older_compaction_leaves_the_latest_in_force(
+        self, store: EventStore
+    ) -> None:
+        first, second = compacted("c1", cut=3), compacted("c2", start=3, cut=5)
+        store.append(T, [*many(5), first, second, expanded("x", 6)], expected_version=0)
+        assert store.load_window(T).compaction == (7, second)
+
+
+class ForkContract:
+    """A fork is a copy of bytes up to a version, and knows what was folded there."""
+
+    def test_a_fork_shares_the_past_and_nothing_else(self, store: EventStore) -> None:
+        store.append(T, many(5), expected_version=0)
+        assert store.fork(T, U, forked(T, 3), at=3) == 4
+        assert store.read(U) == [*store.read(T, limit=3), (4, forked(T, 3))]
+        store.append(U, [said("x")], expected_version=4)
+        assert (store.head(T), store.head(U)) == (5, 5)
+
+    def test_a_fork_inherits_what_was_folded_at_its_version(self, store: EventStore) -> None:
+        first, second = compacted("c1", cut=3), compacted("c2", start=3, cut=5)
+        store.append(T, [*many(5), first, second, expanded("x", 6)], expected_version=0)
+        store.fork(T, U, forked(T, 6), at=6)
+        window = store.load_window(U)
+        assert window.compaction == (6, first), "later compactions are not the fork's"
+        assert versions(window.events) == [3, 4, 5, 6, 7]
+
+    def test_the_list_dates_a_fork_from_its_first_event(self, store: EventStore) -> None:
+        store.append(T, many(5), expected_version=0)
+        store.fork(T, U, forked(T, 2), at=2)
+        assert [(i.id, i.created_at, i.updated_at) for i in store.list()] == [
+            (T, 1.0, 5.0),
+            (U, 1.0, 9.0),
+        ]
+
+    def test_a_fork_of_nothing_is_refused(self, store: EventStore) -> None:
+        with pytest.raises(UnknownTimelineError, match="my talk"):
+            store.fork(T, U, forked(T, 1), at=1)
+        assert store.head(U) == 0
+
+    @pytest.mark.parametrize("at", [-1, 0, 3])
+    def test_a_fork_at_no_version_is_refused(self, store: EventStore, at: int) -> None:
+        store.append(T, many(2), expected_version=0)
+        with pytest.raises(MisuseError, match="1 to 2"):
+            store.fork(T, U, forked(T, at), at=at)
+        assert store.head(U) == 0
+
+    def test_a_fork_never_lands_on_an_existing_timeline(self, store: EventStore) -> None:
+        store.append(T, many(2), expected_version=0)
+        store.append(U, many(1), expected_version=0)
+        with pytest.raises(VersionConflictError):
+            store.fork(T, U, forked(T, 1), at=1)
+        with pytest.raises(VersionConflictError):
+            store.fork(T, T, forked(T, 1), at=1)
+        assert (store.head(T), store.head(U)) == (2, 1)
+
+
+class ContentContract:
+    """Whatever an event holds comes back: equal, or visibly replaced."""
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "",
+            "nul \0 inside",
+            "quotes ' \" \\ `",
+            "\\u0000 spelled out",
+            "語 🙂\u2028",
+            "x" * 300_000,
+        ],
+        ids=["empty", "nul", "quotes", "escape", "unicode", "large"],
+    )
+    def test_text_comes_back_unchanged(self, store: EventStore, text: str) -> None:
+        event = holding(UserPrompt(id=BlockId("b"), turn=TURN, text=text))
+        store.append(T, [event], expected_version=0)
+        assert store.read(T) == [(1, event)]
+
+    @pytest.mark.parametrize("number", [2**63, -(2**64), 10**40, 0.1, 1e308])
+    def test_numbers_of_any_size_come_back_unchanged(
+        self, store: EventStore, number: float
+    ) -> None:
+        block = AssistantThinking(id=BlockId("b"), turn=TURN, provider={"n": number})
+        store.append(T, [holding(block)], expected_version=0)
+        assert store.read(T) == [(1, holding(block))]
+
+    def test_what_json_cannot_hold_is_replaced_visibly(self, store: EventStore) -> None:
+        value = {"nan": float("nan"), "inf": float("inf"), "half": "a\ud800b", "null": None}
+        block = AssistantThinking(id=BlockId("b"), turn=TURN, provider=value)
+        store.append(T, [holding(block)], expected_version=0)
+        [(_, event)] = store.read(T)
+        assert isinstance(event, BlockAppended)
+        assert isinstance(event.block, AssistantThinking)
+        assert event.block.provider == {
+            "nan": "NaN",
+            "inf": "inf",
+            "half": "a\\ud800b",
+            "null": None,
+        }
+
+    def test_times_may_be_equal_backward_or_absurd(self, store: EventStore) -> None:
+        events = [said(str(n), at=at) for n, at in enumerate([5.0, 5.0, -1e9, 1e300])]
+        store.append(T, events, expected_version=0)
+        assert [event for _, event in store.read(T)] == events
+
+    def test_unknown_events_and_blocks_survive(self, store: EventStore) -> None:
+        fields = {"id": "e", "at": 1.5, "deep": {"list": [1, None, {"x": 10**30}]}}
+        events: list[Event] = [
+            OpaqueEvent("FromTheFuture", fields),
+            holding(OpaqueBlock("my.own", {"id": "b", "turn": "t", "score": 0.5})),
+        ]
+        store.append(T, events, expected_version=0)
+        store.fork(T, U, forked(T, 2), at=2)
+        for name in (T, U):
+            assert [event for _, event in store.read(name, limit=2)] == events
+
+    def test_an_event_that_only_looks_like_a_compaction_folds_nothing(
+        self, store: EventStore
+    ) -> None:
+        fake = OpaqueEvent("RangeCompacted", {"id": "e", "at": 1.0, "cut": "no number"})
+        store.append(T, [*many(2), fake], expected_version=0)
+        assert versions(store.load_window(T).events) == [1, 2, 3]
+
+
+class CloseContract:
+    """A closed store says so."""
+
+    def test_close_may_be_repeated_and_everything_else_is_refused(self, store: EventStore) -> None:
+        store.append(T, many(1), expected_version=0)
+        store.close()
+        store.close()
+        for use in (
+            lambda: store.append(T, many(1), expected_version=1),
+            lambda: store.read(T),
+            lambda: store.load_window(T),
+            lambda: store.head(T),
+            store.list,
+            lambda: store.fork(T, U, forked(T, 1), at=1),
+        ):
+            with pytest.raises(ClosedError):
+                use()
+
+
+class StoreContract(AppendContract, ReadContract, ForkContract, ContentContract, CloseContract):
+    """All of it."""

@@ -1,0 +1,188 @@
+"""The SQL views answer a person's questions, from the closed file, with nothing but DuckDB."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from blocks import (
+    AssistantThinking,
+    Block,
+    BlockAppended,
+    BlockId,
+    CallId,
+    Envelope,
+    Event,
+    EventId,
+    OpaqueBlock,
+    Provenance,
+    RangeCompacted,
+    RequestRendered,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    TurnId,
+    UsageRecorded,
+    UserPrompt,
+)
+from persistence import DuckDBStore
+
+from .contract import T, compacted, expanded, many
+
+TURN = TurnId("t1")
+
+
+def appended(*blocks: Block) -> list[Event]:
+    return [
+        BlockAppended(id=EventId(f"e{n}"), at=1_700_000_000.5 + n, block=block)
+        for n, block in enumerate(blocks)
+    ]
+
+
+def call(name: str, tool: str) -> ToolCall:
+    return ToolCall(
+        id=BlockId(f"call {name}"),
+        turn=TURN,
+        call_id=CallId(name),
+        name=tool,
+        input={"path": "a.py"},
+    )
+
+
+def result(name: str, text: str, **more: Any) -> ToolResult:
+    return ToolResult(
+        id=BlockId(f"result {name} {text}"),
+        turn=TURN,
+        call_id=CallId(name),
+        parts=(TextPart(text=text), TextPart(text="end")),
+        **more,
+    )
+
+
+@pytest.fixture
+def ask(tmp_path: Path) -> Iterator[Any]:
+    """Stores the events, closes the store, and asks the file."""
+    path = tmp_path / "talks.duckdb"
+    connections: list[duckdb.DuckDBPyConnection] = []
+
+    def ask(events: list[Event], query: str) -> list[tuple[Any, ...]]:
+        with DuckDBStore(path) as store:
+            store.append(T, events, expected_version=0)
+        connections.append(duckdb.connect(str(path)))
+        return connections[-1].execute(query).fetchall()
+
+    yield ask
+    for connection in connections:
+        connection.close()
+
+
+def test_blocks_show_author_and_text_of_every_kind(ask: Any) -> None:
+    events = appended(
+        UserPrompt(id=BlockId("b1"), turn=TURN, text="nul \0 and 語"),
+        AssistantThinking(id=BlockId("b2"), turn=TURN, provider={"thinking": "hm"}),
+        call("c1", "read"),
+        result("c1", "content"),
+        OpaqueBlock("my.own", {"id": "b5", "turn": "t1", "author": "tool", "text": "own"}),
+    )
+    rows = ask(events, "SELECT version, type, author, text FROM blocks ORDER BY version")
+    assert rows == [
+        (1, "user.prompt", "user", "nul \0 and 語"),
+        (2, "assistant.thinking", "assistant", "hm"),
+        (3, "react.tool.call", "assistant", 'read\n{"path":"a.py"}'),
+        (4, "react.tool.result", "tool", "content\nend"),
+        (5, "my.own", "tool", "own"),
+    ]
+
+
+def test_blocks_know_their_timeline_turn_and_time(ask: Any) -> None:
+    query = "SELECT timeline, id, turn, epoch(happened_at) FROM blocks"
+    assert ask(appended(UserPrompt(id=BlockId("b1"), turn=TURN, text="x")), query) == [
+        (T, "b1", "t1", 1_700_000_000.5)
+    ]
+
+
+def test_an_absurd_time_does_not_spoil_the_views(ask: Any) -> None:
+    events: list[Event] = [
+        BlockAppended(
+            id=EventId("e"), at=1e300, block=UserPrompt(id=BlockId("b"), turn=TURN, text="x")
+        )
+    ]
+    assert ask(events, "SELECT id, happened_at FROM blocks") == [("b", None)]
+
+
+def test_compactions_show_range_gain_cost_and_facts(ask: Any) -> None:
+    plain = compacted("c", cut=4)
+    full = RangeCompacted(
+        id=EventId("d"),
+        at=2.0,
+        start=4,
+        cut=6,
+        summary=plain.summary,
+        trigger="cold",
+        tokens_before=1000,
+        tokens_after=250,
+        provenance=Provenance(source_hash="h", model="m", cost_usd=0.25),
+    )
+    rows = ask(
+        [*many(5), plain, full, expanded("x", 6)],
+        """SELECT version, start, cut, blocks, trigger, tokens_before, tokens_after, ratio, cost_usd,
+                  model, degraded, key_facts, undone FROM compactions ORDER BY version""",
+    )
+    facts = ["one", "two"]
+    assert rows == [
+        (6, 1, 4, 3, "proactive", 0, 0, None, 0.0, "", False, facts, True),
+        (7, 4, 6, 2, "cold", 1000, 250, 0.25, 0.25, "m", False, facts, False),
+    ]
+
+
+def request(name: str, tokens: int) -> RequestRendered:
+    return RequestRendered(
+        id=EventId(name), at=1.0, content_hash=name, tokens=tokens, cache_points=(1, 2)
+    )
+
+
+def usage(name: str, **numbers: Any) -> UsageRecorded:
+    return UsageRecorded(id=EventId(name), at=2.0, model="m", **numbers)
+
+
+def test_requests_are_paired_with_what_they_cost(ask: Any) -> None:
+    events: list[Event] = [
+        usage("imported", uncached=7),
+        request("r1", 100),
+        *many(1),
+        usage("u1", uncached=10, cache_read=100, cache_write=8, output=2),
+        request("failed", 200),
+        request("r2", 300),
+        usage("u2", uncached=1),
+    ]
+    rows = ask(
+        events,
+        """SELECT version, content_hash, tokens_estimated, cache_points, answered, tokens,
+                  cache_read, cache_write, output, cost FROM requests ORDER BY version""",
+    )
+    assert rows == [
+        (1, None, None, 0, True, 7, 0, 0, 0, 7.0),
+        (2, "r1", 100, 2, True, 118, 100, 8, 2, 10 + 10 + 10 + 10.0),
+        (5, "failed", 200, 2, False, 0, 0, 0, 0, 0.0),
+        (6, "r2", 300, 2, True, 1, 0, 0, 0, 1.0),
+    ]
+
+
+def test_tool_usage_counts_calls_and_failures_even_when_call_ids_repeat(ask: Any) -> None:
+    events = appended(
+        call("c1", "read"),
+        result("c1", "fine"),
+        call("c1", "grep"),
+        result("c1", "bad", is_error=True),
+        call("c2", "grep"),
+        result("c2", "odd", envelope=Envelope(outcome="failure")),
+        call("c3", "grep"),
+    )
+    rows = ask(
+        events,
+        """SELECT timeline, tool, calls, results, failures, result_chars
+           FROM tool_usage ORDER BY tool""",
+    )
+    assert rows == [(T, "grep", 3, 2, 2, 14), (T, "read", 1, 1, 0, 8)]
