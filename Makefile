@@ -1,0 +1,87 @@
+# Needs Python 3.11 or newer and make, nothing else: everything goes into .venv.
+# `make PYTHON=python3.13 test` chooses the interpreter; `make clean` starts over.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+SAMPLE := docs/examples/invoice-service.jsonl
+WINDOW ?= 30000
+
+# A stamp is written when an installation is complete, so an interrupted one is repeated.
+RUNTIME := $(VENV)/.installed
+TESTING := $(VENV)/.installed-test
+
+# An environment is of no use when its interpreter is gone, or when it was made in another folder.
+USABLE := $(shell $(BIN)/python -c 'import pip' 2>/dev/null && grep -qsF '$(CURDIR)/' $(BIN)/pip && echo yes)
+ifneq ($(USABLE),yes)
+.PHONY: $(RUNTIME) $(TESTING)
+endif
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test lint types imports pytest bench docs clean
+
+help: ## say what there is
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+	@echo '  PYTHON=python3.13 chooses the interpreter.'
+
+demo: $(RUNTIME) ## replay the example session, then your own: make demo SESSION=path
+	@mkdir -p demo
+	@rm -f demo/example.duckdb*
+	@echo '== Replaying $(SAMPLE) in a window of $(WINDOW) tokens, into demo/example.duckdb'
+	$(BIN)/foldline replay $(SAMPLE) --window $(WINDOW) --store demo/example.duckdb
+ifdef SESSION
+	@rm -f demo/own.duckdb*
+	@echo '== Replaying $(SESSION), into demo/own.duckdb'
+	$(BIN)/foldline replay '$(SESSION)' --store demo/own.duckdb
+else
+	@echo '== Now your own: make demo SESSION=path/to/session.jsonl'
+endif
+
+test: lint types imports pytest ## run everything that CI runs
+
+lint: $(TESTING) ## check style and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(TESTING) ## check types, with mypy and with pyright
+	$(BIN)/mypy
+	$(BIN)/pyright
+
+imports: $(TESTING) ## check who may import whom
+	$(BIN)/lint-imports
+
+pytest: $(TESTING) ## run the tests
+	$(BIN)/python -m pytest -q -n auto
+
+bench: $(TESTING) ## measure (minutes; nothing else should run)
+	$(BIN)/python -m pytest -q -p benchmark benchmarks/bench_*.py
+
+docs: $(TESTING) ## generate docs/reference.md from the docstrings
+	$(BIN)/python docs/build_reference.py
+
+clean: ## remove the environment, the demo's output and all caches
+	rm -rf $(VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(RUNTIME): pyproject.toml
+	@$(call environment)
+	@echo '== Installing foldline into $(VENV)'
+	$(PIP) install --quiet --editable .
+	@touch $@
+
+$(TESTING): pyproject.toml
+	@$(call environment)
+	@echo '== Installing foldline and its test tools into $(VENV)'
+	$(PIP) install --quiet --editable '.[test]'
+	@touch $(RUNTIME) $@
+
+define environment
+if [ '$(USABLE)' != yes ]; then \
+  $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+    echo 'foldline needs Python 3.11 or newer; choose one: make PYTHON=python3.11 ...' >&2; exit 2; }; \
+  echo '== Making $(VENV) with $(PYTHON)'; \
+  rm -rf $(VENV) && $(PYTHON) -m venv $(VENV); \
+fi
+endef
