@@ -135,11 +135,11 @@ class Writer:
 
     def _write(self, accepted: Sequence[Append]) -> None:
         new = self._new_numbers(accepted)
-        numbers = self.numbers | new if new else self.numbers
-        self._appender.append_rows(
-            row for append in accepted for row in _event_rows(append, numbers[append.timeline])
-        )
-        marks = [row for each in accepted for row in _mark_rows(each, numbers[each.timeline])]
+        marks: list[MarkRow] = []
+        for append in accepted:
+            number = new.get(append.timeline) or self.numbers[append.timeline]
+            self._appender.append_rows(_event_rows(append, number))
+            marks += _mark_rows(append, number)
         if not new and not marks:
             self._appender.flush()  # by itself one durable commit
             return
@@ -148,7 +148,7 @@ class Writer:
         self._insert(ADD_MARKS, marks)
         self._appender.flush()
         self._cursor.execute("COMMIT")
-        self.numbers = numbers
+        self.numbers.update(new)
 
     def _new_numbers(self, accepted: Sequence[Append]) -> dict[TimelineId, int]:
         new = dict.fromkeys(a.timeline for a in accepted if a.timeline not in self.numbers)
@@ -203,7 +203,7 @@ class Writer:
             self._appender.append_rows(_event_rows(append, number))
             self._appender.flush()
             self._cursor.execute("COMMIT")
-            self.numbers = {**self.numbers, append.timeline: number}
+            self.numbers[append.timeline] = number
             self._publish({append.timeline: head.after(append.events)})
 
     def close(self) -> None:
