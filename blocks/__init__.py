@@ -84,12 +84,14 @@ from blocks._summary import ArtifactRecord as ArtifactRecord
 from blocks._summary import CommandRecord as CommandRecord
 from blocks._summary import Decision as Decision
 from blocks._summary import Digest as Digest
+from blocks._summary import Excerpt as Excerpt
 from blocks._summary import HiddenRecord as HiddenRecord
-from blocks._summary import IndexEntry as IndexEntry
+from blocks._summary import Index as Index
 from blocks._summary import Mishap as Mishap
 from blocks._summary import OpenItem as OpenItem
 from blocks._summary import SearchRecord as SearchRecord
 from blocks._summary import StructuredSummary as StructuredSummary
+from blocks._summary import Term as Term
 from blocks._summary import ToolOutcome as ToolOutcome
 from blocks._summary import ToolTally as ToolTally
 from blocks._summary import Work as Work

@@ -117,18 +117,35 @@ class HiddenRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     replacement: str
 
 
-class IndexEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One rare identifier of the folded blocks, with as much of its surroundings as was paid for."""
+class Excerpt(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A piece of a folded block, verbatim."""
+
+    path: str
+    """Logical path of the block that it was cut from."""
+    seen: int
+    """Version of that block."""
+    text: str
+
+
+class Term(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One rare identifier of the folded blocks."""
 
     term: str
+    seen: int
+    """Version of the block in which it last occurred."""
     uses: int = 0
     """How often the agent itself wrote it."""
-    seen: int = 0
-    """Version of the block in which it last occurred."""
-    path: str = ""
-    """Logical path of that block."""
-    excerpt: str = ""
-    """The line, or the line and its neighbours; empty: the bare name."""
+    bare: bool = False
+    """Listed by its name alone, because no excerpt shows it."""
+
+
+class Index(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was folded, findable by name."""
+
+    excerpts: tuple[Excerpt, ...] = ()
+    """In log order; pieces of one block do not overlap."""
+    terms: tuple[Term, ...] = ()
+    """Best first."""
 
 
 class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -148,4 +165,4 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     hidden: tuple[HiddenRecord, ...] = ()
     forgotten: dict[str, int] = {}
     """How many entries of each list collapsed into this count when the list was full."""
-    index: tuple[IndexEntry, ...] = ()
+    index: Index = Index()

@@ -8,7 +8,17 @@ oldest of them are left to their path.  Nothing of it is lost: the log has it, t
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from blocks import Carried, Note, Plan, RangeSummary, UserFollowup, UserPrompt, UserSteer
+from blocks import (
+    Carried,
+    Note,
+    Plan,
+    RangeSummary,
+    UserFollowup,
+    UserPrompt,
+    UserSteer,
+    images_of,
+    text_of,
+)
 from render._clip import cut_text
 from render._context import Context
 from render._group import Entry
@@ -97,7 +107,7 @@ def _tokens(entry: Entry, context: Context) -> int:
 
 
 def _text(entry: Entry) -> str:
-    return entry.block.text if isinstance(entry.block, Said) else ""
+    return text_of(entry.block)
 
 
 def _clipped(entry: Entry, limit: int, context: Context) -> Carried:
@@ -108,6 +118,8 @@ def _clipped(entry: Entry, limit: int, context: Context) -> Carried:
     if entry.replacement and context.counter.count(entry.replacement) <= limit:
         return carried
     short = "" if tokens <= limit else _beginning(text, tokens, limit, entry.path, context)
+    if images_of(entry.block):  # pictures are not carried: a word stands for each
+        short = short or text
     return Carried(
         version=carried.version, block=carried.block, ordinal=carried.ordinal, clipped=short
     )

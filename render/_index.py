@@ -1,29 +1,42 @@
 """The index with excerpts: what was folded, findable by name.
 
-For the rare identifiers of folded blocks, those first that the agent itself has written, an excerpt
-in one of three widths: the line with its neighbours, the line, the bare name.  It costs a bounded
-share of the window, needs no model, and does more for what an agent can still refer to than prose.
+For the rare identifiers of folded blocks, those first that the agent itself has written, excerpts in
+three widths: the line with its neighbours, the line, the bare name.  It costs a bounded share of the
+window, needs no model, and does more for what an agent can still refer to than prose.
 
-Each compaction merges the newly folded blocks into what the last one left, so the cost follows the
-new blocks.  Between compactions the index does not change: it is part of the cached prefix.
+An excerpt is a span of a block's text.  Spans that touch become one, so neighbours are paid once:
+
+    block    ....................................................................
+    terms           a    b                               c
+    spans      [ wide a ]                          [  line c  ]
+                    [ wide b ]
+    kept       [             ]                     [          ]
+
+At the next compaction the excerpts are texts like any other, beside the newly folded blocks; so the
+cost follows what is new, and what is no longer worth its tokens falls out.  Between compactions the
+index does not change: it is part of the cached prefix.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 import attrs
 
-from blocks import AssistantCompletion, IndexEntry, ToolCall, text_of
+from blocks import AssistantCompletion, Excerpt, Index, Term, ToolCall, text_of
 from render._group import Entry
 from render._identifiers import identifiers
 
-LINE_CHARACTERS = 40
+LINE_CHARACTERS: Final = 40
 """Of its line, on each side of a term, in a narrow excerpt."""
-WIDE_CHARACTERS = 150
+WIDE_CHARACTERS: Final = 150
 """Of its line and the neighbouring ones, on each side, in a wide excerpt."""
-USES_MAX = 3
+SURROUNDINGS_MIN: Final = 8
+"""A line with less than that besides the term says nothing about it."""
+USES_MAX: Final = 3
 """An agent that wrote a name three times knows it; more says nothing more."""
-CANDIDATES_MAX = 4000
-"""Terms that take part in the ranking at all."""
+TERMS_MAX: Final = 3000
+"""Terms that take part in the ranking, and are remembered, at all."""
 
 
 @attrs.frozen(kw_only=True)
@@ -35,130 +48,152 @@ class IndexBudget:
     names: int
 
 
-@attrs.define(kw_only=True)
-class _Term:
+@attrs.define(eq=False)
+class _Source:
+    """A text that excerpts can be cut from: a folded block, or an earlier excerpt."""
+
+    path: str
+    seen: int
+    text: str
+    starts: list[int] = attrs.field(factory=list[int])
+    """Chosen spans, sorted and apart from each other."""
+    ends: list[int] = attrs.field(factory=list[int])
+
+    def add(self, start: int, end: int) -> list[tuple[int, int]]:
+        """Choose a span; return what of it had not been chosen before."""
+        first = bisect_left(self.ends, start)
+        last = first
+        new: list[tuple[int, int]] = []
+        position = start
+        while last < len(self.starts) and self.starts[last] <= end:
+            if position < self.starts[last]:
+                new.append((position, self.starts[last]))
+            position = max(position, self.ends[last])
+            last += 1
+        if position < end:
+            new.append((position, end))
+        if new:
+            start = min([start, *self.starts[first:last]])
+            end = max([end, *self.ends[first:last]])
+            self.starts[first:last], self.ends[first:last] = [start], [end]
+        return new
+
+
+@attrs.define(eq=False)
+class _Known:
     """What is known about one identifier while the index is built."""
 
     uses: int = 0
     seen: int = 0
-    path: str = ""
-    wide: str = ""
-    line: str = ""
+    source: _Source | None = None
+    """Where it last occurred with something around it."""
+    position: int = 0
 
 
 def build_index(
-    previous: Sequence[IndexEntry],
+    previous: Index,
     folded: Iterable[Entry],
     visible: Iterable[str],
     budget: IndexBudget,
     count: Callable[[str], int],
-) -> tuple[IndexEntry, ...]:
-    """The index after `folded` joined what `previous` covers, best first.
+) -> Index:
+    """The index after `folded` joined what `previous` covers.
 
-    Terms of the `visible` texts are left out: the model sees them anyway.
+    Terms of the `visible` texts get nothing: the model sees them anyway.
     """
-    terms = {entry.term: _known(entry) for entry in previous}
+    known = {term.term: _Known(uses=term.uses, seen=term.seen) for term in previous.terms}
+    sources = [_Source(e.path, e.seen, e.text) for e in previous.excerpts]
+    for source in sources:
+        _read(source, known, own=False)
     for entry in folded:
-        _read(entry, terms)
-    for text in visible:
-        for term, _ in identifiers(text):
-            terms.pop(term, None)
-    ranked = sorted(terms, key=lambda t: (-min(terms[t].uses, USES_MAX), -terms[t].seen, t))
-    return tuple(_spend(ranked[:CANDIDATES_MAX], terms, budget, count))
+        source = _Source(entry.path, entry.version, text_of(entry.block))
+        sources.append(source)
+        _read(source, known, own=isinstance(entry.block, ToolCall | AssistantCompletion))
+    ranked = sorted(known, key=lambda term: _rank(term, known[term]))[:TERMS_MAX]
+    seen = {term for text in visible for term, _ in identifiers(text)}
+    purse = _Purse(budget, count)
+    bare = {term for term in ranked if term not in seen and purse.buy(term, known[term])}
+    return Index(excerpts=tuple(_excerpts(sources)), terms=tuple(_terms(ranked, known, bare)))
 
 
-def _known(entry: IndexEntry) -> _Term:
-    line = _around(entry.excerpt, entry.term) if entry.excerpt else ""
-    return _Term(uses=entry.uses, seen=entry.seen, path=entry.path, wide=entry.excerpt, line=line)
+def _rank(term: str, known: _Known) -> tuple[int, int, str]:
+    """What the agent has used first, then the newest."""
+    return (-min(known.uses, USES_MAX), -known.seen, term)
 
 
-def _around(text: str, term: str) -> str:
-    position = text.find(term)
-    return _line(text, position, len(term)) if position >= 0 else text
-
-
-def _read(entry: Entry, terms: dict[str, _Term]) -> None:
-    """Note every identifier of one block; the last occurrence with surroundings wins."""
-    text = text_of(entry.block)
-    own = isinstance(entry.block, ToolCall | AssistantCompletion)
-    for term, position in dict(identifiers(text)).items():
-        found = terms.setdefault(term, _Term())
+def _read(source: _Source, known: dict[str, _Known], *, own: bool) -> None:
+    """Note every identifier of a text; the last occurrence with surroundings wins."""
+    for term, position in dict(identifiers(source.text)).items():
+        found = known.get(term)
+        if found is None:
+            found = known[term] = _Known()
         found.uses += own
-        found.seen = entry.version
-        line = _line(text, position, len(term))
-        if len(line) >= len(term) + 8:
-            found.line, found.path = line, entry.path
-            found.wide = _wide(text, position, len(term))
-        elif not found.path:
-            found.path = entry.path
+        found.seen = max(found.seen, source.seen)
+        start, end = _line(source.text, position, len(term))
+        if end - start >= len(term) + SURROUNDINGS_MIN:
+            found.source, found.position = source, position
 
 
-def _line(text: str, position: int, length: int) -> str:
+def _line(text: str, position: int, length: int) -> tuple[int, int]:
+    """The span of a term's line, as far as a narrow excerpt goes."""
     start = max(text.rfind("\n", 0, position) + 1, position - LINE_CHARACTERS)
     end = text.find("\n", position)
-    stop = min(len(text) if end < 0 else end, position + length + LINE_CHARACTERS)
-    return text[start:stop].strip()
+    return start, min(len(text) if end < 0 else end, position + length + LINE_CHARACTERS)
 
 
-def _wide(text: str, position: int, length: int) -> str:
+def _wide(text: str, position: int, length: int) -> tuple[int, int]:
+    """The span of a term's line and its neighbours, as far as a wide excerpt goes."""
     line = text.rfind("\n", 0, position) + 1
     before = text.rfind("\n", 0, line - 1) + 1 if line else 0
     end = text.find("\n", position)
     after = text.find("\n", end + 1) if end >= 0 else -1
     start = max(before, position - WIDE_CHARACTERS)
-    stop = min(len(text) if after < 0 else after, position + length + WIDE_CHARACTERS)
-    return text[start:stop].strip()
+    return start, min(len(text) if after < 0 else after, position + length + WIDE_CHARACTERS)
 
 
 @attrs.define
 class _Purse:
-    """What is left to spend, and what was bought."""
+    """What is left to spend."""
 
     budget: IndexBudget
     count: Callable[[str], int]
-    written: list[str] = attrs.field(factory=list[str])
     paths: set[str] = attrs.field(factory=set[str])
 
-    def buy(self, term: str, known: _Term) -> str | None:
-        """The widest excerpt that is still paid for; empty: the bare name; None: nothing."""
-        budget = self.budget
-        if known.wide and budget.wide > 0:
-            excerpt, cost = self._price(known.wide, known.path)
+    def buy(self, term: str, known: _Known) -> bool:
+        """Buy the widest excerpt that is still paid for; True: it became the bare name."""
+        budget, source = self.budget, known.source
+        if source and budget.wide > 0:
+            cost = self._cut(source, _wide(source.text, known.position, len(term)))
             self.budget = attrs.evolve(budget, wide=budget.wide - cost)
-        elif known.line and budget.line > 0:
-            excerpt, cost = self._price(known.line, known.path)
+        elif source and budget.line > 0:
+            cost = self._cut(source, _line(source.text, known.position, len(term)))
             self.budget = attrs.evolve(budget, line=budget.line - cost)
         elif budget.names > 0:
-            excerpt = ""
             self.budget = attrs.evolve(budget, names=budget.names - self.count(term) - 1)
-        else:
-            return None
-        if excerpt:
-            self.written.append(excerpt)
-            self.paths.add(known.path)
-        return excerpt
+            return True
+        return False
 
-    def _price(self, excerpt: str, path: str) -> tuple[str, int]:
-        """An excerpt that an earlier one already shows is free, and not written again."""
-        if any(excerpt in other for other in self.written):
-            return "", 0
-        where = 0 if path in self.paths else self.count(path) + 2
-        return excerpt, self.count(excerpt) + 2 + where
+    def _cut(self, source: _Source, span: tuple[int, int]) -> int:
+        """Tokens that choosing a span adds; the path is paid once."""
+        new = source.add(*span)
+        cost = sum(self.count(source.text[start:end]) for start, end in new)
+        if new and source.path not in self.paths:
+            self.paths.add(source.path)
+            cost += self.count(source.path) + 3
+        return cost
 
 
-def _spend(
-    ranked: Sequence[str],
-    terms: dict[str, _Term],
-    budget: IndexBudget,
-    count: Callable[[str], int],
-) -> Iterable[IndexEntry]:
-    """Give the best terms the widest excerpts that the budget still pays."""
-    purse = _Purse(budget, count)
+def _excerpts(sources: Sequence[_Source]) -> Iterable[Excerpt]:
+    chosen = [source for source in sources if source.starts]
+    for source in sorted(chosen, key=lambda source: (source.seen, source.path)):
+        for start, end in zip(source.starts, source.ends, strict=True):
+            if text := source.text[start:end].strip():
+                yield Excerpt(path=source.path, seen=source.seen, text=text)
+
+
+def _terms(ranked: Sequence[str], known: dict[str, _Known], bare: set[str]) -> Iterable[Term]:
+    """What the next compaction needs to know: bare names, and what the agent has used."""
     for term in ranked:
-        known = terms[term]
-        excerpt = purse.buy(term, known)
-        if excerpt is None:
-            return
-        yield IndexEntry(
-            term=term, uses=known.uses, seen=known.seen, path=known.path, excerpt=excerpt
-        )
+        found = known[term]
+        if term in bare or found.uses:
+            yield Term(term=term, seen=found.seen, uses=found.uses, bare=term in bare)

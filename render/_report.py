@@ -4,10 +4,10 @@ The text says of itself that it is derived, so that nothing that a tool once ret
 the user's voice; what is quoted cannot close the quotation.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
-from blocks import Digest, IndexEntry, RangeSummary, StructuredSummary
+from blocks import Digest, Index, RangeSummary, StructuredSummary
 
 OPENING = (
     "<summary>\n"
@@ -87,20 +87,17 @@ def digest_sections(digest: Digest) -> Iterator[tuple[str, str]]:
     yield "Other names that occurred there", _names(digest.index)
 
 
-def _excerpts(index: Iterable[IndexEntry]) -> str:
+def _excerpts(index: Index) -> str:
     """Excerpts under the path they came from, in log order."""
-    with_text = sorted((e for e in index if e.excerpt), key=lambda e: (e.seen, e.path))
-    blocks = [
-        "\n".join([f"[{path}]", *(e.excerpt for e in entries)])
-        for path, entries in groupby(with_text, key=lambda e: e.path)
-    ]
-    return "\n".join(blocks)
+    parts = (
+        "\n".join([f"[{path}]", *(excerpt.text for excerpt in excerpts)])
+        for path, excerpts in groupby(index.excerpts, key=lambda excerpt: excerpt.path)
+    )
+    return "\n".join(parts)
 
 
-def _names(index: Sequence[IndexEntry]) -> str:
-    """The terms that got no excerpt and stand in nobody else's."""
-    excerpts = "\n".join(entry.excerpt for entry in index)
-    return "\n".join(e.term for e in index if not e.excerpt and e.term not in excerpts)
+def _names(index: Index) -> str:
+    return "\n".join(term.term for term in index.terms if term.bare)
 
 
 def _list(items: Iterable[str]) -> str:
