@@ -1,1 +1,11 @@
 """A recorded session through the engine, call by call, and what it would have cost."""
+
+from timeline.replay._coverage import Coverage as Coverage
+from timeline.replay._coverage import coverage as coverage
+from timeline.replay._dump import Dump as Dump
+from timeline.replay._dump import Sent as Sent
+from timeline.replay._dump import dump_to as dump_to
+from timeline.replay._options import ReplayOptions as ReplayOptions
+from timeline.replay._result import Point as Point
+from timeline.replay._result import ReplayResult as ReplayResult
+from timeline.replay._run import replay as replay

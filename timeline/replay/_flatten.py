@@ -35,6 +35,10 @@ class Flattener:
 
     counter: TextCounter
     _known: dict[Hashable, _Known] = attrs.field(init=False, factory=dict[Hashable, _Known])
+    _seen: dict[tuple[str, int], tuple[_Json, FlatBlock]] = attrs.field(
+        init=False, factory=dict[tuple[str, int], tuple[_Json, FlatBlock]]
+    )
+    """By identity: an unmarked block of the renderer's is the same object in every request."""
 
     def flatten(self, request: _Json) -> list[FlatBlock]:
         """The blocks of an Anthropic request: tools, system, messages."""
@@ -42,7 +46,20 @@ class Flattener:
         flat += [self._system(block) for block in _blocks(request.get("system"))]
         for message in request.get("messages") or ():
             role = message.get("role", "")
-            flat += [self._block(role, block) for block in _blocks(message.get("content"))]
+            content = message.get("content")
+            flatten = self._block if isinstance(content, str) else self._shared
+            flat += [flatten(role, block) for block in _blocks(content)]
+        return flat
+
+    def _shared(self, role: str, block: _Json) -> FlatBlock:
+        """The block, flattened once; whoever changes one of ours breaks more than this."""
+        key = (role, id(block))
+        seen = self._seen.get(key)
+        if seen is not None and seen[0] is block:
+            return seen[1]
+        flat = self._block(role, block)
+        if not flat.ttl:
+            self._seen[key] = (block, flat)
         return flat
 
     def _tool(self, tool: _Json) -> FlatBlock:

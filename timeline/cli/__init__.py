@@ -1,0 +1,3 @@
+"""The command `foldline`."""
+
+from timeline.cli._main import main as main

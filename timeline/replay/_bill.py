@@ -1,0 +1,52 @@
+"""The running bill of one engine: its requests through the simulated cache, and their price."""
+
+from collections.abc import Sequence
+
+import attrs
+
+from render import Model, Rendered
+from timeline.replay._cache import CacheStep, PromptCache
+from timeline.replay._flatten import Flattener
+from timeline.replay._price import SummaryCall, price, summary_price, summary_units, units
+
+
+@attrs.define(kw_only=True)
+class Bill:
+    """What was sent so far, and what it cost."""
+
+    model: Model
+    flattener: Flattener
+    dollars: float = 0.0
+    units: float = 0.0
+    """The same in tokens of ordinary input, without a model's own discounts."""
+    read: int = 0
+    write: int = 0
+    uncached: int = 0
+    busts: int = 0
+    summary_dollars: float = 0.0
+    summary_units: float = 0.0
+    _cache: PromptCache = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._cache = PromptCache(minimum_tokens=self.model.cache_tokens_min)
+
+    def send(self, ts: float, rendered: Rendered) -> CacheStep:
+        """One request."""
+        request = {
+            "tools": rendered.tools,
+            "system": rendered.system,
+            "messages": rendered.messages,
+        }
+        step = self._cache.step(ts, self.flattener.flatten(request))
+        self.dollars += price(step, self.model)
+        self.units += units(step)
+        self.read += step.read
+        self.write += step.write_5m + step.write_1h
+        self.uncached += step.uncached
+        self.busts += step.bust
+        return step
+
+    def summarized(self, calls: Sequence[SummaryCall]) -> None:
+        """Model calls that a compaction made, or would have made."""
+        self.summary_dollars += sum(summary_price(call, self.model) for call in calls)
+        self.summary_units += sum(summary_units(call) for call in calls)

@@ -1,0 +1,169 @@
+"""The coverage invariant: every block ever appended is in exactly one place.
+
+It is *visible*; or *hidden*, and something stands for it; or *folded* into the compaction in force;
+or *carried* past its cut.  And no call is in another place than its result.
+
+This is computed from the events alone, apart from the fold that the view comes from, so that the two
+can be held against each other.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+
+from blocks import (
+    AssistantThinking,
+    Block,
+    BlockAppended,
+    BlockId,
+    BlocksHidden,
+    BlocksRestored,
+    Note,
+    RangeCompacted,
+    RangeExpanded,
+    Recorded,
+    ToolCall,
+    ToolResult,
+)
+from render import Entry, Place, View
+
+PROBLEMS_MAX = 20
+
+
+@attrs.frozen(kw_only=True)
+class Coverage:
+    """How many blocks are where, and what is not as it should be."""
+
+    visible: int = 0
+    hidden: int = 0
+    folded: int = 0
+    carried: int = 0
+    tool_calls: int = 0
+    tool_results: int = 0
+    problems: tuple[str, ...] = ()
+
+    @property
+    def blocks(self) -> int:
+        """All of them."""
+        return self.visible + self.hidden + self.folded + self.carried
+
+
+@attrs.define
+class _Log:
+    """What the events alone say."""
+
+    blocks: dict[int, Block] = attrs.field(factory=dict[int, Block])
+    hidden: dict[BlockId, str] = attrs.field(factory=dict[BlockId, str])
+    in_force: list[tuple[int, RangeCompacted]] = attrs.field(
+        factory=list[tuple[int, RangeCompacted]]
+    )
+
+    @property
+    def cut(self) -> int:
+        """Version of the first block that is not folded."""
+        return self.in_force[-1][1].cut if self.in_force else 0
+
+    @property
+    def carried(self) -> dict[int, Block]:
+        """What the compaction in force carried, by version."""
+        items = self.in_force[-1][1].carried if self.in_force else ()
+        return {item.version: item.block for item in items}
+
+
+def coverage(events: Sequence[Recorded], view: View) -> Coverage:
+    """Where every block of the whole log `events` is in `view`, which must be of the same version."""
+    log = _read(events)
+    counts = Counter(_place(version, block, log) for version, block in log.blocks.items())
+    problems = [*_fold_problems(log, view), *_view_problems(log, view), *_pair_problems(log, view)]
+    return Coverage(
+        visible=counts["visible"],
+        hidden=counts["hidden"],
+        folded=counts["folded"],
+        carried=counts["carried"],
+        tool_calls=sum(isinstance(block, ToolCall) for block in log.blocks.values()),
+        tool_results=sum(isinstance(block, ToolResult) for block in log.blocks.values()),
+        problems=tuple(problems[:PROBLEMS_MAX]),
+    )
+
+
+def _read(events: Sequence[Recorded]) -> _Log:
+    log = _Log()
+    for version, event in events:
+        match event:
+            case BlockAppended():
+                log.blocks[version] = event.block
+            case BlocksHidden():
+                log.hidden |= {item.block: item.replacement for item in event.hidden}
+            case BlocksRestored():
+                for block in event.blocks:
+                    log.hidden.pop(block, None)
+            case RangeCompacted():
+                log.in_force.append((version, event))
+            case RangeExpanded():
+                log.in_force = [c for c in log.in_force if c[0] != event.compaction]
+            case _:
+                pass
+    return log
+
+
+def _place(version: int, block: Block, log: _Log) -> str:
+    if version < log.cut:
+        return "carried" if version in log.carried else "folded"
+    return "hidden" if block.id in log.hidden else "visible"
+
+
+def _fold_problems(log: _Log, view: View) -> Iterator[str]:
+    """Everything below the cut is in exactly one range; what must outlive the cut does."""
+    ours = log.in_force[-1][0] if log.in_force else 0
+    theirs = view.compaction.version if view.compaction else 0
+    if ours != theirs:
+        yield f"the view starts from compaction {theirs}, in force is {ours}"
+    carried = log.carried
+    for version, block in log.blocks.items():
+        if version >= log.cut:
+            continue
+        ranges = sum(c.start <= version < c.cut for _, c in log.in_force)
+        if ranges != 1:
+            yield f"version {version} is in {ranges} folded ranges"
+        if isinstance(block, Note) and version not in carried:
+            yield f"the note at version {version} did not outlive the cut"
+    for version, block in carried.items():
+        if version >= log.cut or log.blocks.get(version) != block:
+            yield f"what is carried as version {version} is not what was folded there"
+
+
+def _view_problems(log: _Log, view: View) -> Iterator[str]:
+    """Everything from the cut on is in the view once, unchanged, and hidden as the log says."""
+    entries = {entry.version: entry for entry in view.entries}
+    if len(entries) != len(view.entries):
+        yield "a version stands in the view twice"
+    kept = {version: block for version, block in log.blocks.items() if version >= log.cut}
+    for version in kept.keys() ^ entries.keys():
+        yield f"version {version} is {'missing in' if version in kept else 'left over in'} the view"
+    for version in kept.keys() & entries.keys():
+        yield from _entry_problems(entries[version], kept[version], log.hidden)
+
+
+def _entry_problems(entry: Entry, block: Block, hidden: Mapping[BlockId, str]) -> Iterator[str]:
+    if entry.block != block:
+        yield f"version {entry.version} is not what was appended"
+    if entry.replacement != hidden.get(block.id):
+        yield f"version {entry.version} is not hidden as the log says"
+    if entry.replacement == "" and not isinstance(block, AssistantThinking):
+        yield f"nothing stands for the hidden version {entry.version}"
+
+
+def _pair_problems(log: _Log, view: View) -> Iterator[str]:
+    """A result that is shown has its call in the same group; none lost its call to a fold."""
+    asked = {b.call_id: version for version, b in log.blocks.items() if isinstance(b, ToolCall)}
+    for group in view.groups:
+        calls = {e.wire_id for e in group.entries if isinstance(e.block, ToolCall)}
+        for entry in group.entries:
+            block = entry.block
+            if not isinstance(block, ToolResult):
+                continue
+            if entry.place is Place.RESULT and entry.wire_id not in calls:
+                yield f"the result at version {entry.version} is apart from its call"
+            if entry.place is Place.ORPHAN and asked.get(block.call_id, entry.version) < log.cut:
+                yield f"the result at version {entry.version} lost its call to a fold"

@@ -1,0 +1,77 @@
+"""A timeline that lives through a session again, with the clock of then."""
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Self
+
+import attrs
+
+from blocks import Block
+from persistence import EventStore
+from persistence.sessions import Session
+from render import Rendered, RequestValidator, View, show
+from timeline._ids import counted
+from timeline._settings import Options, Settings, System, Tools
+from timeline._timeline import Timeline
+from timeline.replay._options import ReplayOptions
+
+
+@attrs.define
+class Clock:
+    """Tells the time that it was set to."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@attrs.frozen(kw_only=True)
+class Lived:
+    """One timeline, its clock, and what every request of it begins with."""
+
+    timeline: Timeline
+    settings: Settings
+    system: System
+    tools: Tools
+    clock: Clock
+
+    @classmethod
+    def begin(
+        cls, session: Session, options: ReplayOptions, store: EventStore, extra: Options
+    ) -> Self:
+        """A new timeline in `store`; `extra` wins over `options`."""
+        clock = Clock()
+        chosen: Options = {
+            "model": options.model_for(session),
+            "policy": options.policy,
+            "counter": options.counter,
+            "keep_thinking": options.keep_thinking,
+        }
+        if options.window is not None:
+            chosen["window"] = options.window
+        chosen |= {"store": store, "clock": clock, "ids": counted(), **extra}
+        return cls(
+            timeline=Timeline.open(options.name or session.name, **chosen),
+            settings=Settings.of(chosen),
+            system=options.system_for(session),
+            tools=options.tools_for(session),
+            clock=clock,
+        )
+
+    def render(self, at: float) -> tuple[Rendered, float]:
+        """The request of that moment, and the milliseconds that it took."""
+        self.clock.now = at
+        began = perf_counter()
+        rendered = self.timeline.render(system=self.system, tools=self.tools)
+        return rendered, (perf_counter() - began) * 1_000
+
+    def append(self, at: float, blocks: Sequence[Block]) -> None:
+        """What came next."""
+        self.clock.now = at
+        self.timeline.append(*blocks)
+
+    def shown(self, view: View) -> Rendered:
+        """What a view of this timeline is rendered to; decides nothing."""
+        context = self.settings.context(self.system, self.tools, self.clock.now)
+        return show(view, context, RequestValidator())

@@ -1,0 +1,70 @@
+"""What a replay may be told, and what it takes from the session when it is told nothing."""
+
+from typing import Literal, TypeAlias
+
+import attrs
+from attrs.validators import in_
+
+from blocks import ToolCall
+from persistence.sessions import Session
+from render import Json, Policy
+from timeline._models import model_named
+from timeline._settings import System, Tools
+
+Summaries: TypeAlias = Literal["extractive", "stand-in"]
+
+MODEL = "claude-sonnet-5-5"
+"""Whose prices and rules count when the session's own model is not in the table."""
+SYSTEM = "You are an agent that works with tools. Do what the user asks, and say what was done."
+NAME_CHARACTERS = 64
+
+
+@attrs.frozen(kw_only=True)
+class ReplayOptions:
+    """How to replay; everything has a default."""
+
+    window: int | None = None
+    """Tokens that the prompt may have; default: the model's window less the output reserve."""
+    counter: str = "model"
+    """`model`, `o200k` or `estimate`."""
+    policy: Policy | str = "default"
+    model: str = ""
+    """Default: the session's, when its prices are known."""
+    summarizer: Summaries = attrs.field(
+        default="extractive", validator=in_(("extractive", "stand-in"))
+    )
+    keep_thinking: bool = True
+    system: System = None
+    """Default: what the log has, or one sentence."""
+    tools: Tools = None
+    """Default: what the log has, or an open definition for each name seen."""
+    name: str = ""
+    """Of the timeline; default: the session's."""
+
+    def model_for(self, session: Session) -> str:
+        """The model whose rules and prices count."""
+        return self.model or (session.model if model_named(session.model).known else MODEL)
+
+    def system_for(self, session: Session) -> System:
+        """The system prompt of every request."""
+        return self.system if self.system is not None else session.system.strip() or SYSTEM
+
+    def tools_for(self, session: Session) -> Tools:
+        """The tool definitions of every request."""
+        return self.tools if self.tools is not None else session.tools or open_tools(session)
+
+
+def open_tools(session: Session) -> list[Json]:
+    """A definition that takes any arguments, for each tool name seen; in the order of names."""
+    blocks = (block for call in session.calls for block in call.blocks)
+    names = {legal_name(block.name) for block in blocks if isinstance(block, ToolCall)}
+    return [
+        {"name": name, "description": name, "input_schema": {"type": "object"}}
+        for name in sorted(names)
+    ]
+
+
+def legal_name(name: str) -> str:
+    """The name as the renderer sends it, and the provider takes it."""
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in name)
+    return kept[:NAME_CHARACTERS] or "tool"

@@ -1,0 +1,51 @@
+"""The reference that every replay is held against: send everything, with good cache marks."""
+
+import attrs
+
+from persistence import MemoryStore
+from persistence.sessions import Item, Responded, Session
+from render import Policy
+from timeline.replay._bill import Bill
+from timeline.replay._lived import Lived
+from timeline.replay._options import ReplayOptions
+
+_NEVER = 10**9
+
+EVERYTHING = Policy(
+    name="everything",
+    trigger_tokens=_NEVER,
+    trigger_ratio=1.0,
+    cold_ratio=1.0,
+    clip_ratio=1.0,
+    turns_intact=_NEVER,
+    turns_visible=_NEVER,
+    rounds_intact=_NEVER,
+    rounds_visible=_NEVER,
+    prune_tokens_min=_NEVER,
+)
+"""Prunes, clips and compacts nothing."""
+
+
+@attrs.frozen(kw_only=True)
+class FullHistory:
+    """The same session without a limit."""
+
+    lived: Lived
+    bill: Bill
+
+    @classmethod
+    def begin(cls, session: Session, options: ReplayOptions, bill: Bill) -> "FullHistory":
+        """Nothing sent yet."""
+        lived = Lived.begin(
+            session, options, MemoryStore(), {"policy": EVERYTHING, "window": _NEVER}
+        )
+        return cls(lived=lived, bill=bill)
+
+    def step(self, item: Item) -> int:
+        """One item of the session; the tokens of the request that it took, 0 without one."""
+        tokens = 0
+        if isinstance(item, Responded):
+            rendered, _ = self.lived.render(item.at)
+            tokens = self.bill.send(item.at, rendered).total
+        self.lived.append(item.at, item.blocks)
+        return tokens

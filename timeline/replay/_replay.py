@@ -1,0 +1,159 @@
+"""Replay: a recorded session through the engine, call by call, as the agent lived it.
+
+For each item of the session the clock is set to its time; before a response the next request is
+rendered, priced and dumped, then what really happened is appended.  Recorded compactions play no
+part, nor does recorded usage: it belongs to other prompts.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import attrs
+
+from blocks import BlocksHidden, CompactionSkipped, Event, RangeCompacted
+from persistence import EventStore
+from persistence.sessions import Item, Responded, Session
+from render import Rendered, open_view
+from timeline.replay._bill import Bill
+from timeline.replay._coverage import Coverage, coverage
+from timeline.replay._dump import Dump, Sent
+from timeline.replay._flatten import Flattener
+from timeline.replay._lived import Lived
+from timeline.replay._options import ReplayOptions
+from timeline.replay._reference import FullHistory
+from timeline.replay._result import Point
+from timeline.replay._standin import StandIn
+from timeline.tokens import TextCounter, counter_for
+
+CHECK_EVERY_CALLS = 50
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Told the calls done and the calls in all."""
+
+
+@attrs.define(kw_only=True)
+class Replay:
+    """One session on its way through one engine."""
+
+    session: Session
+    store: EventStore
+    lived: Lived
+    bill: Bill
+    reference: FullHistory
+    stand_in: StandIn | None = None
+    dump: Dump | None = None
+    points: list[Point] = attrs.field(factory=list[Point])
+    milliseconds: list[float] = attrs.field(factory=list[float])
+    decisions: list[Event] = attrs.field(factory=list[Event])
+    notices: dict[str, None] = attrs.field(factory=dict[str, None])
+    violations: int = 0
+    over_window: int = 0
+    cannot_fit: int = 0
+    coverage: Coverage = attrs.field(factory=Coverage)
+    reopened_equal: bool = True
+
+    @classmethod
+    def begin(
+        cls, session: Session, options: ReplayOptions, store: EventStore, dump: Dump | None = None
+    ) -> "Replay":
+        """Nothing lived yet."""
+        stand_in = StandIn() if options.summarizer == "stand-in" else None
+        extra = {"summarizer": stand_in} if stand_in else {}
+        lived = Lived.begin(session, options, store, extra)  # type: ignore[arg-type]
+        model = lived.settings.model
+        flattener = Flattener(_text_counter(options.counter, lived))
+        bill = Bill(model=model, flattener=flattener)
+        full = Bill(model=model, flattener=flattener)
+        return cls(
+            session=session,
+            store=store,
+            lived=lived,
+            bill=bill,
+            reference=FullHistory.begin(session, options, full),
+            stand_in=stand_in,
+            dump=dump,
+        )
+
+    def run(self, progress: Progress | None = None) -> None:
+        """Live through the whole session."""
+        total = len(self.session.calls)
+        for item in self.session.items:
+            full_tokens = self.reference.step(item)
+            if isinstance(item, Responded):
+                self._call(item, full_tokens)
+            self.lived.append(item.at, item.blocks)
+            done = len(self.points)
+            if isinstance(item, Responded) and progress:
+                progress(done, total)
+            if isinstance(item, Responded) and done % CHECK_EVERY_CALLS == 0:
+                self.check()
+        self.check()
+
+    def _call(self, item: Item, full_tokens: int) -> None:
+        """One model call: what would have been sent."""
+        rendered, ms = self.lived.render(item.at)
+        summaries = self.stand_in.taken() if self.stand_in else ()
+        self.bill.summarized(summaries)
+        step = self.bill.send(item.at, rendered)
+        if self.stand_in:
+            self.stand_in.sent(item.at, step)
+        self._note(rendered, item.at, full_tokens)
+        self.milliseconds.append(ms)
+        if self.dump:
+            call = len(self.points) - 1
+            self.dump(Sent(call=call, ts=item.at, rendered=rendered, summaries=summaries, ms=ms))
+
+    def _note(self, rendered: Rendered, at: float, full_tokens: int) -> None:
+        self.points.append(
+            Point(
+                call=len(self.points),
+                at=at,
+                tokens=rendered.tokens,
+                full_tokens=full_tokens,
+                events=_words(rendered.decisions),
+            )
+        )
+        self.decisions += rendered.decisions
+        self.notices |= dict.fromkeys(rendered.notices)
+        self.violations += len(rendered.violations)
+        self.over_window += not rendered.fits
+        reason = rendered.cannot_fit
+        self.cannot_fit += reason is not None and reason.reason == "over_limit"
+
+    def check(self) -> None:
+        """Whether every block is accounted for, and the log read back shows the same."""
+        timeline = self.lived.timeline
+        timeline.flush()
+        found = coverage(timeline.events(), timeline.view)
+        problems = (*self.coverage.problems, *found.problems)
+        self.coverage = attrs.evolve(found, problems=tuple(dict.fromkeys(problems)))
+        self.compare(self.store)
+
+    def compare(self, store: EventStore) -> None:
+        """Whether what `store` has of this timeline renders to the same bytes."""
+        timeline = self.lived.timeline
+        reopened = open_view(store.load_window(timeline.id))
+        live, again = self.lived.shown(timeline.view), self.lived.shown(reopened)
+        self.reopened_equal &= live.content_hash == again.content_hash
+
+
+def _text_counter(name: str, lived: Lived) -> TextCounter:
+    return counter_for(name, lived.settings.model)
+
+
+def _words(decisions: Sequence[Event]) -> tuple[str, ...]:
+    """What was decided, a word each."""
+    words: list[str] = []
+    for event in decisions:
+        match event:
+            case RangeCompacted():
+                words.append("compacted")
+            case CompactionSkipped():
+                words.append("skipped")
+            case BlocksHidden(reason="expired"):
+                words.append("pruned")
+            case BlocksHidden(reason="clipped"):
+                words.append("clipped")
+            case _:
+                pass
+    return tuple(words)

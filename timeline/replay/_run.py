@@ -1,0 +1,98 @@
+"""The door: a session and options in, a result out, and nothing half-written behind.
+
+The session is lived through in memory; its log goes into a database once it is complete, in one
+commit, and is read back from there.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from blocks import MisuseError, TimelineId
+from persistence import DuckDBStore, MemoryStore
+from persistence.sessions import Session
+from render import View, account
+from timeline.replay._dump import Dump
+from timeline.replay._options import ReplayOptions
+from timeline.replay._replay import Progress, Replay
+from timeline.replay._report import result_of
+from timeline.replay._result import ReplayResult
+
+_LEFTOVERS = ("", ".wal", ".lock")
+
+
+def replay(
+    session: Session,
+    options: ReplayOptions | None = None,
+    *,
+    store: Path | None = None,
+    dump: Dump | None = None,
+    progress: Progress | None = None,
+) -> ReplayResult:
+    """Replay a session; with `store`, keep its log in that DuckDB file.
+
+    Raises:
+        MisuseError: no such counter or policy; a window that cannot even hold system prompt and
+            tools; the store has a timeline of this name.
+        StoreLockedError: another process holds the store.
+    """
+    options = options or ReplayOptions()
+    with _kept(store, TimelineId(options.name or session.name)) as kept:
+        running = Replay.begin(session, options, MemoryStore(), dump)
+        _check_room(running)
+        running.run(progress)
+        return result_of(running, options.counter, _written(running, kept))
+
+
+def _check_room(running: Replay) -> None:
+    """Refuse a window that nothing could ever fit."""
+    lived = running.lived
+    context = lived.settings.context(lived.system, lived.tools, 0.0)
+    empty = account(View(), context)
+    fixed = empty.system + empty.tools
+    if fixed >= context.limit:
+        raise MisuseError(
+            f"window {context.limit}: the system prompt and the tools alone have {fixed} tokens; "
+            "take a larger window"
+        )
+
+
+def _written(running: Replay, kept: DuckDBStore | None) -> int:
+    """Write the log, into `kept` too, and compare; the bytes that it takes in a file of its own."""
+    name = running.lived.timeline.id
+    events = [event for _, event in running.lived.timeline.events()]
+    if kept is not None:
+        kept.append(name, events, expected_version=0)
+    with TemporaryDirectory(prefix="foldline-") as folder:
+        path = Path(folder) / "replay.duckdb"
+        with DuckDBStore(path) as store:
+            store.append(name, events, expected_version=0)
+        with DuckDBStore(path) as store:
+            running.compare(store)
+        return path.stat().st_size
+
+
+@contextmanager
+def _kept(path: Path | None, name: TimelineId) -> Generator[DuckDBStore | None]:
+    """The store to keep the log in; when it was made for this and nothing came, it goes again."""
+    if path is None:
+        yield None
+        return
+    is_new = not path.exists()
+    try:
+        with DuckDBStore(path) as store:
+            _check_free(store, name)
+            yield store
+    except BaseException:
+        if is_new:
+            for ending in _LEFTOVERS:
+                path.with_name(path.name + ending).unlink(missing_ok=True)
+        raise
+
+
+def _check_free(store: DuckDBStore, name: TimelineId) -> None:
+    if store.head(name):
+        raise MisuseError(
+            f"{store.path} already has a timeline {name!r}; give another name, or another store"
+        )

@@ -1,0 +1,72 @@
+"""A summariser that writes nothing new and notes what a model would have read and written.
+
+So a policy with a model can be priced without one.  The call that it stands for extends the live
+prompt: it sends what the previous request had, with an instruction behind it, and reads the cached
+part of it as long as that is warm.
+"""
+
+from collections.abc import Callable
+
+import attrs
+import msgspec
+
+from blocks import StructuredSummary, leaves
+from render import Policy, Summary, extractive
+from timeline._summarize import SummaryRequest
+from timeline.replay._cache import CacheStep
+from timeline.replay._price import SummaryCall
+
+NAME = "stand-in"
+INSTRUCTION_TOKENS = 60
+_WARM_SECONDS = 300
+
+
+@attrs.define
+class StandIn:
+    """Answers with the extractive text; `taken` tells what the calls would have been."""
+
+    _last: tuple[float, CacheStep] | None = attrs.field(init=False, default=None)
+    _calls: list[SummaryCall] = attrs.field(init=False, factory=list[SummaryCall])
+
+    def sent(self, ts: float, step: CacheStep) -> None:
+        """A request went out; the next summary call would extend it."""
+        self._last = (ts, step)
+
+    def taken(self) -> tuple[SummaryCall, ...]:
+        """The calls since this was last asked."""
+        calls, self._calls = tuple(self._calls), []
+        return calls
+
+    def __call__(self, request: SummaryRequest, /) -> Summary:
+        summary = extractive(request.plan)
+        context = request.context
+        call = SummaryCall(
+            input_tokens=self._input(request.plan.tokens_before) + INSTRUCTION_TOKENS,
+            cached_prefix_tokens=self._warm(context.now),
+            output_tokens=_written(summary.summary, context.policy, context.counter.count),
+        )
+        self._calls.append(call)
+        known = summary.provenance and msgspec.structs.replace(
+            summary.provenance,
+            model=NAME,
+            input_tokens=call.input_tokens,
+            cached_tokens=call.cached_prefix_tokens,
+            output_tokens=call.output_tokens,
+        )
+        return attrs.evolve(summary, provenance=known)
+
+    def _input(self, tokens_before: int) -> int:
+        return self._last[1].total if self._last else tokens_before
+
+    def _warm(self, now: float) -> int:
+        """What the previous request left in the cache, if it is still there."""
+        if self._last is None or now - self._last[0] >= _WARM_SECONDS:
+            return 0
+        step = self._last[1]
+        return step.total - step.uncached
+
+
+def _written(summary: StructuredSummary, policy: Policy, count: Callable[[str], int]) -> int:
+    """Tokens of the part that a model would write, at most what it would be allowed."""
+    text = leaves(msgspec.to_builtins(summary))
+    return min(count(text), policy.summary_tokens + policy.prefix_tokens)
