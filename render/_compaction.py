@@ -43,8 +43,6 @@ from render._prune import is_cold
 from render._view import View
 from render.anthropic import Encoder
 
-WIDE_SHARE, LINE_SHARE, NAMES_SHARE = 0.55, 0.25, 0.2
-"""How the index divides its tokens between its three widths."""
 KEEP_TOKENS_MIN = 400
 
 
@@ -264,12 +262,10 @@ def _block(view: View, plan: CompactionPlan, summary: Summary, context: Context)
 
 
 def _index_budget(context: Context) -> IndexBudget:
-    tokens = context.policy.index_ratio * context.limit
-    return IndexBudget(
-        wide=int(WIDE_SHARE * tokens),
-        line=int(LINE_SHARE * tokens),
-        names=int(NAMES_SHARE * tokens),
-    )
+    policy = context.policy
+    tokens = policy.index_ratio * context.limit
+    wide, line = int(policy.index_wide * tokens), int(policy.index_line * tokens)
+    return IndexBudget(wide=wide, line=line, names=int(tokens) - wide - line)
 
 
 def _visible(plan: CompactionPlan) -> list[str]:

@@ -76,6 +76,10 @@ class Policy:
     """The digest without its index."""
     index_ratio: float = attrs.field(default=0.15, validator=_share())
     """The digest's index of rare identifiers with excerpts."""
+    index_wide: float = attrs.field(default=0.55, validator=_share())
+    """Of the index, what goes to the line with its neighbours."""
+    index_line: float = attrs.field(default=0.25, validator=_share())
+    """Of the index, what goes to the line; the rest goes to bare names."""
     user_ratio: float = attrs.field(default=0.1, validator=_share())
     """All folded user texts together."""
     user_tokens_each: int = attrs.field(default=800, validator=_tokens())

@@ -19,7 +19,7 @@ index does not change: it is part of the cached prefix.
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -37,6 +37,9 @@ USES_MAX: Final = 3
 """An agent that wrote a name three times knows it; more says nothing more."""
 TERMS_MAX: Final = 3000
 """Terms that take part in the ranking, and are remembered, at all."""
+
+
+_Span: TypeAlias = tuple[int, int]
 
 
 @attrs.frozen(kw_only=True)
@@ -85,9 +88,10 @@ class _Known:
 
     uses: int = 0
     seen: int = 0
-    source: _Source | None = None
-    """Where it last occurred with something around it."""
-    position: int = 0
+    line: tuple[_Source, int] | None = None
+    """Where it last occurred with something else on its line."""
+    wide: tuple[_Source, int] | None = None
+    """Where it last occurred with something else around it."""
 
 
 def build_index(
@@ -99,7 +103,7 @@ def build_index(
 ) -> Index:
     """The index after `folded` joined what `previous` covers.
 
-    Terms of the `visible` texts get nothing: the model sees them anyway.
+    Terms of the `visible` texts get nothing where the model sees them with their surroundings.
     """
     known = {term.term: _Known(uses=term.uses, seen=term.seen) for term in previous.terms}
     sources = [_Source(e.path, e.seen, e.text) for e in previous.excerpts]
@@ -110,9 +114,10 @@ def build_index(
         sources.append(source)
         _read(source, known, own=isinstance(entry.block, ToolCall | AssistantCompletion))
     ranked = sorted(known, key=lambda term: _rank(term, known[term]))[:TERMS_MAX]
-    seen = {term for text in visible for term, _ in identifiers(text)}
+    for text in visible:  # what the model sees with its surroundings needs no excerpt
+        _read(_Source("", 0, text), known, own=False)
     purse = _Purse(budget, count)
-    bare = {term for term in ranked if term not in seen and purse.buy(term, known[term])}
+    bare = {term for term in ranked if purse.buy(term, known[term])}
     return Index(excerpts=tuple(_excerpts(sources)), terms=tuple(_terms(ranked, known, bare)))
 
 
@@ -123,25 +128,33 @@ def _rank(term: str, known: _Known) -> tuple[int, int, str]:
 
 def _read(source: _Source, known: dict[str, _Known], *, own: bool) -> None:
     """Note every identifier of a text; the last occurrence with surroundings wins."""
-    for term, position in dict(identifiers(source.text)).items():
+    text = source.text
+    for term in {term for term, _ in identifiers(text)}:
+        position = text.rfind(term)  # the last mention, be it inside a longer name
         found = known.get(term)
         if found is None:
             found = known[term] = _Known()
         found.uses += own
         found.seen = max(found.seen, source.seen)
-        start, end = _line(source.text, position, len(term))
-        if end - start >= len(term) + SURROUNDINGS_MIN:
-            found.source, found.position = source, position
+        enough = len(term) + SURROUNDINGS_MIN
+        if _length(_line(text, position, len(term))) >= enough:
+            found.line = (source, position)
+        if _length(_wide(text, position, len(term))) >= enough:
+            found.wide = (source, position)
 
 
-def _line(text: str, position: int, length: int) -> tuple[int, int]:
+def _length(span: _Span) -> int:
+    return span[1] - span[0]
+
+
+def _line(text: str, position: int, length: int) -> _Span:
     """The span of a term's line, as far as a narrow excerpt goes."""
     start = max(text.rfind("\n", 0, position) + 1, position - LINE_CHARACTERS)
     end = text.find("\n", position)
     return start, min(len(text) if end < 0 else end, position + length + LINE_CHARACTERS)
 
 
-def _wide(text: str, position: int, length: int) -> tuple[int, int]:
+def _wide(text: str, position: int, length: int) -> _Span:
     """The span of a term's line and its neighbours, as far as a wide excerpt goes."""
     line = text.rfind("\n", 0, position) + 1
     before = text.rfind("\n", 0, line - 1) + 1 if line else 0
@@ -160,27 +173,38 @@ class _Purse:
     paths: set[str] = attrs.field(factory=set[str])
 
     def buy(self, term: str, known: _Known) -> bool:
-        """Buy the widest excerpt that is still paid for; True: it became the bare name."""
-        budget, source = self.budget, known.source
-        if source and budget.wide > 0:
-            cost = self._cut(source, _wide(source.text, known.position, len(term)))
+        """Buy the widest excerpts that are still paid for; True: it became the bare name."""
+        budget = self.budget
+        if budget.wide > 0 and known.wide:
+            cost = self._cut(known.wide, len(term), _wide)
+            if known.line and known.line != known.wide:
+                cost += self._cut(known.line, len(term), _line)
             self.budget = attrs.evolve(budget, wide=budget.wide - cost)
-        elif source and budget.line > 0:
-            cost = self._cut(source, _line(source.text, known.position, len(term)))
+        elif budget.line > 0 and known.line:
+            cost = self._cut(known.line, len(term), _line)
             self.budget = attrs.evolve(budget, line=budget.line - cost)
-        elif budget.names > 0:
+        elif budget.names > 0 and not _is_visible(known):
             self.budget = attrs.evolve(budget, names=budget.names - self.count(term) - 1)
             return True
         return False
 
-    def _cut(self, source: _Source, span: tuple[int, int]) -> int:
-        """Tokens that choosing a span adds; the path is paid once."""
-        new = source.add(*span)
+    def _cut(
+        self, place: tuple[_Source, int], length: int, width: Callable[[str, int, int], _Span]
+    ) -> int:
+        """Tokens that an excerpt adds; the path is paid once, what is visible costs nothing."""
+        source, position = place
+        if not source.path:
+            return 0
+        new = source.add(*width(source.text, position, length))
         cost = sum(self.count(source.text[start:end]) for start, end in new)
         if new and source.path not in self.paths:
             self.paths.add(source.path)
             cost += self.count(source.path) + 3
         return cost
+
+
+def _is_visible(known: _Known) -> bool:
+    return any(place and not place[0].path for place in (known.wide, known.line))
 
 
 def _excerpts(sources: Sequence[_Source]) -> Iterable[Excerpt]:
