@@ -1,0 +1,5 @@
+"""python -m invoices"""
+
+from invoices.cli import main
+
+raise SystemExit(main())
