@@ -1,0 +1,73 @@
+"""The public names, spelled out: adding one is a decision."""
+
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+EXPORTS = {
+    "blocks": """
+        ArtifactNote ArtifactRecord AssistantBlock AssistantCompletion AssistantThinking Author
+        Block BlockAppended BlockId BlocksHidden BlocksRestored Calibration CallId Carried
+        ClosedError CodecError CommandRecord CompactionSkipped DamagedStoreError DataError
+        Decision Digest DocumentPart Durability Envelope Event EventId Excerpt FoldState
+        FoldlineError Hidden HiddenRecord HideReason ImagePart Index LogWindow Mishap MisuseError
+        Note OpaqueBlock OpaqueEvent OpenItem Outcome Part Plan PolicyError Provenance
+        ProviderPart RangeCompacted RangeExpanded RangeSummary Recorded RequestRendered
+        SearchRecord SessionFormatError SkipReason StoreError StoreLockedError StructuredSummary
+        SummaryReplaced SystemMessage Term TextPart TimelineForked TimelineId ToolCall ToolOutcome
+        ToolResult ToolTally Trigger TurnHeader TurnId UnknownPathError UnknownTimelineError
+        UsageRecorded UserAttachment UserFollowup UserPrompt UserSteer VersionConflictError Work
+        canonical_block clean_json decode_block decode_event encode_block encode_event images_of
+        is_known kind_of leaves path_of path_stem tag_of text_of text_of_parts window_of
+    """,
+    "render": """
+        Account CachePoint CannotFit Compaction CompactionPlan Context Entry Group Json Model
+        ModelRules Overflow Place Policy Rendered RequestValidator Shown Summary TokenCounter View
+        Violation account apply_compaction clip_oversized commit compaction_due decide extractive
+        fold is_cold open_view overflow_of plan_compaction prune_expired report show skip
+        strip_unbound total_tokens validate_request
+    """,
+    "persistence": """
+        DuckDBStore EventStore MemoryStore StoreProblem StoreReport TimelineInfo verify
+    """,
+    "persistence.sessions": """
+        Arrived FORMATS Item Notice Responded Session export_lines read_session
+    """,
+    "timeline": """
+        AsyncTimeline Compacted Compacting ExtractiveSummarizer Hooks Options Policy Summarizer
+        SummaryRequest Timeline known_models model_named named_policies policy_named
+    """,
+    "timeline.tokens": """
+        EstimateCounter ModelCounter O200kCounter TextCounter counter_for image_tokens
+    """,
+    "timeline.replay": """
+        Coverage Dump Point ReplayOptions ReplayResult Sent coverage dump_to places replay
+        room_for whole_file
+    """,
+}
+
+
+def public_names(module: ModuleType) -> set[str]:
+    """What a package offers: no underscore, no submodule that an import happened to load."""
+    return {
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and not isinstance(value, ModuleType)
+    }
+
+
+@pytest.mark.parametrize(("package", "names"), EXPORTS.items(), ids=list(EXPORTS))
+def test_public_names(package: str, names: str) -> None:
+    assert public_names(importlib.import_module(package)) == set(names.split())
+
+
+@pytest.mark.parametrize("package", EXPORTS)
+def test_every_public_name_is_re_exported_on_purpose(package: str) -> None:
+    """`import x as x` is what type checkers take for an export."""
+    module = importlib.import_module(package)
+    assert module.__file__ is not None
+    text = Path(module.__file__).read_text(encoding="utf-8")
+    for name in public_names(module):
+        assert f" import {name} as {name}" in text, name
