@@ -33,7 +33,7 @@ from render._budget import budget_of, fixed_tokens, total_tokens
 from render._carry import carry, is_said
 from render._context import Context
 from render._cut import find_cut, is_turn_start, latest_cut
-from render._digest import build_digest
+from render._digest import build_digest, fit_digest
 from render._extractive import extract_summary
 from render._fold import commit, decide
 from render._group import Entry
@@ -247,7 +247,11 @@ def _block(view: View, plan: CompactionPlan, summary: Summary, context: Context)
         count,
     )
     digest = build_digest(previous.digest if previous else Digest(), plan.folded)
-    index = build_index(digest.index, plan.folded, _visible(plan), _index_budget(context), count)
+    digest = fit_digest(digest, int(policy.digest_ratio * context.limit), count)
+    hidden = [entry for entry in plan.kept if entry.replacement is not None]
+    index = build_index(
+        digest.index, [*plan.folded, *hidden], _visible(plan), _index_budget(context), count
+    )
     return RangeSummary(
         id=BlockId(f"summary.{view.version + 1}"),
         turn=plan.folded[-1].block.turn,

@@ -5,7 +5,7 @@ no longer visible.  Every list is bounded; what falls out of one is still counte
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
 import attrs
@@ -23,6 +23,7 @@ from blocks import (
     text_of,
 )
 from render._group import Entry, Place
+from render._report import SECTIONS, digest_sections
 from render._tools import tool_kind, tool_target
 
 _T = TypeVar("_T")
@@ -38,6 +39,7 @@ LISTS: Final = {
 }
 """Entries that each list may hold."""
 LINE_MAX: Final = 160
+SHRINKS_MAX: Final = 60
 _STATUS = re.compile(
     r"(?:exit(?:ed)?(?: with)?(?: code| status)?|returncode)\D{0,4}(-?\d{1,3})", re.IGNORECASE
 )
@@ -144,6 +146,28 @@ def _merge(previous: Digest, tally: _Tally, folded: Sequence[Entry]) -> Digest:
         forgotten=forgotten,
         **lists,
     )
+
+
+def fit_digest(digest: Digest, tokens_max: int, count: Callable[[str], int]) -> Digest:
+    """The digest with as many list entries as `tokens_max` allow, the newest; its index apart."""
+    for _ in range(SHRINKS_MAX):
+        sizes = {title: count(text) for title, text in digest_sections(digest)}
+        if sum(sizes.values()) <= tokens_max:
+            break
+        largest = max(SECTIONS, key=lambda name: sizes.get(SECTIONS[name], 0))
+        if not getattr(digest, largest):
+            break
+        digest = _shrunk(digest, largest)
+    return digest
+
+
+def _shrunk(digest: Digest, name: str) -> Digest:
+    """Without the oldest third of one list."""
+    items: tuple[Any, ...] = getattr(digest, name)
+    left = items[len(items) // 3 + 1 :]
+    gone = digest.forgotten.get(name, 0) + len(items) - len(left)
+    changes: dict[str, Any] = {name: left, "forgotten": {**digest.forgotten, name: gone}}
+    return msgspec.structs.replace(digest, **changes)
 
 
 def _newest(items: Iterable[_T]) -> list[_T]:

@@ -151,8 +151,9 @@ class _Fold:
         block = event.block
         before = self._state
         self._own()
-        if block.turn != self._turn:
-            self._turn, self._turn_start, self._ordinals = block.turn, version, {}
+        # A late result belongs to the turn of its call, but does not lead back into that turn.
+        if block.turn != self._turn and not isinstance(block, ToolResult):
+            self._turn, self._turn_start = block.turn, version
             self._evolve(turns=before.turns + 1)
         if self._turn_start == 0:
             self._turn_start = version
@@ -234,9 +235,11 @@ class _Fold:
 
     def _wire_id(self, call: ToolCall) -> str:
         """The call's own id where the provider accepts it, made unique by the version."""
-        wire_id = _FOREIGN.sub("_", call.call_id)[:64] or "call"
-        if wire_id in self._wire_ids:
-            wire_id = f"{wire_id[:48]}_{self._version}"
+        own = wire_id = _FOREIGN.sub("_", call.call_id)[:64] or "call"
+        suffix = f"_{self._version}"
+        while wire_id in self._wire_ids:  # more than once when somebody's own id looks like ours
+            wire_id = own[: 64 - len(suffix)] + suffix
+            suffix += "_"
         self._wire_ids.add(wire_id)
         return wire_id
 

@@ -96,17 +96,18 @@ class _Known:
 
 def build_index(
     previous: Index,
-    folded: Iterable[Entry],
+    folded: Sequence[Entry],
     visible: Iterable[str],
     budget: IndexBudget,
     count: Callable[[str], int],
 ) -> Index:
-    """The index after `folded` joined what `previous` covers.
+    """The index after `folded` (and what is hidden) joined what `previous` covers.
 
     Terms of the `visible` texts get nothing where the model sees them with their surroundings.
     """
     known = {term.term: _Known(uses=term.uses, seen=term.seen) for term in previous.terms}
-    sources = [_Source(e.path, e.seen, e.text) for e in previous.excerpts]
+    again = {entry.path for entry in folded}  # hidden at the last compaction, folded at this one
+    sources = [_Source(e.path, e.seen, e.text) for e in previous.excerpts if e.path not in again]
     for source in sources:
         _read(source, known, own=False)
     for entry in folded:

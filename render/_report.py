@@ -4,8 +4,9 @@ The text says of itself that it is derived, so that nothing that a tool once ret
 the user's voice; what is quoted cannot close the quotation.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import groupby
+from typing import Final
 
 from blocks import Digest, Index, RangeSummary, StructuredSummary
 
@@ -16,11 +17,25 @@ OPENING = (
     "be read back in full by that path. What the user said follows the summary verbatim."
 )
 CLOSING = "</summary>"
+SECTIONS: Final = {
+    "files_written": "Files written",
+    "files_read": "Files read",
+    "commands": "Commands",
+    "searches": "Searches",
+    "errors": "Errors",
+    "hidden": "Hidden before they were folded",
+}
+"""Title of each list of the digest."""
 
 
 def report(block: RangeSummary) -> str:
     """The visible text of a summary block."""
-    sections = [*_summary(block.summary), *digest_sections(block.digest)]
+    digest = block.digest
+    sections = [
+        *_summary(block.summary),
+        *digest_sections(digest),
+        *index_sections(digest.index),
+    ]
     body = "\n\n".join(f"## {title}\n{_quoted(text)}" for title, text in sections if text)
     return f"{OPENING}\n\n{body}\n{CLOSING}" if body else f"{OPENING}\n{CLOSING}"
 
@@ -69,22 +84,26 @@ def _summary(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
 
 
 def digest_sections(digest: Digest) -> Iterator[tuple[str, str]]:
-    """The sections of a digest, its index last; titles with empty texts included."""
+    """The sections of a digest without its index; titles with empty texts included."""
     folded = f"{digest.blocks} blocks, {digest.turns} turns, {digest.rounds} rounds"
     yield "Folded so far", f"{folded}, in {digest.compactions} compactions"
-    forgotten = digest.forgotten
-    yield "Files written", _more(_list(digest.files_written), "files_written", forgotten)
-    yield "Files read", _more(_list(digest.files_read), "files_read", forgotten)
-    commands = _list(f"{c.command} -> {c.status}" for c in digest.commands)
-    yield "Commands", _more(commands, "commands", forgotten)
-    searches = _list(_pair(s.query, ", ".join(s.paths)) for s in digest.searches)
-    yield "Searches", _more(searches, "searches", forgotten)
+    lists = {
+        "files_written": _list(digest.files_written),
+        "files_read": _list(digest.files_read),
+        "commands": _list(f"{c.command} -> {c.status}" for c in digest.commands),
+        "searches": _list(_pair(s.query, ", ".join(s.paths)) for s in digest.searches),
+        "errors": _list(digest.errors),
+        "hidden": _list(_pair(h.path, h.replacement) for h in digest.hidden),
+    }
+    for name, text in lists.items():
+        yield SECTIONS[name], _more(text, digest.forgotten.get(name, 0))
     yield "Tools used", ", ".join(_tally(t.tool, t.success, t.failure) for t in digest.tools)
-    yield "Errors", _more(_list(digest.errors), "errors", forgotten)
-    hidden = _list(_pair(h.path, h.replacement) for h in digest.hidden)
-    yield "Hidden before they were folded", _more(hidden, "hidden", forgotten)
-    yield "Excerpts of what was folded, by path", _excerpts(digest.index)
-    yield "Other names that occurred there", _names(digest.index)
+
+
+def index_sections(index: Index) -> Iterator[tuple[str, str]]:
+    """The sections of the index."""
+    yield "Excerpts of what was folded, by path", _excerpts(index)
+    yield "Other names that occurred there", _names(index)
 
 
 def _excerpts(index: Index) -> str:
@@ -116,8 +135,8 @@ def _tally(tool: str, success: int, failure: int) -> str:
     return f"{tool} {success}" + (f" (+{failure} failed)" if failure else "")
 
 
-def _more(text: str, name: str, forgotten: Mapping[str, int]) -> str:
+def _more(text: str, left: int) -> str:
     """The list, and how many older entries it no longer holds."""
-    if not (left := forgotten.get(name)):
+    if not left:
         return text
     return f"- ({left} earlier ones not listed)\n{text}" if text else f"- {left}, not listed"

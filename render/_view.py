@@ -41,7 +41,7 @@ class View:
     wire_ids: frozenset[str] | set[str] = frozenset()
     """Every id that a call has on the wire; not to be changed."""
     ordinals: dict[str, int] = attrs.field(factory=dict[str, int])
-    """Blocks of the current turn by path stem; not to be changed."""
+    """Blocks by path stem; not to be changed."""
     rewritten: int = 0
     """Version of the latest event that changed what had been shown before."""
     tape: tuple[Recorded, ...] = attrs.field(default=(), repr=False)
