@@ -4,10 +4,10 @@ import argparse
 from importlib.metadata import version
 from typing import Any
 
-from timeline.cli import _replay
+from timeline.cli import _export, _fork, _import, _list, _render, _replay, _show, _stats, _verify
 from timeline.cli._errors import Parser
 
-COMMANDS = (_replay,)
+COMMANDS = (_replay, _import, _list, _show, _stats, _render, _export, _fork, _verify)
 
 
 class _Version(argparse.Action):
@@ -31,7 +31,11 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:
         added = commands.add_parser(
-            command.NAME, help=command.HELP, description=command.HELP, parents=[common]
+            command.NAME,
+            help=command.HELP,
+            description=f"{command.HELP[0].upper()}{command.HELP[1:]}.",
+            parents=[common],
+            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.arguments(added)
         added.set_defaults(run=command.run)

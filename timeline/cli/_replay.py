@@ -1,25 +1,36 @@
 """`foldline replay`: a recorded session through the engine, and what it would have cost."""
 
 import argparse
-import json
 from contextlib import AbstractContextManager, nullcontext
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from timeline.cli._errors import DONE
+from timeline.cli._console import print_json
+from timeline.cli._errors import DONE, FAILED, UsageError, complain
+from timeline.cli._files import system_from, tools_from
+from timeline.cli._progress import progress_bar
+from timeline.cli._story import tell
 
 if TYPE_CHECKING:
     from timeline.replay import Dump, ReplayOptions, ReplayResult
 
 NAME = "replay"
 HELP = "feed recorded sessions through the engine, call by call"
+EXAMPLES = """\
+examples:
+  foldline replay session.jsonl --window 60000
+  foldline replay a.jsonl b.jsonl --policy default --policy mine.toml
+  foldline replay session.jsonl --counter o200k --dump requests.jsonl --json
+"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
+    parser.epilog = EXAMPLES
     add = parser.add_argument
-    add("files", nargs="+", metavar="FILE", help="a session file of a known format")
-    add("--window", type=int, metavar="N", help="tokens that a prompt may have")
+    add("files", nargs="+", metavar="FILE", help="a session file, of any known format")
+    add("--window", type=int, metavar="N", help="tokens a prompt may have (default: the model's)")
     add("--counter", default="model", metavar="NAME", help="model (default), o200k or estimate")
     add("--policy", action="append", metavar="NAME|FILE.toml", help="repeat it to compare")
     add("--model", default="", metavar="NAME", help="whose prices and rules count")
@@ -27,36 +38,71 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--summarizer",
         choices=("extractive", "stand-in", "anthropic"),
         default="extractive",
-        help="who writes summaries (default: extractive, no model)",
+        help="extractive (default) needs no model; stand-in prices the calls that one would have had",
     )
-    add("--thinking", choices=("keep", "drop"), default="keep", help="recorded thinking")
+    add("--thinking", choices=("keep", "drop"), default="keep", help="recorded thinking blocks")
     add("--store", type=Path, metavar="PATH", help="keep the timeline in this DuckDB file")
-    add("--name", default="", metavar="NAME", help="name of the timeline in the store")
-    add("--dump", type=Path, metavar="FILE", help="write every request, a JSON line each")
-    add("--format", default="auto", metavar="NAME", help="format of the session file")
-    add("--system", type=Path, metavar="FILE", help="system prompt: JSON string or text blocks")
+    add("--name", default="", metavar="NAME", help="name of the timeline (default: the session's)")
+    add("--dump", type=Path, metavar="FILE", help="write every request as a line of JSON")
+    add("--format", default="auto", metavar="NAME", help="format of the files, if not detected")
+    add("--system", type=Path, metavar="FILE", help="system prompt: a JSON string or text blocks")
     add("--tools", type=Path, metavar="FILE", help="tool definitions: a JSON list")
 
 
 def run(options: argparse.Namespace) -> int:
     """Replay every file under every policy."""
-    results = [
-        _replayed(file, policy, options)
-        for file in options.files
-        for policy in options.policy or ["default"]
-    ]
+    policies = options.policy or ["default"]
+    _check(options, policies)
+    if len(options.files) * len(policies) == 1:
+        results = [_replayed(options.files[0], policies[0], options)]
+    else:
+        results = [r for f, p in product(options.files, policies) if (r := _tried(f, p, options))]
+    if options.json:
+        for result in results:
+            print_json(result.to_json())
+    else:
+        tell(results)
     for result in results:
-        print(json.dumps(result.to_json(), ensure_ascii=False))
-    return DONE
+        for problem in result.problems:
+            complain(f"{result.session}: {problem}")
+    complete = len(results) == len(options.files) * len(policies)
+    return DONE if complete and not any(r.problems for r in results) else FAILED
+
+
+def _check(options: argparse.Namespace, policies: list[str]) -> None:
+    if options.summarizer == "anthropic":
+        raise UsageError(
+            "--summarizer anthropic comes with the runtime, which is not in this release; "
+            "take extractive or stand-in"
+        )
+    if len(options.files) * len(policies) > 1:
+        for name in ("dump", "name"):
+            if getattr(options, name):
+                raise UsageError(f"--{name} goes with one session and one policy")
+        if options.store and len(policies) > 1:
+            raise UsageError("--store goes with one policy")
+
+
+def _tried(file: str, policy: str, options: argparse.Namespace) -> "ReplayResult | None":
+    """One of several: a file that cannot be read does not stop the others."""
+    from blocks import SessionFormatError
+
+    try:
+        return _replayed(file, policy, options)
+    except SessionFormatError as error:
+        complain(str(error))
+        return None
 
 
 def _replayed(file: str, policy: str, options: argparse.Namespace) -> "ReplayResult":
     from persistence.sessions import read_session
     from timeline.replay import replay
 
+    chosen = _options(policy, options)
     session = read_session(file, format=options.format)
-    with _dump(options.dump) as dump:
-        return replay(session, _options(policy, options), store=options.store, dump=dump)
+    bar = progress_bar(session.name, len(session.calls))
+    with _dump(options.dump) as dump, bar as progress:
+        return replay(session, chosen, store=options.store, dump=dump, progress=progress)
 
 
 def _dump(path: Path | None) -> "AbstractContextManager[Dump | None]":
@@ -75,11 +121,7 @@ def _options(policy: str, options: argparse.Namespace) -> "ReplayOptions":
         model=options.model,
         summarizer=options.summarizer,
         keep_thinking=options.thinking == "keep",
-        system=_json(options.system),
-        tools=_json(options.tools),
+        system=system_from(options.system),
+        tools=tools_from(options.tools),
         name=options.name,
     )
-
-
-def _json(path: Path | None) -> Any:
-    return json.loads(path.read_text()) if path else None

@@ -2,10 +2,13 @@
 
 from timeline.replay._coverage import Coverage as Coverage
 from timeline.replay._coverage import coverage as coverage
+from timeline.replay._coverage import places as places
 from timeline.replay._dump import Dump as Dump
 from timeline.replay._dump import Sent as Sent
 from timeline.replay._dump import dump_to as dump_to
 from timeline.replay._options import ReplayOptions as ReplayOptions
 from timeline.replay._result import Point as Point
 from timeline.replay._result import ReplayResult as ReplayResult
+from timeline.replay._room import room_for as room_for
 from timeline.replay._run import replay as replay
+from timeline.replay._whole import whole_file as whole_file

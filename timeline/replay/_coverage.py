@@ -87,6 +87,12 @@ def coverage(events: Sequence[Recorded], view: View) -> Coverage:
     )
 
 
+def places(events: Sequence[Recorded]) -> dict[int, str]:
+    """Where each block is, by its version: `visible`, `hidden`, `folded` or `carried`."""
+    log = _read(events)
+    return {version: _place(version, block, log) for version, block in log.blocks.items()}
+
+
 def _read(events: Sequence[Recorded]) -> _Log:
     log = _Log()
     for version, event in events:

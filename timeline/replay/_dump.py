@@ -3,11 +3,9 @@
 Everything but `ms` is the same on every machine; that field comes last.
 """
 
-import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import IO, Protocol
 
 import attrs
@@ -15,6 +13,7 @@ import msgspec
 
 from render import Rendered
 from timeline.replay._price import SummaryCall
+from timeline.replay._whole import whole_file
 
 
 @attrs.frozen(kw_only=True)
@@ -53,26 +52,9 @@ def dump_line(sent: Sent) -> bytes:
 @contextmanager
 def dump_to(path: Path) -> Generator[Dump]:
     """A dump into `path`, which appears, or is replaced, when all of it is written."""
-    with _whole(path) as file:
+    with whole_file(path) as file:
         yield lambda sent: _write(file, sent)
 
 
 def _write(file: IO[bytes], sent: Sent) -> None:
     file.write(dump_line(sent))
-
-
-@contextmanager
-def _whole(path: Path) -> Generator[IO[bytes]]:
-    """A file beside `path` that takes its name at the end, or vanishes."""
-    if path.is_dir():
-        raise IsADirectoryError(21, "Is a directory", str(path))
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        try:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        except BaseException:
-            Path(file.name).unlink()
-            raise
-    Path(file.name).chmod(0o644)
-    Path(file.name).replace(path)

@@ -14,7 +14,6 @@ def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
     """Everything that a replay says at its end."""
     session, lived, bill = replay.session, replay.lived, replay.bill
     tokens = [point.tokens for point in replay.points]
-    state = lived.timeline.view.state
     prunes, clips = _hides(replay, "expired"), _hides(replay, "clipped")
     folds = [event for event in replay.decisions if isinstance(event, RangeCompacted)]
     return ReplayResult(
@@ -27,8 +26,8 @@ def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
         calls=len(replay.points),
         blocks=replay.coverage.blocks,
         events=lived.timeline.version,
-        turns=state.turns,
-        rounds=state.rounds,
+        turns=len({block.turn for item in session.items for block in item.blocks}),
+        rounds=len(session.calls),
         tool_calls=replay.coverage.tool_calls,
         tool_results=replay.coverage.tool_results,
         compactions=len(folds),

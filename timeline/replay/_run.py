@@ -4,8 +4,6 @@ The session is lived through in memory; its log goes into a database once it is 
 commit, and is read back from there.
 """
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,8 +16,7 @@ from timeline.replay._options import ReplayOptions
 from timeline.replay._replay import Progress, Replay
 from timeline.replay._report import result_of
 from timeline.replay._result import ReplayResult
-
-_LEFTOVERS = ("", ".wal", ".lock")
+from timeline.replay._room import room_for
 
 
 def replay(
@@ -38,7 +35,7 @@ def replay(
         StoreLockedError: another process holds the store.
     """
     options = options or ReplayOptions()
-    with _kept(store, TimelineId(options.name or session.name)) as kept:
+    with room_for(store, TimelineId(options.name or session.name)) as kept:
         running = Replay.begin(session, options, MemoryStore(), dump)
         _check_room(running)
         running.run(progress)
@@ -71,28 +68,3 @@ def _written(running: Replay, kept: DuckDBStore | None) -> int:
         with DuckDBStore(path) as store:
             running.compare(store)
         return path.stat().st_size
-
-
-@contextmanager
-def _kept(path: Path | None, name: TimelineId) -> Generator[DuckDBStore | None]:
-    """The store to keep the log in; when it was made for this and nothing came, it goes again."""
-    if path is None:
-        yield None
-        return
-    is_new = not path.exists()
-    try:
-        with DuckDBStore(path) as store:
-            _check_free(store, name)
-            yield store
-    except BaseException:
-        if is_new:
-            for ending in _LEFTOVERS:
-                path.with_name(path.name + ending).unlink(missing_ok=True)
-        raise
-
-
-def _check_free(store: DuckDBStore, name: TimelineId) -> None:
-    if store.head(name):
-        raise MisuseError(
-            f"{store.path} already has a timeline {name!r}; give another name, or another store"
-        )

@@ -1,0 +1,40 @@
+"""`foldline export`: a timeline as lines of JSON, which `import` and `replay` read again."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from timeline.cli._console import plural, print_json
+from timeline.cli._errors import DONE
+from timeline.cli._store import log_of, opened, store_option
+
+NAME = "export"
+HELP = "write the log of a timeline as lines of JSON"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    parser.add_argument("id", metavar="ID", help="the timeline")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="default: standard output")
+    store_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """A header, then every event as it is stored."""
+    from blocks import TimelineId
+    from persistence.sessions import export_lines
+    from timeline.replay import whole_file
+
+    with opened(options) as store:
+        events = log_of(store, options.id)
+    lines = export_lines(TimelineId(options.id), events)
+    if options.out is None:
+        sys.stdout.writelines(lines)
+        return DONE
+    with whole_file(options.out) as file:
+        file.writelines(line.encode() for line in lines)
+    if options.json:
+        print_json({"timeline": options.id, "file": str(options.out), "events": len(events)})
+    else:
+        print(f"{options.id}: {plural(len(events), 'event')} in {options.out}")
+    return DONE

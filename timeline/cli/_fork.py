@@ -1,0 +1,38 @@
+"""`foldline fork`: a new timeline that begins as a copy of another."""
+
+import argparse
+
+from timeline.cli._console import print_json
+from timeline.cli._errors import DONE
+from timeline.cli._store import log_of, opened, store_option
+
+NAME = "fork"
+HELP = "begin a new timeline as a copy of another"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    parser.add_argument("id", metavar="ID", help="the timeline to copy")
+    parser.add_argument("new", metavar="NEW", help="name of the copy")
+    parser.add_argument("--at", type=int, metavar="VERSION", help="copy up to this version")
+    store_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Copy, and say so."""
+    from blocks import MisuseError, TimelineId
+    from timeline import Timeline
+
+    with opened(options) as store:
+        last = len(log_of(store, options.id))
+        if store.head(TimelineId(options.new)):
+            raise MisuseError(f"the store already has a timeline {options.new!r}")
+        with Timeline.open(options.id, store=store) as timeline:
+            fork = timeline.fork(options.new, at=options.at)
+            version = fork.version
+    at = last if options.at is None else options.at
+    if options.json:
+        print_json({"timeline": options.new, "parent": options.id, "at": at, "version": version})
+    else:
+        print(f"{options.new}: {options.id} up to version {at}")
+    return DONE

@@ -1,0 +1,74 @@
+"""`foldline import`: a recorded session becomes a timeline in a store."""
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from timeline.cli._console import plural, print_json
+from timeline.cli._errors import DONE, complain
+from timeline.cli._store import store_option, store_path
+
+if TYPE_CHECKING:
+    from blocks import Event
+    from persistence.sessions import Session
+
+NAME = "import"
+HELP = "read a session file into a store"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    parser.add_argument("file", metavar="FILE", help="a session file, of any known format")
+    parser.add_argument("--name", default="", metavar="NAME", help="default: the session's")
+    parser.add_argument("--format", default="auto", metavar="NAME", help="if not detected")
+    store_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read all of it first, then append it in one commit."""
+    from blocks import TimelineId
+    from persistence.sessions import read_session
+    from timeline.replay import room_for
+
+    session = read_session(options.file, format=options.format)
+    name, path = TimelineId(options.name or session.name), store_path(options)
+    events = list(_events(session))
+    with room_for(path, name) as store:
+        if store is not None:
+            store.append(name, events, expected_version=0)
+    for notice in session.notices:
+        where = f"line {notice.line}: " if notice.line else ""
+        complain(f"{options.file}: {where}{notice.text}")
+    facts = {
+        "timeline": name,
+        "store": str(path),
+        "format": session.format,
+        "events": len(events),
+        "calls": len(session.calls),
+        "notices": len(session.notices),
+    }
+    if options.json:
+        print_json(facts)
+    else:
+        calls = plural(len(session.calls), "call")
+        print(f"{name}: {plural(len(events), 'event')}, {calls} ({session.format}) in {path}")
+    return DONE
+
+
+def _events(session: "Session") -> "Iterator[Event]":
+    """The session as facts: its blocks, and what the log says that its calls took.
+
+    The ids are the same whenever the same file is read.
+    """
+    import msgspec
+
+    from blocks import BlockAppended, EventId, canonical_block
+    from persistence.sessions import Responded
+    from timeline._ids import counted
+
+    ids = counted()
+    for item in session.items:
+        for block in item.blocks:
+            yield BlockAppended(id=EventId(ids()), at=item.at, block=canonical_block(block))
+        if isinstance(item, Responded) and item.usage is not None:
+            yield msgspec.structs.replace(item.usage, id=EventId(ids()), at=item.at)

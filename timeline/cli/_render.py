@@ -1,0 +1,51 @@
+"""`foldline render`: the request that a timeline is rendered to."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from timeline.cli._console import print_json
+from timeline.cli._errors import DONE
+from timeline.cli._files import system_from, tools_from
+from timeline.cli._store import log_of, opened, store_option
+
+if TYPE_CHECKING:
+    from timeline import Options
+
+NAME = "render"
+HELP = "print the request that a timeline is rendered to; decides and records nothing"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    add = parser.add_argument
+    add("id", metavar="ID", help="the timeline")
+    add("--at", type=int, metavar="VERSION", help="as it was at this version")
+    add("--provider", choices=("anthropic",), default="anthropic", help="whose request")
+    add("--model", default="", metavar="NAME", help="for the rules of a model")
+    add("--thinking", choices=("keep", "drop"), default="keep", help="recorded thinking blocks")
+    add("--system", type=Path, metavar="FILE", help="system prompt: a JSON string or text blocks")
+    add("--tools", type=Path, metavar="FILE", help="tool definitions: a JSON list")
+    store_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """The request alone, as JSON; indented for people."""
+    from timeline import Timeline
+
+    system, tools = system_from(options.system), tools_from(options.tools)
+    with opened(options) as store:
+        last = len(log_of(store, options.id))
+        chosen: Options = {"store": store, "keep_thinking": options.thinking == "keep"}
+        if options.model:
+            chosen["model"] = options.model
+        with Timeline.open(options.id, **chosen) as timeline:
+            version = last if options.at is None else options.at
+            request = timeline.render_at(version, system=system, tools=tools).request()
+    if options.json:
+        print_json(request)
+    else:
+        sys.stdout.write(json.dumps(request, ensure_ascii=False, indent=2) + "\n")
+    return DONE

@@ -1,0 +1,132 @@
+"""`foldline show`: the blocks of a timeline, and where each of them is now."""
+
+import argparse
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import attrs
+
+from timeline.cli._console import print_json, screen
+from timeline.cli._errors import DONE
+from timeline.cli._store import log_of, opened, store_option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.table import Table
+
+    from blocks import Recorded
+
+NAME = "show"
+HELP = "show the blocks of a timeline, and where each of them is"
+STYLES = {"visible": "green", "hidden": "yellow", "folded": "dim", "carried": "cyan"}
+PATH_COLUMNS, PATH_COLUMNS_WIDE, WORDS = 26, 46, 160
+WIDE_COLUMNS = 120
+"""From this width on there is room for the kind of a block, which its path tells too."""
+
+
+@attrs.frozen(kw_only=True)
+class Row:
+    """One block."""
+
+    version: int
+    at: float
+    turn: str
+    path: str
+    kind: str
+    state: str
+    tokens: int
+    """Estimated."""
+    text: str
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    parser.add_argument("id", metavar="ID", help="the timeline")
+    parser.add_argument("--at", type=int, metavar="VERSION", help="as it was at this version")
+    store_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """A row for each block, oldest first."""
+    with opened(options) as store:
+        events = log_of(store, options.id)
+    rows = list(_rows(events[: _version(options.at, len(events))]))
+    if options.json:
+        print_json([attrs.asdict(row) for row in rows])
+    else:
+        console = screen()
+        console.print(_table(rows, console.width))
+    return DONE
+
+
+def _version(at: int | None, last: int) -> int:
+    from blocks import MisuseError
+
+    if at is not None and not 0 <= at <= last:
+        raise MisuseError(f"--at {at}: the versions of this timeline are 0 to {last}")
+    return last if at is None else at
+
+
+def _rows(events: "Sequence[Recorded]") -> "Iterator[Row]":
+    from blocks import BlockAppended, path_of, path_stem, tag_of, text_of
+    from timeline import model_named
+    from timeline.replay import places
+    from timeline.tokens import counter_for
+
+    states, ordinals = places(events), dict[str, int]()
+    counter = counter_for("estimate", model_named(""))
+    for version, event in events:
+        if not isinstance(event, BlockAppended):
+            continue
+        block, text = event.block, text_of(event.block)
+        stem = path_stem(block)
+        ordinals[stem] = ordinals.get(stem, 0) + 1
+        yield Row(
+            version=version,
+            at=event.at,
+            turn=block.turn,
+            path=path_of(block, ordinals[stem]),
+            kind=tag_of(block),
+            state=states[version],
+            tokens=counter.count(text),
+            text=" ".join(text[: 4 * WORDS].split())[:WORDS],
+        )
+
+
+def _table(rows: "Sequence[Row]", width: int) -> "Table":
+    """As much of paths and texts as the width allows; beginnings and ends of paths tell most."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    is_wide = width >= WIDE_COLUMNS
+    path_columns = PATH_COLUMNS_WIDE if is_wide else PATH_COLUMNS
+    columns = {"version": 7, "time": 8, "path": path_columns, "state": 7, "~tokens": 7}
+    if is_wide:
+        columns = {"version": 7, "time": 8, "turn": 6, "kind": 20, **columns}
+    rest = max(width - sum(columns.values()) - len(columns), 8)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+    for name, size in {**columns, "text": rest}.items():
+        justify = "right" if name in {"version", "~tokens"} else "left"
+        table.add_column(name, width=size, no_wrap=True, overflow="ellipsis", justify=justify)
+    for row in rows:
+        time = datetime.fromtimestamp(row.at).astimezone().strftime("%H:%M:%S")
+        table.add_row(
+            str(row.version),
+            time,
+            *((row.turn, row.kind) if is_wide else ()),
+            Text(_shortened(row.path, path_columns)),
+            Text(row.state, style=STYLES[row.state]),
+            f"{row.tokens:,}",
+            Text(row.text, style="dim" if row.state == "folded" else ""),
+        )
+    return table
+
+
+def _shortened(path: str, columns: int) -> str:
+    """The path without its middle."""
+    if len(path) <= columns:
+        return path
+    tail = columns // 3
+    return f"{path[: columns - tail - 1]}…{path[-tail:]}"

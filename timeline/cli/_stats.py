@@ -1,0 +1,81 @@
+"""`foldline stats`: what a timeline consists of."""
+
+import argparse
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from timeline.cli._console import print_json, screen
+from timeline.cli._errors import DONE
+from timeline.cli._store import log_of, opened, store_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from blocks import Recorded
+
+NAME = "stats"
+HELP = "count what a timeline consists of"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    parser.add_argument("id", metavar="ID", help="the timeline")
+    store_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Counts of events, blocks and tools, and the usage on record."""
+    with opened(options) as store:
+        events = log_of(store, options.id)
+    stats = {"timeline": options.id, **_stats(events)}
+    if options.json:
+        print_json(stats)
+    else:
+        _tell(stats)
+    return DONE
+
+
+def _stats(events: "Sequence[Recorded]") -> dict[str, Any]:
+    from blocks import BlockAppended, ToolCall, UsageRecorded, kind_of, tag_of
+    from timeline.replay import places
+
+    blocks = [event.block for _, event in events if isinstance(event, BlockAppended)]
+    usage = [event for _, event in events if isinstance(event, UsageRecorded)]
+    return {
+        "turns": len({block.turn for block in blocks}),
+        "events": _counted(kind_of(event) for _, event in events),
+        "blocks": _counted(tag_of(block) for block in blocks),
+        "states": _counted(places(events).values()),
+        "tools": _counted(block.name for block in blocks if isinstance(block, ToolCall)),
+        "usage": {
+            "calls": len(usage),
+            "uncached": sum(event.uncached for event in usage),
+            "cache_read": sum(event.cache_read for event in usage),
+            "cache_write": sum(event.cache_write for event in usage),
+            "output": sum(event.output for event in usage),
+        },
+    }
+
+
+def _counted(names: Iterable[str]) -> dict[str, int]:
+    """How often each occurs, most frequent first."""
+    return dict(Counter(names).most_common())
+
+
+def _tell(stats: dict[str, Any]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    console = screen()
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    table.add_column(justify="right", style="bold")
+    table.add_row("turns", "", f"{stats['turns']:,}")
+    sections = ["events", "blocks", "states", "tools", *["usage"] * bool(stats["usage"]["calls"])]
+    for section in sections:
+        for index, (name, count) in enumerate(stats[section].items()):
+            table.add_row("" if index else section, Text(name), f"{count:,}")
+    console.print(Text(stats["timeline"], style="bold"))
+    console.print(table)

@@ -1,0 +1,35 @@
+"""`foldline verify`: whether a store holds together."""
+
+import argparse
+
+from timeline.cli._console import plural, print_json
+from timeline.cli._errors import DONE, FAILED
+from timeline.cli._store import existing, store_option
+
+NAME = "verify"
+HELP = "read a whole store and report what does not hold together"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    store_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """A line for each problem; 1 when there is one."""
+    import attrs
+
+    from persistence import verify
+
+    path = existing(options)
+    report = verify(path)
+    if options.json:
+        print_json({**attrs.asdict(report), "ok": report.ok, "store": str(path)})
+    else:
+        for problem in report.problems:
+            where = f" {problem.timeline} version {problem.version}:" if problem.timeline else ""
+            print(f"problem:{where} {problem.what}")
+        what = f"{plural(report.timelines, 'timeline')}, {plural(report.events, 'event')}"
+        found = "holds together" if report.ok else plural(len(report.problems), "problem")
+        print(f"{path}: {what}, {found}")
+    return DONE if report.ok else FAILED

@@ -1,0 +1,29 @@
+"""Files that appear whole or not at all."""
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+
+@contextmanager
+def whole_file(path: Path) -> Generator[IO[bytes]]:
+    """A file beside `path` that takes its name at the end, or vanishes.
+
+    What is no ordinary file (`/dev/stdout`, a pipe) is written to as it is.
+    """
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            yield file
+        return
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
