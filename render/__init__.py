@@ -10,6 +10,7 @@ from render._compaction import Summary as Summary
 from render._compaction import apply_compaction as apply_compaction
 from render._compaction import compaction_due as compaction_due
 from render._compaction import extractive as extractive
+from render._compaction import fitting_plan as fitting_plan
 from render._compaction import plan_compaction as plan_compaction
 from render._compaction import skip as skip
 from render._context import Context as Context

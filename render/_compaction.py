@@ -44,6 +44,8 @@ from render._view import View
 from render.anthropic import Encoder
 
 KEEP_TOKENS_MIN = 400
+FITTING = 0.95
+"""Share of the budget that a compaction must come under, so that the next round fits, too."""
 
 
 @attrs.frozen(kw_only=True)
@@ -129,6 +131,40 @@ def plan_compaction(
         tokens_before=total_tokens(view, context),
         source_hash=_source_hash(view, folded),
     )
+
+
+def fitting_plan(
+    view: View, context: Context, trigger: Trigger
+) -> tuple[CompactionPlan, Context] | None:
+    """The plan that keeps most and still leaves a request within its budget; None: nothing to fold.
+
+    The shares of the tail and, where that is not enough, of everything else are reduced until the
+    probe fits.  The probe is the extractive summary: it is free.  The context is the one to apply
+    the plan with.
+    """
+    best: tuple[CompactionPlan, Context] | None = None
+    for keep, squeeze in ((1.0, 1.0), (0.3, 1.0), (0.0, 1.0), (0.0, 0.4), (0.0, 0.1)):
+        squeezed = context if squeeze == 1.0 else _squeezed(context, squeeze)
+        plan = plan_compaction(view, squeezed, trigger, keep * context.policy.keep_ratio)
+        if plan is None:
+            continue
+        best = plan, squeezed
+        after = commit(view, _event(view, plan, extractive(plan), squeezed))
+        if total_tokens(after, context) <= FITTING * budget_of(context):
+            break
+    return best
+
+
+def _squeezed(context: Context, factor: float) -> Context:
+    """The context with smaller shares for what a compaction leaves besides the tail."""
+    policy = context.policy
+    smaller = attrs.evolve(
+        policy,
+        digest_ratio=policy.digest_ratio * factor,
+        index_ratio=policy.index_ratio * factor,
+        user_ratio=policy.user_ratio * factor,
+    )
+    return attrs.evolve(context, policy=smaller)
 
 
 def _keep_tokens(context: Context, keep_ratio: float) -> int:

@@ -1,5 +1,6 @@
 """The state of one timeline and the flows over it; knows no thread, no loop, no clock of its own."""
 
+import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -29,7 +30,6 @@ from blocks import (
 )
 from persistence import EventStore
 from render import (
-    CompactionPlan,
     Context,
     Entry,
     Rendered,
@@ -41,8 +41,8 @@ from render import (
     commit,
     compaction_due,
     extractive,
+    fitting_plan,
     open_view,
-    plan_compaction,
     prune_expired,
     show,
     skip,
@@ -53,6 +53,8 @@ from timeline._flow import Ask, Flow, Tell, Work
 from timeline._hooks import Compacted, Compacting, Hooks
 from timeline._ids import IdFactory
 from timeline._summarize import ExtractiveSummarizer, Summarizer, SummaryRequest
+
+log = logging.getLogger("foldline")
 
 CONFLICTS_MAX = 8
 """Times that an append is repeated after somebody else was faster."""
@@ -208,18 +210,28 @@ class Core:
         trigger = "forced" if force else compaction_due(view, context)
         if trigger is None:
             return view
-        plan = fitting_plan(view, context, trigger)
-        if plan is None:
+        fitting = fitting_plan(view, context, trigger)
+        if fitting is None:
             over = total_tokens(view, context) > context.limit
             return skip(view, "cannot_fit" if over else "no_cut", context)
+        plan, context = fitting
         asked = Compacting(before_tokens=plan.tokens_before, trigger=trigger, plan=plan)
         for hook in self.hooks.on_before_compaction:
             if (yield Tell(hook, asked)) is False and plan.tokens_before <= context.limit:
                 return skip(view, "vetoed", context)
-        summary: Summary = yield Ask(
-            self.summarizer, SummaryRequest(plan=plan, view=view, context=context)
-        )
+        summary = yield from self._summarize(SummaryRequest(plan=plan, view=view, context=context))
         return apply_compaction(view, plan, summary, context)
+
+    def _summarize(self, request: SummaryRequest) -> Flow[Summary]:
+        """The summary, whatever the summariser does: the agent's loop never sees it fail."""
+        try:
+            answer: Summary = yield Ask(self.summarizer, request)
+        except Exception:
+            if request.context.policy.on_failure == "raise":
+                raise
+            log.exception("summariser %r failed; the extractive summary stands in", self.summarizer)
+            return attrs.evolve(extractive(request.plan), degraded=True)
+        return answer
 
     def _report(self, before: View, after: View) -> Flow[None]:
         """Tell the hooks about a compaction that is now committed."""
@@ -265,20 +277,3 @@ class Core:
 
     def _page(self, after: int) -> Sequence[Recorded]:
         return self.store.read(self.id, after=after, limit=PAGE)
-
-
-def fitting_plan(view: View, context: Context, trigger: str) -> CompactionPlan | None:
-    """The plan that keeps most and still leaves a request within its budget.
-
-    The probe is the extractive summary: it is free, and no smaller than a model's may be.
-    """
-    best: CompactionPlan | None = None
-    for ratio in (context.policy.keep_ratio, context.policy.keep_ratio / 3, 0.0):
-        plan = plan_compaction(view, context, trigger, ratio)  # type: ignore[arg-type]
-        if plan is None:
-            continue
-        best = plan
-        after = apply_compaction(view, plan, extractive(plan), context)
-        if total_tokens(after, context) <= 0.9 * context.limit:
-            return plan
-    return best
