@@ -178,6 +178,8 @@ class RequestRendered(BaseEvent, frozen=True, kw_only=True, tag="RequestRendered
     content_hash: str
     tokens: int
     """Estimated size."""
+    shown: int = 0
+    """Version of the view that was rendered: what came later was not in the request."""
     cache_points: tuple[int, ...] = ()
     """Versions of the blocks that carry one, oldest first; the last is the tail."""
     prefix_hash: str = ""

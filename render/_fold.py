@@ -227,9 +227,10 @@ class _Fold:
         if not isinstance(block, ToolResult):
             return place, ""
         answered = {e.wire_id for e in self._open if e.place is Place.RESULT}
-        for call in () if self._current.sealed else self._open:
+        for call in self._open:
             asked = isinstance(call.block, ToolCall) and call.block.call_id == block.call_id
-            if asked and call.wire_id not in answered:
+            is_open = call.version > self._current.sealed and call.wire_id not in answered
+            if asked and is_open:
                 return Place.RESULT, call.wire_id
         return (Place.LATE if block.call_id in self._calls else Place.ORPHAN), ""
 
@@ -260,9 +261,7 @@ class _Fold:
         self._rewritten = version
 
     def _rendered(self, version: int, event: RequestRendered) -> None:
-        self._close()
-        if self._groups and not self._groups[-1].sealed:
-            self._groups[-1] = attrs.evolve(self._groups[-1], sealed=version)
+        self._seal(event.shown or version)
         self._evolve(
             touched_at=event.at,
             ttl=event.ttl,
@@ -270,6 +269,16 @@ class _Fold:
             tail=event.cache_points[-1] if event.cache_points else 0,
             tokens=event.tokens,
         )
+
+    def _seal(self, shown: int) -> None:
+        """Close the newest group that the request showed."""
+        self._close()
+        for index in reversed(range(len(self._groups))):
+            group = self._groups[index]
+            if group.entries and group.first <= shown:
+                if not group.sealed:
+                    self._groups[index] = attrs.evolve(group, sealed=shown)
+                return
 
     def _skipped(self, version: int, event: CompactionSkipped) -> None:
         """Count towards the breaker, unless a compaction succeeded since."""

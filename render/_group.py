@@ -64,7 +64,7 @@ class Group:
     round: int = 0
     response: str = ""
     sealed: int = 0
-    """Version of the first request that showed this group; 0: none yet.
+    """Version of the view in the first request that showed this group; 0: none yet.
 
     What that request answered on behalf of a tool stays answered, and what comes later joins
     behind what it showed, so that the next request extends it.

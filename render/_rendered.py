@@ -46,6 +46,8 @@ class Rendered:
     content_hash: str
     """SHA-256 over the request, cache marks included, as hexadecimal text."""
     prefix_hash: str
+    shown: int
+    """Version of the view that was rendered."""
     decisions: tuple[Event, ...] = attrs.field(default=(), repr=False)
     """What this render decided, in order: prunes, clips, compactions, skips."""
     notices: tuple[str, ...] = ()
@@ -89,6 +91,7 @@ class Rendered:
             at=at,
             content_hash=self.content_hash,
             tokens=self.account.estimated,
+            shown=self.shown,
             cache_points=tuple(point.version for point in self.cache_points),
             prefix_hash=self.prefix_hash,
             ttl=ttl,
@@ -121,6 +124,7 @@ def show(view: View, context: Context, validator: RequestValidator) -> Rendered:
         cache_points=points,
         content_hash=_hash(prefix_hash, pieces, points),
         prefix_hash=prefix_hash,
+        shown=view.version,
         decisions=view.decisions,
         notices=tuple(notice for piece in pieces for notice in piece.notices),
         violations=validator.check(request, context.model),

@@ -155,7 +155,7 @@ class Encoder:
         answered = any(isinstance(e.block, ToolCall) for e in group.placed(Place.RESPONSE))
         others = [e for e in group.entries if e.place in _OTHERS]
         shown = [(e, list(_contents(e, notices))) for e in others]
-        early = any(c for e, c in shown if not group.sealed or e.version < group.sealed)
+        early = any(c for e, c in shown if not group.sealed or e.version <= group.sealed)
         if said and not answered and not early:
             yield group.placed(Place.RESPONSE)[-1].version, {"type": "text", "text": CONTINUE}
         for entry, contents in shown:
