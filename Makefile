@@ -58,8 +58,9 @@ pytest: $(TESTING) ## run the tests
 bench: $(TESTING) ## measure (minutes; nothing else should run)
 	$(BIN)/python -m pytest -q -p benchmark benchmarks/bench_*.py
 
-docs: $(TESTING) ## generate docs/reference.md from the docstrings
+docs: $(TESTING) ## generate docs/reference.md, refresh the captured outputs
 	$(BIN)/python docs/build_reference.py
+	$(BIN)/python docs/build_captures.py
 
 clean: ## remove the environment, the demo's output and all caches
 	rm -rf $(VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks

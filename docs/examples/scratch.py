@@ -75,7 +75,7 @@ class Scratch:
 
     def bash(self, command: str) -> Returned:
         """Run a command line; the output of both streams, and the exit status when it is not 0."""
-        done = subprocess.run(  # noqa: S603 -- our own script
+        done = subprocess.run(
             ["/bin/bash", "-c", f"exec 2>&1\n{command}"],
             cwd=self.root,
             env=self.environment(),

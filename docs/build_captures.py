@@ -1,0 +1,74 @@
+"""Refresh what the pages show of the command's output.
+
+    python docs/build_captures.py            # or: make docs
+
+A capture is a block of text under a comment that names the command:
+
+    <!-- output of: foldline replay docs/examples/invoice-service.jsonl -->
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+CAPTURE = re.compile(r"<!-- output of: (?P<command>[^\n]+) -->\n```text\n(?P<shown>.*?)```\n", re.DOTALL)
+UNSTEADY = re.compile(
+    r"^(engine|log) .*$|(?<=\")ms_per_call\": \{[^}]*\}|\"store_bytes\": \d+", re.MULTILINE
+)
+"""What another machine or another run would print differently: times, sizes of files."""
+
+
+def output_of(command: str) -> str:
+    """What the command prints when it runs beside our docs, with an empty store."""
+    program, *arguments = shlex.split(command)
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "docs").symlink_to(ROOT / "docs")
+        done = subprocess.run(
+            [Path(sys.executable).with_name(program), *arguments],
+            cwd=folder,
+            env={**os.environ, "NO_COLOR": "1", "COLUMNS": "100"},
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            check=True,
+        )
+    return "".join(line.rstrip() + "\n" for line in done.stdout.splitlines())
+
+
+def steady(text: str) -> str:
+    """The text without what differs from run to run."""
+    return UNSTEADY.sub("", text)
+
+
+def captures(page: Path) -> list[tuple[str, str]]:
+    """The commands of a page, and what it shows of their output."""
+    found = CAPTURE.finditer(page.read_text(encoding="utf-8"))
+    return [(match["command"], match["shown"]) for match in found]
+
+
+def refreshed(match: re.Match[str]) -> str:
+    """The capture as it is today; unchanged when only times and sizes differ."""
+    now = output_of(match["command"])
+    if steady(now) == steady(match["shown"]):
+        return match[0]
+    return f"<!-- output of: {match['command']} -->\n```text\n{now}```\n"
+
+
+def main() -> None:
+    """Rewrite the pages whose captures are old."""
+    for page in PAGES:
+        old = page.read_text(encoding="utf-8")
+        new = CAPTURE.sub(refreshed, old)
+        if new != old:
+            page.write_text(new, encoding="utf-8")
+            print(f"{page.relative_to(ROOT)}: captures refreshed")
+
+
+if __name__ == "__main__":
+    main()

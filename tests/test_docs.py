@@ -1,0 +1,245 @@
+"""The docs are true: what they show runs, what they link to is there, what is generated is current."""
+
+import contextlib
+import importlib.util
+import io
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = {
+    str(path.relative_to(ROOT)): path
+    for path in (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")))
+}
+FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]+\]\((?P<target>[^)\s]+)\)")
+HEADING = re.compile(r"^#+ (?P<title>.+)$", re.MULTILINE)
+
+
+class Shown(NamedTuple):
+    """A fenced block of a page."""
+
+    language: str
+    text: str
+    line: int
+
+
+def shown_in(page: Path) -> Iterator[Shown]:
+    text = page.read_text(encoding="utf-8")
+    for match in FENCE.finditer(text):
+        yield Shown(match["language"], match["text"], text.count("\n", 0, match.start()) + 2)
+
+
+def script(name: str) -> ModuleType:
+    """A script of the docs folder, as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# What the examples take for granted: a client, a system prompt, tools.
+
+
+class FakeMessages:
+    """Answers as the provider would, with the SDK's own types: one tool call, then a text."""
+
+    def create(self, **request: Any) -> Any:
+        from anthropic.types import Message
+
+        asked = request["messages"][-1]["content"][-1]
+        content: list[dict[str, Any]] = [{"type": "text", "text": "The disk was full."}]
+        if asked["type"] == "text" and request.get("tools"):
+            name = request["tools"][0]["name"]
+            call = {"type": "tool_use", "id": "toolu_1", "name": name, "input": {"path": "log"}}
+            content = [{"type": "text", "text": "I look at the log."}, call]
+        return Message.model_validate(
+            {
+                "id": f"msg_{len(request['messages'])}",
+                "type": "message",
+                "role": "assistant",
+                "model": request["model"],
+                "content": content,
+                "stop_reason": "tool_use" if len(content) > 1 else "end_turn",
+                "stop_sequence": None,
+                "usage": {"input_tokens": 900, "output_tokens": 40},
+            }
+        )
+
+
+class FakeClient:
+    """The part of `anthropic.Anthropic` that the examples use."""
+
+    def __init__(self) -> None:
+        self.messages = FakeMessages()
+
+
+def run_tool(name: str, arguments: dict[str, Any]) -> str:
+    return f"{name} {arguments}: No space left on device"
+
+
+GIVEN = {
+    "client": FakeClient(),
+    "SYSTEM": "You look after a small service.",
+    "TOOLS": [
+        {"name": "read_file", "description": "Read a file", "input_schema": {"type": "object"}}
+    ],
+    "run_tool": run_tool,
+}
+
+
+# Running what a page shows.
+
+
+def run_shell(shown: Shown, folder: Path) -> None:
+    """Every line that starts our command; of `make` only whether the target exists."""
+    program = Path(sys.executable).with_name("foldline")
+    for number, line in enumerate(shown.text.splitlines(), shown.line):
+        words = shlex.split(line.removeprefix("$ "), comments=True)
+        if words[:1] == ["make"]:
+            targets = {word for word in words[1:] if "=" not in word}
+            assert targets <= make_targets(), line
+        if words[:1] != ["foldline"]:
+            continue
+        done = subprocess.run(
+            [program, *words[1:]],
+            cwd=folder,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        expected = int(code[1]) if (code := re.search(r"# exit (\d)", line)) else 0
+        assert done.returncode == expected, f"line {number}: {line}\n{done.stderr}"
+
+
+def make_targets() -> set[str]:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    return set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+
+
+def run_python(shown: Shown, page: str, names: dict[str, Any]) -> None:
+    """Execute; what is printed must be what the comments behind it say."""
+    padding = "\n" * (shown.line - 1)  # so that a traceback names the line of the page
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(padding + shown.text, page, "exec"), names)  # noqa: S102 -- our own examples
+    expected = re.findall(r"^print\(.*\)  # (.*)$", shown.text, re.MULTILINE)
+    if expected:
+        assert printed.getvalue().splitlines() == expected
+
+
+RUNNABLE = {
+    name: page
+    for name, page in PAGES.items()
+    if any(s.language in {"python", "sh"} for s in shown_in(page))
+}
+
+
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_everything_that_a_page_shows_runs(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "__main__", **GIVEN}
+    for shown in shown_in(RUNNABLE[name]):
+        match shown.language:
+            case "python":
+                run_python(shown, name, names)
+            case "sh":
+                run_shell(shown, tmp_path)
+            case "toml":
+                (tmp_path / "mine.toml").write_text(shown.text, encoding="utf-8")
+            case _:
+                pass
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_data_in_a_page_can_be_parsed(name: str) -> None:
+    for shown in shown_in(PAGES[name]):
+        if shown.language == "json":
+            json.loads(shown.text)
+        elif shown.language == "toml":
+            tomllib.loads(shown.text)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_fence_says_its_language(name: str) -> None:
+    for shown in shown_in(PAGES[name]):
+        assert shown.language, f"line {shown.line - 1}"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_lead_somewhere(name: str) -> None:
+    page = PAGES[name]
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    for match in LINK.finditer(text):
+        target, _, anchor = match["target"].partition("#")
+        if "://" in target:
+            continue
+        file = (page.parent / target).resolve() if target else page
+        assert file.exists(), match[0]
+        if anchor:
+            assert anchor in anchors(file), match[0]
+
+
+def anchors(page: Path) -> set[str]:
+    """Headings as GitHub names them in links."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    titles = (match["title"].lower() for match in HEADING.finditer(text))
+    return {re.sub(r"[^\w\- ]", "", title).replace(" ", "-") for title in titles}
+
+
+# What is generated.
+
+
+def test_the_reference_is_up_to_date() -> None:
+    reference = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    assert script("build_reference").reference() == reference, "run `make docs`"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_captures_show_what_the_command_prints(name: str) -> None:
+    tool = script("build_captures")
+    for command, shown in tool.captures(PAGES[name]):
+        assert tool.steady(tool.output_of(command)) == tool.steady(shown), (
+            f"run `make docs`: {command}"
+        )
+
+
+def test_every_dependency_has_its_reason_and_bound() -> None:
+    table = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([^`]+)` \| `([^`]+)` \| (.+) \|$", table, re.MULTILINE)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras: dict[str, list[str]] = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *(item for items in extras.values() for item in items)]
+    assert sorted(name + bound for name, bound, _ in rows) == sorted(wanted)
+    assert all(len(reason) > 10 for _, _, reason in rows)
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    seen: set[Path] = set()
+    waiting = [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in seen or page.suffix != ".md":
+            continue
+        seen.add(page)
+        for match in LINK.finditer(page.read_text(encoding="utf-8")):
+            file = (page.parent / match["target"].partition("#")[0]).resolve()
+            if file.is_file():
+                waiting.append(file)
+    assert set(PAGES.values()) <= seen
