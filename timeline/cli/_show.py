@@ -105,11 +105,12 @@ def _table(rows: "Sequence[Row]", width: int) -> "Table":
     columns = {"version": 7, "time": 8, "path": path_columns, "state": 7, "~tokens": 7}
     if is_wide:
         columns = {"version": 7, "time": 8, "turn": 6, "kind": 20, **columns}
-    rest = max(width - sum(columns.values()) - len(columns), 8)
+    rest = max(width - sum(columns.values()) - 2 * len(columns) - 1, 8)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
     for name, size in {**columns, "text": rest}.items():
-        justify = "right" if name in {"version", "~tokens"} else "left"
-        table.add_column(name, width=size, no_wrap=True, overflow="ellipsis", justify=justify)
+        table.add_column(name, width=size, no_wrap=True, overflow="ellipsis")
+    for index in (0, len(columns) - 1):
+        table.columns[index].justify = "right"
     for row in rows:
         time = datetime.fromtimestamp(row.at).astimezone().strftime("%H:%M:%S")
         table.add_row(

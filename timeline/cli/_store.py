@@ -54,7 +54,7 @@ def existing(options: argparse.Namespace) -> Path:
     from blocks import StoreError
 
     path = store_path(options)
-    if not path.exists():
+    if not path.is_file():
         raise StoreError(
             f"no store {path}; `foldline import FILE` makes one, --store names another"
         )

@@ -17,11 +17,13 @@ def room_for(path: Path | None, name: TimelineId) -> Generator[DuckDBStore | Non
     When the file was made for this and the timeline did not come, it goes again.
 
     Raises:
-        MisuseError: it has such a timeline already.
+        MisuseError: it has such a timeline already, or it is a folder.
     """
     if path is None:
         yield None
         return
+    if path.is_dir():
+        raise MisuseError(f"{path} is a folder; give the path of a file in it")
     is_new = not path.exists()
     store = DuckDBStore(path)
     try:
