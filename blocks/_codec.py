@@ -62,8 +62,13 @@ def _encode(value: object) -> bytes:
     try:
         data = _encoder.encode(value)
         # msgspec writes NaN as null, which would be a silent loss; nulls are rare enough to look.
-        return _encoder.encode(clean_json(_builtins(value))) if b"null" in data else data
-    except UnicodeEncodeError:
+        return _encode_cleaned(value) if b"null" in data else data
+    except (UnicodeEncodeError, NotImplementedError, TypeError, RecursionError):
+        return _encode_cleaned(value)
+
+
+def _encode_cleaned(value: object) -> bytes:
+    try:
         return _encoder.encode(clean_json(_builtins(value)))
     except (NotImplementedError, TypeError, RecursionError) as error:
         raise CodecError(f"cannot store {type(value).__name__}: {error}") from error
@@ -94,15 +99,17 @@ def _without_surrogates(text: str) -> str:
 
 
 def canonical_block(block: Block) -> Block:
-    """The block as it will be read back: itself, unless it holds what JSON cannot."""
+    """The block as it will be read back: itself, unless it holds what JSON cannot.
+
+    Raises:
+        CodecError: the block holds something that is no data, or is nested too deeply.
+    """
     try:
-        data = _encoder.encode(block)
-        if b"null" not in data:
-            return block
-    except (UnicodeEncodeError, NotImplementedError, TypeError):
-        data = b""
-    cleaned = encode_block(block)
-    return block if cleaned == data else decode_block(cleaned)
+        back = decode_block(encode_block(block))
+        is_same = back == block
+    except RecursionError as error:
+        raise CodecError(f"cannot store a block as deeply nested as {block.id!r}") from error
+    return block if is_same else back
 
 
 def decode_event(

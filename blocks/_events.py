@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from msgspec import Struct
 
 from blocks._block import Block, RangeSummary
-from blocks._ids import BlockId, EventId, TimelineId
+from blocks._ids import BlockId, EventId, TimelineId, TurnId
 
 HideReason: TypeAlias = Literal[
     "expired", "requested", "cleared", "externalized", "dropped", "clipped", "unsigned"
@@ -87,6 +87,8 @@ class FoldState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The few numbers of the fold as they stood just before a version."""
 
     turns: int = 0
+    turn: TurnId = TurnId("")
+    """The current turn."""
     rounds: int = 0
     blocks: int = 0
     touched_at: float = 0.0
@@ -108,7 +110,7 @@ class FoldState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     calibrations: dict[str, Calibration] = {}
     """By model name."""
     ordinals: dict[str, int] = {}
-    """Blocks so far by path stem, in the turn that a cut went through."""
+    """Blocks so far by path stem, in a turn that goes on after the cut."""
 
 
 class Provenance(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -8,7 +8,6 @@ from render._clip import clip_oversized as clip_oversized
 from render._compaction import CompactionPlan as CompactionPlan
 from render._compaction import Summary as Summary
 from render._compaction import apply_compaction as apply_compaction
-from render._compaction import compaction_due as compaction_due
 from render._compaction import extractive as extractive
 from render._compaction import fitting_plan as fitting_plan
 from render._compaction import plan_compaction as plan_compaction
@@ -17,6 +16,7 @@ from render._context import Context as Context
 from render._context import Json as Json
 from render._context import Policy as Policy
 from render._context import TokenCounter as TokenCounter
+from render._due import compaction_due as compaction_due
 from render._fold import commit as commit
 from render._fold import decide as decide
 from render._fold import fold as fold

@@ -84,12 +84,9 @@ def _limits(sizes: Sequence[int], context: Context) -> list[int]:
     each = context.policy.user_tokens_each
     total = int(context.policy.user_ratio * context.limit)
     limits = [min(size, each) for size in sizes]
-    # First and newest keep longest: cut those in between, oldest first, then the two ends.
-    order = [
-        *range(1, len(sizes) - 1),
-        *([0] if sizes else []),
-        *([len(sizes) - 1] if len(sizes) > 1 else []),
-    ]
+    # First and newest keep longest: cut those in between, oldest first, then the newest, and last
+    # the first, which is the original task.
+    order = [*range(1, len(sizes)), *([0] if sizes else [])]
     for index in order:
         if sum(limits) + LABEL_TOKENS * len(limits) <= total:
             return limits

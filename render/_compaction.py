@@ -26,11 +26,10 @@ from blocks import (
     StructuredSummary,
     Trigger,
     encode_block,
-    path_stem,
     text_of,
 )
 from render._budget import budget_of, fixed_tokens, total_tokens
-from render._carry import carry, is_said
+from render._carry import LABEL_TOKENS, carry, is_said
 from render._context import Context
 from render._cut import find_cut, is_turn_start, latest_cut
 from render._digest import build_digest, fit_digest
@@ -39,11 +38,13 @@ from render._fold import commit, decide
 from render._group import Entry
 from render._index import IndexBudget, build_index
 from render._merge import merge_summaries
-from render._prune import is_cold
+from render._ordinals import ordinals_after
+from render._report import digest_sections, report_summary
 from render._view import View
 from render.anthropic import Encoder
 
 KEEP_TOKENS_MIN = 400
+INDEX_TOKENS_MIN = 200
 FITTING = 0.95
 """Share of the budget that a compaction must come under, so that the next round fits, too."""
 
@@ -64,6 +65,8 @@ class CompactionPlan:
     """The folded blocks of the split turn; empty when the cut is on a turn start."""
     kept: tuple[Entry, ...] = attrs.field(repr=False)
     carried: tuple[Carried, ...] = attrs.field(repr=False)
+    kept_tokens: int
+    """What `kept` costs as it is shown."""
     tokens_before: int
     source_hash: str
     """Hash of the folded content and of the summary before it."""
@@ -81,28 +84,6 @@ class Summary:
     summary: StructuredSummary
     degraded: bool = False
     provenance: Provenance | None = None
-
-
-def compaction_due(view: View, context: Context) -> Trigger | None:
-    """Why a compaction is due now; None: it is not.
-
-    Uses the same counts as the final request, so the probe and the request cannot disagree.
-    """
-    total, budget, policy = total_tokens(view, context), budget_of(context), context.policy
-    threshold = policy.trigger_tokens or int(policy.trigger_ratio * budget)
-    if total > min(threshold, budget):
-        return None if _breaker_is_open(view, total, context) else "proactive"
-    if view.state.touched_at and is_cold(view, context) and total > policy.cold_ratio * budget:
-        return None if _breaker_is_open(view, total, context) else "cold"
-    return None
-
-
-def _breaker_is_open(view: View, total: int, context: Context) -> bool:
-    """After several failures in a row: wait until the timeline has grown, unless it must."""
-    state, policy = view.state, context.policy
-    if state.failures < policy.failures_max or total > context.limit:
-        return False
-    return total < state.failed_tokens + policy.gain_min * context.limit
 
 
 def plan_compaction(
@@ -128,6 +109,7 @@ def plan_compaction(
         prefix=_prefix(folded, kept),
         kept=tuple(kept),
         carried=carry(head, folded, kept, context),
+        kept_tokens=sum(tokens[cut:]),
         tokens_before=total_tokens(view, context),
         source_hash=_source_hash(view, folded),
     )
@@ -188,10 +170,9 @@ def _entry_tokens(view: View, context: Context) -> list[int]:
 
 def _prefix(folded: Sequence[Entry], kept: Sequence[Entry]) -> tuple[Entry, ...]:
     """The folded part of the turn that the cut goes through."""
-    turn = kept[0].block.turn
-    if is_turn_start(kept[0].block) and (not folded or folded[-1].block.turn != turn):
+    if is_turn_start(kept[0].block):
         return ()
-    return tuple(entry for entry in folded if entry.block.turn == turn)
+    return tuple(entry for entry in folded if entry.block.turn == kept[0].block.turn)
 
 
 def _source_hash(view: View, folded: Sequence[Entry]) -> str:
@@ -234,7 +215,6 @@ def skip(view: View, reason: SkipReason, context: Context, detail: str = "") -> 
 
 def _event(view: View, plan: CompactionPlan, summary: Summary, context: Context) -> RangeCompacted:
     state = view.state
-    split = plan.kept[0].block.turn if plan.is_split else None
     return RangeCompacted(
         id=EventId(""),
         at=context.now,
@@ -247,30 +227,13 @@ def _event(view: View, plan: CompactionPlan, summary: Summary, context: Context)
             failures=0,
             failed_tokens=0,
             summaries=state.summaries + bool(summary.provenance and summary.provenance.model),
-            ordinals=_ordinals(plan) if split else {},
+            ordinals=ordinals_after(view, plan.folded, plan.kept),
         ),
         trigger=plan.trigger,
         tokens_before=plan.tokens_before,
         policy=context.policy.name,
         provenance=summary.provenance,
     )
-
-
-def _ordinals(plan: CompactionPlan) -> dict[str, int]:
-    """How many blocks of each kind the folded part of the split turn had.
-
-    Call ids are left out: they are the caller's and unique, and there may be hundreds.
-    """
-    ordinals: dict[str, int] = {}
-    for entry in plan.prefix:
-        stem = path_stem(entry.block)
-        if not stem.startswith(("tc:", "fi:")):
-            ordinals[stem] = max(ordinals.get(stem, 0), _last_ordinal(entry, stem))
-    return ordinals
-
-
-def _last_ordinal(entry: Entry, stem: str) -> int:
-    return int(entry.path[len(stem) + 1 :]) if len(entry.path) > len(stem) else 1
 
 
 def _block(view: View, plan: CompactionPlan, summary: Summary, context: Context) -> RangeSummary:
@@ -285,9 +248,9 @@ def _block(view: View, plan: CompactionPlan, summary: Summary, context: Context)
     digest = build_digest(previous.digest if previous else Digest(), plan.folded)
     digest = fit_digest(digest, int(policy.digest_ratio * context.limit), count)
     hidden = [entry for entry in plan.kept if entry.replacement is not None]
-    index = build_index(
-        digest.index, [*plan.folded, *hidden], _visible(plan), _index_budget(context), count
-    )
+    written = report_summary(text) + "".join(part for _, part in digest_sections(digest))
+    budget = _index_budget(plan, count(written), context)
+    index = build_index(digest.index, [*plan.folded, *hidden], _visible(plan), budget, count)
     return RangeSummary(
         id=BlockId(f"summary.{view.version + 1}"),
         turn=plan.folded[-1].block.turn,
@@ -301,11 +264,18 @@ def _block(view: View, plan: CompactionPlan, summary: Summary, context: Context)
     )
 
 
-def _index_budget(context: Context) -> IndexBudget:
+def _index_budget(plan: CompactionPlan, written: int, context: Context) -> IndexBudget:
+    """The index's share, or what the target leaves to it when that is less."""
     policy = context.policy
-    tokens = policy.index_ratio * context.limit
+    carried = sum(
+        context.counter.count(item.clipped or text_of(item.block)) + LABEL_TOKENS
+        for item in plan.carried
+    )
+    target = int(policy.target_ratio * context.limit)
+    room = target - fixed_tokens(context) - plan.kept_tokens - carried - written
+    tokens = max(min(int(policy.index_ratio * context.limit), room), INDEX_TOKENS_MIN)
     wide, line = int(policy.index_wide * tokens), int(policy.index_line * tokens)
-    return IndexBudget(wide=wide, line=line, names=int(tokens) - wide - line)
+    return IndexBudget(wide=wide, line=line, names=tokens - wide - line)
 
 
 def _visible(plan: CompactionPlan) -> list[str]:

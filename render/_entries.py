@@ -6,6 +6,7 @@ from typing import TypeAlias
 import attrs
 
 from blocks import (
+    AssistantThinking,
     Block,
     BlockId,
     FoldState,
@@ -85,3 +86,19 @@ def _rehide_entry(entry: Entry, replacements: Replacements) -> Entry:
     if entry.block.id not in replacements:
         return entry
     return attrs.evolve(entry, replacement=replacements[entry.block.id])
+
+
+def unbind(group: Group, first: int) -> Group:
+    """The group once the block of version `first` is no longer shown as its thinking knew it."""
+    if not any(_is_behind(entry, first) for entry in group.entries):
+        return group
+    entries = (
+        attrs.evolve(entry, unbound=True) if _is_behind(entry, first) else entry
+        for entry in group.entries
+    )
+    return attrs.evolve(group, entries=tuple(entries))
+
+
+def _is_behind(entry: Entry, first: int) -> bool:
+    is_thinking = isinstance(entry.block, AssistantThinking)
+    return is_thinking and entry.version > first and not entry.unbound

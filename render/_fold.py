@@ -1,43 +1,17 @@
-"""Folding events into a view: local lists, frozen once at the end.
+"""Folding events into a view.
 
 A live view and a reopened one are equal by construction: when a compaction is folded, the view
 starts afresh from that event and the events since its cut, exactly as a store's window load does.
 """
 
-import re
 from collections.abc import Iterable
-from typing import cast
 
 import attrs
-import msgspec
 
-from blocks import (
-    AssistantBlock,
-    Block,
-    BlockAppended,
-    BlocksHidden,
-    BlocksRestored,
-    Calibration,
-    CompactionSkipped,
-    Event,
-    LogWindow,
-    RangeCompacted,
-    Recorded,
-    RequestRendered,
-    SummaryReplaced,
-    ToolCall,
-    ToolResult,
-    UsageRecorded,
-    path_of,
-    path_stem,
-)
-from render._entries import Replacements, head_of, place_of, rehide, summary_entry
-from render._group import Entry, Group, Place
-from render._view import NO_TURN, Compaction, View
-
-_FOREIGN = re.compile(r"[^a-zA-Z0-9_-]")
-_CALIBRATION_WEIGHT = 0.3
-"""How much the newest sample moves the calibration."""
+from blocks import Event, LogWindow, RangeCompacted, Recorded
+from render._entries import head_of
+from render._folding import Folding
+from render._view import Compaction, View
 
 
 def open_view(window: LogWindow) -> View:
@@ -48,7 +22,7 @@ def open_view(window: LogWindow) -> View:
 
 def fold(view: View, events: Iterable[Recorded]) -> View:
     """The view after `events`, none of which is a new compaction."""
-    building = _Fold(view)
+    building = Folding(view)
     for version, event in events:
         building.add(version, event)
     return building.freeze()
@@ -80,236 +54,6 @@ def _after(version: int, event: Event) -> View:
         compaction=Compaction(version=version, event=event, head=head_of(event)),
         state=event.state,
         ordinals=dict(event.state.ordinals),
-        turn=event.summary.split_turn_id or NO_TURN,
+        turn=event.state.turn,
         rewritten=version,
     )
-
-
-class _Fold:
-    """A view under construction."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
-        self._version = view.version
-        self._groups = list(view.groups)
-        self._state = view.state
-        self._compaction = view.compaction
-        self._turn, self._turn_start = view.turn, view.turn_start
-        self._calls: set[str] = cast("set[str]", view.calls)
-        self._wire_ids: set[str] = cast("set[str]", view.wire_ids)
-        self._ordinals = view.ordinals
-        self._rewritten = view.rewritten
-        self._tape: list[Recorded] = []
-        # The group that grows; the last of `_groups` once it is closed.
-        self._open: list[Entry] = list(self._groups[-1].entries) if self._groups else []
-        self._grew = False
-        self._copied = False
-
-    def add(self, version: int, event: Event) -> None:
-        """Fold one event."""
-        self._version = max(self._version, version)
-        self._tape.append((version, event))
-        match event:
-            case BlockAppended():
-                self._append(version, event)
-            case BlocksHidden():
-                self._hide({h.block: h.replacement for h in event.hidden}, version)
-            case BlocksRestored():
-                self._hide(dict.fromkeys(event.blocks), version)
-            case RequestRendered():
-                self._rendered(version, event)
-            case UsageRecorded():
-                self._calibrate(event)
-            case CompactionSkipped():
-                self._skipped(version, event)
-            case SummaryReplaced():
-                self._replace_summary(version, event)
-            case _:  # compactions start a view (see `View`); the rest changes nothing that is shown
-                pass
-
-    def freeze(self) -> View:
-        """The view after everything that was added."""
-        self._close()
-        return attrs.evolve(
-            self._view,
-            version=self._version,
-            compaction=self._compaction,
-            groups=tuple(self._groups),
-            state=self._state,
-            turn=self._turn,
-            turn_start=self._turn_start,
-            calls=self._calls,
-            wire_ids=self._wire_ids,
-            ordinals=self._ordinals,
-            rewritten=self._rewritten,
-            tape=(*self._view.tape, *self._tape),
-        )
-
-    # Blocks.
-
-    def _append(self, version: int, event: BlockAppended) -> None:
-        block = event.block
-        before = self._state
-        self._own()
-        # A late result belongs to the turn of its call, but does not lead back into that turn.
-        if block.turn != self._turn and not isinstance(block, ToolResult):
-            self._turn, self._turn_start = block.turn, version
-            self._evolve(turns=before.turns + 1)
-        if self._turn_start == 0:
-            self._turn_start = version
-        place = place_of(block)
-        if place is Place.RESPONSE and not self._joins(block):
-            self._begin_round(block)
-        place, wire_id = self._pair(block, place)
-        entry = Entry(
-            version=version,
-            at=event.at,
-            block=block,
-            path=path_of(block, self._ordinal(block)),
-            place=place,
-            round=self._current.round,
-            wire_id=wire_id,
-            state=before,
-        )
-        if isinstance(block, ToolCall):
-            self._calls.add(block.call_id)
-        self._open.append(entry)
-        self._grew = True
-        self._evolve(blocks=self._state.blocks + 1)
-
-    @property
-    def _current(self) -> Group:
-        if not self._groups:
-            self._groups.append(Group(entries=()))
-        return self._groups[-1]
-
-    def _own(self) -> None:
-        """Copy what the old view shares, once, before the first change."""
-        if not self._copied:
-            self._calls, self._wire_ids = set(self._calls), set(self._wire_ids)
-            self._ordinals = dict(self._ordinals)
-            self._copied = True
-
-    def _joins(self, block: Block) -> bool:
-        """Whether what the model said belongs to the round that is open.
-
-        Blocks of one response do, even with a result of an earlier call of it in between (logs
-        interleave parallel calls); without a response id, whatever follows directly.
-        """
-        group = self._current
-        if group.round == 0 or group.sealed:
-            return False
-        response = block.response if isinstance(block, AssistantBlock) else ""
-        if response or group.response:
-            return response == group.response
-        return all(e.place in (Place.RESPONSE, Place.SILENT) for e in self._open)
-
-    def _begin_round(self, block: Block) -> None:
-        self._close()
-        rounds = self._state.rounds + 1
-        self._evolve(rounds=rounds)
-        response = block.response if isinstance(block, AssistantBlock) else ""
-        group = Group(entries=(), round=rounds, response=response)
-        if self._groups and not self._groups[-1].entries:
-            self._groups.pop()
-        self._groups.append(group)
-        self._open = []
-
-    def _close(self) -> None:
-        if self._grew:
-            self._groups[-1] = attrs.evolve(self._groups[-1], entries=tuple(self._open))
-            self._grew = False
-
-    def _pair(self, block: Block, place: Place) -> tuple[Place, str]:
-        """Where a block goes, and the id that it has on the wire."""
-        if isinstance(block, ToolCall):
-            return place, self._wire_id(block)
-        if not isinstance(block, ToolResult):
-            return place, ""
-        answered = {e.wire_id for e in self._open if e.place is Place.RESULT}
-        for call in self._open:
-            asked = isinstance(call.block, ToolCall) and call.block.call_id == block.call_id
-            is_open = call.version > self._current.sealed and call.wire_id not in answered
-            if asked and is_open:
-                return Place.RESULT, call.wire_id
-        return (Place.LATE if block.call_id in self._calls else Place.ORPHAN), ""
-
-    def _wire_id(self, call: ToolCall) -> str:
-        """The call's own id where the provider accepts it, made unique by the version."""
-        own = wire_id = _FOREIGN.sub("_", call.call_id)[:64] or "call"
-        suffix = f"_{self._version}"
-        while wire_id in self._wire_ids:  # more than once when somebody's own id looks like ours
-            wire_id = own[: 64 - len(suffix)] + suffix
-            suffix += "_"
-        self._wire_ids.add(wire_id)
-        return wire_id
-
-    def _ordinal(self, block: Block) -> int:
-        stem = path_stem(block)
-        ordinal = self._ordinals[stem] = self._ordinals.get(stem, 0) + 1
-        return ordinal
-
-    # Other facts.
-
-    def _hide(self, replacements: Replacements, version: int) -> None:
-        self._close()
-        self._groups = [rehide(group, replacements) for group in self._groups]
-        self._open = list(self._groups[-1].entries) if self._groups else []
-        if self._compaction:
-            head = rehide(self._compaction.head, replacements)
-            self._compaction = attrs.evolve(self._compaction, head=head)
-        self._rewritten = version
-
-    def _rendered(self, version: int, event: RequestRendered) -> None:
-        self._seal(event.shown or version)
-        self._evolve(
-            touched_at=event.at,
-            ttl=event.ttl,
-            prefix_hash=event.prefix_hash,
-            tail=event.cache_points[-1] if event.cache_points else 0,
-            tokens=event.tokens,
-        )
-
-    def _seal(self, shown: int) -> None:
-        """Close the newest group that the request showed."""
-        self._close()
-        for index in reversed(range(len(self._groups))):
-            group = self._groups[index]
-            if group.entries and group.first <= shown:
-                if not group.sealed:
-                    self._groups[index] = attrs.evolve(group, sealed=shown)
-                return
-
-    def _skipped(self, version: int, event: CompactionSkipped) -> None:
-        """Count towards the breaker, unless a compaction succeeded since."""
-        if self._compaction is None or version > self._compaction.version:
-            failures = self._state.failures + 1
-            self._evolve(failures=failures, failed_tokens=event.tokens)
-
-    def _calibrate(self, event: UsageRecorded) -> None:
-        """Move the model's ratio towards what this request really had."""
-        if event.estimated <= 0 or event.input <= 0:
-            return
-        old = self._state.calibrations.get(event.model, Calibration())
-        expected = old.prefix + old.ratio * event.estimated
-        real = event.input / event.estimated
-        weight = _CALIBRATION_WEIGHT if old.samples else 1.0
-        new = Calibration(
-            ratio=old.ratio + weight * (real - old.ratio),
-            prefix=old.prefix,
-            samples=old.samples + 1,
-            error_last=(expected - event.input) / event.input,
-        )
-        self._evolve(calibrations={**self._state.calibrations, event.model: new})
-
-    def _replace_summary(self, version: int, event: SummaryReplaced) -> None:
-        head = self._compaction
-        if head and head.version == event.compaction:
-            changed = msgspec.structs.replace(head.event, summary=event.summary)
-            entries = (summary_entry(changed), *head.head.entries[1:])
-            group = attrs.evolve(head.head, entries=entries)
-            self._compaction = attrs.evolve(head, event=changed, head=group)
-            self._rewritten = version
-
-    def _evolve(self, **changes: object) -> None:
-        self._state = msgspec.structs.replace(self._state, **changes)

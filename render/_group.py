@@ -52,6 +52,8 @@ class Entry:
     """Of calls and their results: an id that the provider accepts, unique in the view."""
     replacement: str | None = None
     """What is shown instead, if hidden; empty: nothing."""
+    unbound: bool = False
+    """Of thinking: what precedes it was rewritten after it had been thought."""
     state: FoldState
     """The fold's numbers just before this entry."""
 

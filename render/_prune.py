@@ -18,6 +18,7 @@ from blocks import (
     SystemMessage,
     ToolCall,
     ToolResult,
+    TurnId,
     UserAttachment,
     text_of,
 )
@@ -56,7 +57,8 @@ def prune_expired(view: View, context: Context) -> View:
     saved = 0
     for group, entry, is_far in _aged(view, context):
         tokens = encoder.shown(group).tokens_of(entry.version)
-        if tokens <= context.policy.prune_block_tokens or not _may_hide(entry, is_far=is_far):
+        is_small = tokens <= context.policy.prune_block_tokens
+        if is_small or not _may_hide(entry, view.turn, is_far=is_far):
             continue
         text = stub(entry, tokens)
         hidden.append(Hidden(block=entry.block.id, replacement=text))
@@ -84,15 +86,20 @@ def _aged(view: View, context: Context) -> Iterator[tuple[Group, Entry, bool]]:
                 )
 
 
-def _may_hide(entry: Entry, *, is_far: bool) -> bool:
-    """Never user text, notes, plans; calls only when they are far and answered."""
+def _may_hide(entry: Entry, turn: TurnId, *, is_far: bool) -> bool:
+    """Never user text, notes, plans; calls only when they are far and answered.
+
+    The thinking of the current turn stays whole: a loop's thinking is sent complete or not at all.
+    """
     if entry.replacement is not None:
         return False
     match entry.block:
         case ToolResult():
             return entry.place is Place.RESULT
-        case UserAttachment() | AssistantThinking():
+        case UserAttachment():
             return True
+        case AssistantThinking():
+            return entry.block.turn != turn
         case ToolCall():
             return is_far
         case _:

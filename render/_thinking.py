@@ -28,14 +28,14 @@ def strip_unbound(view: View, context: Context) -> View:
 
 
 def _unusable(view: View, context: Context) -> Iterator[Entry]:
-    """Thinking older than the rewrite: all of it, or that of the loop which the cut went through."""
+    """Thinking behind a rewrite, where it is bound; that of a loop which the cut went through."""
     split = view.compaction.event.summary.split_turn_id if view.compaction else None
     cut_at = view.compaction.version if view.compaction else 0
     for group in view.groups:
         for entry in group.entries:
             if not isinstance(entry.block, AssistantThinking) or entry.replacement is not None:
                 continue
-            rewritten = entry.version < view.rewritten and context.model.thinking_bound
+            unbound = entry.unbound or entry.version < cut_at
             halved = entry.version < cut_at and entry.block.turn == split
-            if rewritten or halved:
+            if (unbound and context.model.thinking_bound) or halved:
                 yield entry

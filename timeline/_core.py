@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import isfinite
 
 import attrs
 import msgspec
@@ -19,8 +20,10 @@ from blocks import (
     Hidden,
     LogWindow,
     MisuseError,
+    RangeCompacted,
     Recorded,
     RequestRendered,
+    SummaryReplaced,
     TimelineId,
     UnknownPathError,
     VersionConflictError,
@@ -135,6 +138,8 @@ class Core:
         if not blocks and not facts:
             raise MisuseError("nothing to append: give at least one block")
         now = self.clock() if at is None else at
+        if not isfinite(now):
+            raise MisuseError(f"at={now}: give seconds since the epoch")
         events = [
             BlockAppended(id=EventId(self.ids()), at=now, block=canonical_block(block))
             for block in blocks
@@ -252,18 +257,14 @@ class Core:
 
     def read(self, path: str) -> Flow[Block]:
         """The original block at a path, visible, hidden or folded."""
-        for entry in self.view.entries:
+        head = self.view.compaction.head.entries if self.view.compaction else ()
+        for entry in (*head, *self.view.entries):
             if entry.path == path:
                 return entry.block
-        ordinals: dict[str, int] = {}
-        for _, event in (yield from self.events()):
-            if not isinstance(event, BlockAppended):
-                continue
-            stem = path_stem(event.block)
-            ordinals[stem] = ordinals.get(stem, 0) + 1
-            if path_of(event.block, ordinals[stem]) == path:
-                return event.block
-        raise UnknownPathError(path)
+        found = _block_at(path, (yield from self.events()))
+        if found is None:
+            raise UnknownPathError(path)
+        return found
 
     def events(self, after: int = 0) -> Flow[list[Recorded]]:
         """Everything in the log, oldest first."""
@@ -277,3 +278,19 @@ class Core:
 
     def _page(self, after: int) -> Sequence[Recorded]:
         return self.store.read(self.id, after=after, limit=PAGE)
+
+
+def _block_at(path: str, log: Sequence[Recorded]) -> Block | None:
+    """The block with this path in a whole log; of summaries, the last."""
+    ordinals: dict[str, int] = {}
+    summary: Block | None = None
+    for _, event in log:
+        if isinstance(event, RangeCompacted | SummaryReplaced):
+            summary = event.summary if path_of(event.summary) == path else summary
+        if not isinstance(event, BlockAppended):
+            continue
+        stem = path_stem(event.block)
+        ordinals[stem] = ordinals.get(stem, 0) + 1
+        if path_of(event.block, ordinals[stem]) == path:
+            return event.block
+    return summary

@@ -58,8 +58,9 @@ class Recorder:
     def _content(self, content: dict[str, Any], response: str) -> Block | None:
         match content.get("type"):
             case "text":
+                text = str(content.get("text") or "")
                 return AssistantCompletion(
-                    id=self.new_id(), turn=self.turn, response=response, text=str(content["text"])
+                    id=self.new_id(), turn=self.turn, response=response, text=text
                 )
             case "thinking" | "redacted_thinking":
                 return AssistantThinking(
@@ -72,7 +73,7 @@ class Recorder:
                     response=response,
                     call_id=CallId(str(content.get("id", ""))),
                     name=str(content.get("name", "")),
-                    input=clean_json(content.get("input") or {}),
+                    input=_arguments(content.get("input")),
                 )
             case kind:  # a server tool's traffic: kept, though this version does not show it
                 fields = {"id": self.new_id(), "turn": self.turn, "author": "assistant"}
@@ -90,6 +91,12 @@ class Recorder:
             is_error=is_error,
             envelope=envelope,
         )
+
+
+def _arguments(value: object) -> dict[str, Any]:
+    """A call's arguments; what is no object (some models write a text) becomes one."""
+    cleaned = clean_json(value or {})
+    return cast("dict[str, Any]", cleaned) if isinstance(cleaned, dict) else {"input": cleaned}
 
 
 def parts_of(output: Output) -> tuple[Part, ...]:

@@ -1,0 +1,29 @@
+"""When a compaction is due, and when it has failed too often to be tried again."""
+
+from blocks import Trigger
+from render._budget import budget_of, total_tokens
+from render._context import Context
+from render._prune import is_cold
+from render._view import View
+
+
+def compaction_due(view: View, context: Context) -> Trigger | None:
+    """Why a compaction is due now; None: it is not.
+
+    Uses the same counts as the final request, so the probe and the request cannot disagree.
+    """
+    total, budget, policy = total_tokens(view, context), budget_of(context), context.policy
+    threshold = policy.trigger_tokens or int(policy.trigger_ratio * budget)
+    if total > min(threshold, budget):
+        return None if _breaker_is_open(view, total, context) else "proactive"
+    if view.state.touched_at and is_cold(view, context) and total > policy.cold_ratio * budget:
+        return None if _breaker_is_open(view, total, context) else "cold"
+    return None
+
+
+def _breaker_is_open(view: View, total: int, context: Context) -> bool:
+    """After several failures in a row: wait until the timeline has grown, unless it must."""
+    state, policy = view.state, context.policy
+    if state.failures < policy.failures_max or total > context.limit:
+        return False
+    return total < state.failed_tokens + policy.gain_min * context.limit
