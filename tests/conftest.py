@@ -1,0 +1,37 @@
+"""What holds for every test: no network, and as many generated examples as the occasion allows.
+
+`HYPOTHESIS_PROFILE=thorough` looks much longer; `CI=1` makes the examples the same on every run.
+"""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
+
+settings.register_profile(
+    "default",
+    deadline=None,
+    max_examples=60,
+    derandomize=bool(os.environ.get("CI")),
+    suppress_health_check=SLOW_IS_FINE,
+)
+settings.register_profile(
+    "thorough", deadline=None, max_examples=3000, suppress_health_check=SLOW_IS_FINE
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Forbid sockets: nothing here may reach a network, by accident or otherwise."""
+    config.option.disable_socket = True
+    config.option.allow_unix_socket = True  # event loops wake themselves through one
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """`network` allows what it names: sockets on the loopback interface."""
+    for item in items:
+        if item.get_closest_marker("network"):
+            item.add_marker(pytest.mark.allow_hosts(["127.0.0.1", "::1", "localhost"]))

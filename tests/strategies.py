@@ -1,0 +1,324 @@
+"""Whole logs, generated: what agents do, what goes wrong, and what nobody would do.
+
+A log is a list of steps (plain data, so that a failing example can be read and shrunk); `Play` does
+them to a timeline and notes every request that was handed out.
+"""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import attrs
+from hypothesis import strategies as st
+
+from blocks import (
+    BlockAppended,
+    BlockId,
+    CallId,
+    DocumentPart,
+    ImagePart,
+    MisuseError,
+    OpaqueBlock,
+    Part,
+    ProviderPart,
+    RequestRendered,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    TurnId,
+)
+from persistence import MemoryStore
+from render import Policy, Rendered
+from tests._builders import BOUND, LOOSE, SIGNED, Clock, Ids, open_timeline
+from timeline import Timeline
+
+Step: TypeAlias = tuple[Any, ...]
+
+CALLS = ("c1", "c2", "c3", "bad id!", "c1_9", "")
+"""Few, so that ids repeat, and results find calls, or several, or none."""
+SIZES = (0, 1, 1, 2, 5, 20, 80, 400)
+"""Lines of a generated text."""
+
+
+def _sized() -> st.SearchStrategy[int]:
+    return st.sampled_from(SIZES)
+
+
+def _contents() -> st.SearchStrategy[tuple[Any, ...]]:
+    """What a model's response is made of."""
+    return st.one_of(
+        st.tuples(st.just("text"), _sized()),
+        st.tuples(st.just("call"), st.sampled_from(CALLS), _sized()),
+        st.tuples(st.just("call"), st.sampled_from(CALLS), _sized()),
+        st.tuples(st.just("thinking"), st.booleans(), _sized()),
+        st.tuples(st.just("server")),
+        st.tuples(st.just("blank")),
+    )
+
+
+def _responses() -> st.SearchStrategy[Step]:
+    contents = st.lists(_contents(), max_size=4).map(tuple)
+    return st.tuples(st.just("respond"), st.booleans(), contents)
+
+
+def _results() -> st.SearchStrategy[Step]:
+    kinds = st.sampled_from(("text", "text", "text", "empty", "blank", "image", "broken", "error"))
+    return st.tuples(st.just("result"), st.sampled_from(CALLS), kinds, _sized())
+
+
+def _rounds() -> st.SearchStrategy[Step]:
+    """A round as it should be: calls, and all their results, in some order."""
+    ids = st.lists(st.sampled_from(CALLS[:3]), min_size=1, max_size=3, unique=True)
+    return ids.flatmap(
+        lambda chosen: st.tuples(
+            st.just("round"), st.just(tuple(chosen)), st.permutations(chosen).map(tuple), _sized()
+        )
+    )
+
+
+def _words() -> st.SearchStrategy[Step]:
+    kinds = st.sampled_from(("user", "user", "steer", "followup", "note", "plan", "attach", "media"))
+    return st.tuples(kinds, _sized())
+
+
+def _odd() -> st.SearchStrategy[Step]:
+    odd = st.sampled_from(("blank", "unknown", "unknown assistant", "notice", "other turn", "null"))
+    return st.tuples(st.just("odd"), odd)
+
+
+def _acts() -> st.SearchStrategy[Step]:
+    return st.one_of(
+        st.tuples(st.just("render")),
+        st.tuples(st.just("render")),
+        st.tuples(st.just("wait"), st.sampled_from((1.0, 289.0, 291.0, 4000.0, -50.0))),
+        st.tuples(st.just("hide"), st.integers(0, 30)),
+        st.tuples(st.just("restore"), st.integers(0, 30)),
+        st.tuples(st.just("flush")),
+        st.tuples(st.just("reopen")),
+    )
+
+
+def _rare() -> st.SearchStrategy[Step]:
+    return st.one_of(st.tuples(st.just("compact")), st.tuples(st.just("expand")))
+
+
+def steps(*, hides: bool = True) -> st.SearchStrategy[list[Step]]:
+    """A log's steps; without `hides` nobody asks for anything to be hidden or undone."""
+    step = st.one_of(_rounds(), _responses(), _results(), _words(), _odd(), _acts(), _rare())
+    if not hides:
+        step = step.filter(lambda s: s[0] not in {"hide", "restore", "expand"})
+    lengths = st.one_of(
+        st.lists(step, min_size=1, max_size=10), st.lists(step, min_size=12, max_size=60)
+    )
+    return lengths.map(lambda made: [("user", 2), *made])
+
+
+def settings() -> st.SearchStrategy[dict[str, Any]]:
+    """Options of a timeline: windows from much too small to roomy, policies that act often."""
+    policies = st.builds(
+        Policy,
+        ttl_seconds=st.just(300.0),
+        turns_intact=st.just(1),
+        turns_visible=st.sampled_from((1, 3)),
+        rounds_intact=st.sampled_from((1, 3)),
+        rounds_visible=st.just(4),
+        prune_block_tokens=st.sampled_from((10, 300)),
+        prune_tokens_min=st.sampled_from((1, 500)),
+        keep_ratio=st.sampled_from((0.2, 0.05)),
+        cache_point_offset_rounds=st.sampled_from((1, 4)),
+        cache_point_min_rounds=st.sampled_from((1, 6)),
+    )
+    return st.fixed_dictionaries(
+        {
+            "window": st.sampled_from((300, 1000, 1000, 3000, 3000, 12_000, 100_000)),
+            "policy": policies,
+            "model": st.sampled_from((LOOSE, BOUND, attrs.evolve(BOUND, prefill=True))),
+        }
+    )
+
+
+@attrs.frozen
+class Request:
+    """A request that was handed out, and the version of the fact that says so."""
+
+    version: int
+    rendered: Rendered
+
+
+@attrs.define
+class Play:
+    """Does steps to a timeline."""
+
+    options: dict[str, Any]
+    clock: Clock = attrs.field(factory=Clock)
+    store: MemoryStore = attrs.field(factory=MemoryStore)
+    requests: list[Request] = attrs.field(factory=list[Request])
+    timeline: Timeline = attrs.field(init=False)
+    _ids: Ids = attrs.field(factory=lambda: Ids("i"))
+    _marks: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self.timeline = self.open()
+
+    def open(self, name: str = "talk", store: MemoryStore | None = None) -> Timeline:
+        """The timeline as another process would open it."""
+        return open_timeline(
+            name, store=store or self.store, clock=self.clock, ids=self._ids, **self.options
+        )
+
+    def run(self, all_steps: Sequence[Step]) -> "Play":
+        for step in all_steps:
+            self.do(step)
+        return self
+
+    def do(self, step: Step) -> None:
+        kind, *rest = step
+        getattr(self, f"_do_{kind}")(*rest)
+
+    def text(self, lines: int) -> str:
+        """A text that no other block has: it begins with a mark, and names things."""
+        self._marks += 1
+        mark = f"mark_{self._marks:04d}:"
+        if lines == 0:
+            return mark
+        return "\n".join([mark, *(f"line {n} of src/file_{self._marks}.py" for n in range(lines))])
+
+    # What is appended.
+
+    def _do_user(self, size: int) -> None:
+        self.timeline.user(self.text(size))
+
+    def _do_steer(self, size: int) -> None:
+        self.timeline.steer(self.text(size))
+
+    def _do_followup(self, size: int) -> None:
+        self.timeline.followup(self.text(size))
+
+    def _do_note(self, size: int) -> None:
+        self.timeline.note(self.text(min(size, 2)))
+
+    def _do_plan(self, size: int) -> None:
+        self.timeline.plan(self.text(min(size, 5)))
+
+    def _do_attach(self, size: int) -> None:
+        self.timeline.attach("notes.txt", TextPart(text=self.text(size)))
+
+    def _do_media(self, size: int) -> None:
+        parts: tuple[Part, ...] = (
+            ImagePart(data="aGVsbG8=" if size % 2 else "not base64!"),
+            DocumentPart(data="aGVsbG8="),
+            ProviderPart(value={"type": "tool_reference", "tool_name": "search"}),
+        )
+        self.timeline.user(self.text(1), *parts[: 1 + size % 3])
+
+    def _do_respond(self, named: bool, contents: Sequence[tuple[Any, ...]]) -> None:  # noqa: FBT001 -- data
+        made = [self._content(*content) for content in contents]
+        self.timeline.record({"id": self._ids() if named else "", "content": made})
+
+    def _content(self, kind: str, *rest: Any) -> dict[str, Any]:
+        match kind:
+            case "text":
+                return {"type": "text", "text": self.text(rest[0])}
+            case "blank":
+                return {"type": "text", "text": " \n"}
+            case "call":
+                arguments = {"command": self.text(rest[1])}
+                return {"type": "tool_use", "id": rest[0], "name": "bash", "input": arguments}
+            case "thinking":
+                signature = {"signature": SIGNED["signature"]} if rest[0] else {}
+                return {"type": "thinking", "thinking": self.text(rest[1]), **signature}
+            case _:
+                return {"type": "server_tool_use", "id": "srvtoolu_1", "name": "x", "input": {}}
+
+    def _do_result(self, call_id: str, kind: str, size: int) -> None:
+        output: Any = {
+            "empty": "",
+            "blank": " \n ",
+            "image": [ImagePart(data="aGVsbG8=")],
+            "broken": [ImagePart(data="?"), TextPart(text=""), TextPart(text=self.text(1))],
+        }.get(kind)
+        given = self.text(size) if output is None else output
+        self.timeline.tool_result(call_id, given, is_error=kind == "error")
+
+    def _do_round(self, ids: Sequence[str], order: Sequence[str], size: int) -> None:
+        calls = tuple(("call", call_id, 1) for call_id in ids)
+        self._do_respond(True, calls)  # noqa: FBT003 -- data
+        for call_id in order:
+            self._do_result(call_id, "text", size)
+
+    def _do_odd(self, what: str) -> None:
+        block_id, turn = BlockId(self._ids()), self.timeline.view.turn
+        match what:
+            case "blank":
+                self.timeline.user(" \n\t")
+            case "unknown":
+                fields = {"id": block_id, "turn": turn, "x": {"y": [1, None]}}
+                self.timeline.append(OpaqueBlock("their.kind", fields))
+            case "unknown assistant":
+                fields = {"id": block_id, "turn": turn, "author": "assistant"}
+                self.timeline.append(OpaqueBlock("their.kind", {**fields, "text": self.text(1)}))
+            case "notice":
+                self.timeline.append(SystemMessage(id=block_id, turn=turn, text=self.text(1)))
+            case "other turn":
+                made = SystemMessage(id=block_id, turn=TurnId(block_id), text=self.text(1))
+                self.timeline.append(made)
+            case _:
+                made_call = ToolCall(
+                    id=block_id,
+                    turn=turn,
+                    call_id=CallId("nul\0"),
+                    name="f\0",
+                    input={"a": float("nan"), "b": "\ud800", "c": self.text(0)},
+                )
+                self.timeline.append(made_call, at=self.clock() - 1e6)
+
+    # What happens to it.
+
+    def _do_render(self) -> None:
+        self._note(self.timeline.render())
+
+    def _do_compact(self) -> None:
+        self._note(self.timeline.compact())
+
+    def _note(self, rendered: Rendered) -> None:
+        self.requests.append(Request(self.timeline.view.version, rendered))
+
+    def _do_wait(self, seconds: float) -> None:
+        self.clock.wait(seconds)
+
+    def _entry_id(self, index: int) -> str:
+        entries = self.timeline.view.entries
+        return entries[index % len(entries)].block.id if entries else "none"
+
+    def _do_hide(self, index: int) -> None:
+        self.timeline.hide(self._entry_id(index))
+
+    def _do_restore(self, index: int) -> None:
+        self.timeline.restore(self._entry_id(index))
+
+    def _do_flush(self) -> None:
+        self.timeline.flush()
+
+    def _do_reopen(self) -> None:
+        self.timeline.close()
+        self.timeline = self.open()
+
+    def _do_expand(self) -> None:
+        try:
+            self.timeline.expand()
+        except MisuseError:
+            assert self.timeline.view.compaction is None
+
+
+def rendered_versions(timeline: Timeline) -> list[int]:
+    """Versions of the facts that a request was handed out."""
+    return [v for v, event in timeline.events() if isinstance(event, RequestRendered)]
+
+
+def answers(timeline: Timeline) -> dict[str, list[ToolResult]]:
+    """The recorded results by call id."""
+    found: dict[str, list[ToolResult]] = {}
+    for _, event in timeline.events():
+        if isinstance(event, BlockAppended) and isinstance(event.block, ToolResult):
+            found.setdefault(event.block.call_id, []).append(event.block)
+    return found

@@ -1,0 +1,422 @@
+"""The invariants of the render pipeline, over generated logs: one property each."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import msgspec
+import pytest
+from hypothesis import event, given, note
+from hypothesis import strategies as st
+
+from blocks import (
+    AssistantThinking,
+    Block,
+    BlockAppended,
+    BlockId,
+    BlocksHidden,
+    BlocksRestored,
+    CompactionSkipped,
+    Event,
+    EventId,
+    Hidden,
+    Note,
+    RangeCompacted,
+    RangeExpanded,
+    RequestRendered,
+    StructuredSummary,
+    SummaryReplaced,
+    TimelineId,
+    ToolCall,
+    ToolResult,
+    TurnHeader,
+    path_of,
+    path_stem,
+    text_of,
+)
+from persistence import MemoryStore
+from render import Place, Summary, View, plan_compaction, validate_request
+from tests._builders import blocks_in, context, events_of, flat, request_bytes, shown
+from tests.strategies import Play, Step, answers, settings, steps
+from timeline import SummaryRequest, Timeline
+
+REWRITES = (BlocksHidden, BlocksRestored, RangeCompacted, RangeExpanded, SummaryReplaced)
+MARK = re.compile(r"mark_\d{4}:")
+
+
+def played(all_steps: list[Step], options: dict[str, Any]) -> Play:
+    play = Play(options).run(all_steps)
+    kinds = {type(e).__name__ for _, e in play.timeline.events()}
+    for kind in ("RangeCompacted", "BlocksHidden"):
+        event(kind, payload=kind in kinds)
+    return play
+
+
+def seen(view: View, play: Play) -> bytes:
+    """The request that a view is shown as, in bytes."""
+    fixed = context(
+        model=play.options["model"], policy=play.options["policy"], limit=play.options["window"]
+    )
+    return request_bytes(shown(view, fixed))
+
+
+# 1
+
+
+@given(steps(), settings())
+def test_1_coverage(all_steps: list[Step], options: dict[str, Any]) -> None:
+    """Every block is exactly one of: visible, hidden with a replacement, folded, carried."""
+    timeline = played(all_steps, options).timeline
+    view = timeline.view
+    cut = view.compaction.event.cut if view.compaction else 0
+    head = view.compaction.head.entries[1:] if view.compaction else ()
+    logged = [version for version, _ in blocks_in(timeline)]
+    kept = [entry.version for entry in view.entries]
+    carried = [entry.version for entry in head]
+    assert kept == [version for version in logged if version >= cut]
+    assert set(carried) <= {version for version in logged if version < cut}
+    assert len(carried) == len(set(carried))
+
+
+@given(steps(), settings())
+def test_1_coverage_is_what_the_model_sees(all_steps: list[Step], options: dict[str, Any]) -> None:
+    """What counts as visible is in the request, and what is hidden is not."""
+    play = played(all_steps, options)
+    sent = seen(play.timeline.view, play).decode()
+    for entry in play.timeline.view.entries:
+        silent = entry.place in {Place.SILENT, Place.ORPHAN}
+        if silent or isinstance(entry.block, AssistantThinking | TurnHeader):
+            continue
+        for mark in MARK.findall(text_of(entry.block)):
+            visible = entry.replacement is None or mark in entry.replacement
+            assert (mark in sent) == visible, entry
+
+
+@given(steps(), settings())
+def test_1_coverage_leaves_no_gap_between_compactions(
+    all_steps: list[Step], options: dict[str, Any]
+) -> None:
+    """Each compaction folds from where the one before it in force had cut."""
+    in_force: list[tuple[int, RangeCompacted]] = []
+    timeline = played(all_steps, options).timeline
+    blocks = [version for version, _ in blocks_in(timeline)]
+    for version, fact in timeline.events():
+        if isinstance(fact, RangeExpanded):
+            in_force = [each for each in in_force if each[0] != fact.compaction]
+        if isinstance(fact, RangeCompacted):
+            cut = in_force[-1][1].cut if in_force else 0
+            assert fact.start == min(b for b in blocks if b >= cut)
+            assert fact.start < fact.cut <= version
+            assert fact.summary.start == fact.start
+            assert fact.summary.cut == fact.cut
+            in_force.append((version, fact))
+
+
+# 2
+
+
+@given(steps(), settings())
+def test_2_validity(all_steps: list[Step], options: dict[str, Any]) -> None:
+    """Every request passes the validator, however broken the log."""
+    play = played([*all_steps, ("render",)], options)
+    for request in play.requests:
+        assert request.rendered.violations == ()
+        sent = request.rendered.anthropic(max_tokens=1000)
+        assert validate_request(sent, options["model"]) == ()
+
+
+# 3
+
+
+@given(steps(), settings())
+def test_3_budget(all_steps: list[Step], options: dict[str, Any]) -> None:
+    """A request is within its limit, or says that it cannot be."""
+    play = played([*all_steps, ("render",)], options)
+    for request in play.requests:
+        over = request.rendered.tokens > options["window"]
+        assert request.rendered.fits == (not over)
+        found = request.rendered.cannot_fit
+        assert (found is not None and found.reason == "over_limit") == over
+
+
+@given(steps(), settings())
+def test_3_budget_is_given_up_only_when_nothing_is_left_to_fold(
+    all_steps: list[Step], options: dict[str, Any]
+) -> None:
+    """A request that does not fit could not have been made to fit by folding more."""
+    play = played([*all_steps, ("render",)], options)
+    if play.requests[-1].rendered.fits:
+        return
+    event("does not fit")
+    forced = play.timeline.compact()
+    assert forced.tokens >= play.requests[-1].rendered.tokens * 0.9
+
+
+# 4
+
+
+@given(steps(), settings())
+def test_4_determinism_of_two_renders(all_steps: list[Step], options: dict[str, Any]) -> None:
+    """Rendering twice gives the same bytes."""
+    play = played([*all_steps, ("render",)], options)
+    again = play.timeline.render()
+    assert request_bytes(again) == request_bytes(play.requests[-1].rendered)
+    assert again.content_hash == play.requests[-1].rendered.content_hash
+
+
+@given(steps(), settings())
+def test_4_determinism_live_is_reopened_is_replayed(
+    all_steps: list[Step], options: dict[str, Any]
+) -> None:
+    """A view that grew, one from the store, and one from a copy of the events: equal bytes."""
+    play = played(all_steps, options)
+    live = play.timeline
+    live.flush()
+    reopened = play.open()
+    copied = MemoryStore()
+    events = [fact for _, fact in live.events()]
+    copied.append(TimelineId("talk"), events, expected_version=0)
+    replayed = play.open(store=copied)
+    wanted = seen(live.view, play)
+    assert seen(reopened.view, play) == wanted
+    assert seen(replayed.view, play) == wanted
+    assert reopened.view.state == live.view.state
+    assert request_bytes(replayed.render()) == request_bytes(live.render())
+
+
+# 5
+
+
+@given(steps(hides=False), settings())
+def test_5_prefix(all_steps: list[Step], options: dict[str, Any]) -> None:
+    """As long as nothing is rewritten, each request begins with the whole one before it.
+
+    A clip rewrites nothing: it happens before a block is shown for the first time.
+    """
+    play = played([*all_steps, ("render",)], options)
+    play.timeline.flush()
+    facts = dict(play.timeline.events())
+    for one, two in zip(play.requests, play.requests[1:], strict=False):
+        between = [facts[v] for v in range(one.version + 1, two.version)]
+        if any(_rewrites(fact) for fact in between):
+            continue
+        event("a prefix was checked")
+        before, after = flat(one.rendered), flat(two.rendered)
+        assert after[: len(before)] == before
+
+
+def _rewrites(fact: Event) -> bool:
+    if isinstance(fact, BlocksHidden):
+        return fact.reason != "clipped"
+    return isinstance(fact, REWRITES)
+
+
+@given(steps(hides=False), settings())
+def test_5_prefix_while_the_cache_is_warm(all_steps: list[Step], options: dict[str, Any]) -> None:
+    """While the provider's cache is warm, only a full window and the user rewrite history."""
+    waits = [step for step in all_steps if step[0] not in {"wait", "compact"}]
+    play = played([*waits, ("render",)], {**options, "window": 200_000})
+    for one, two in zip(play.requests, play.requests[1:], strict=False):
+        before, after = flat(one.rendered), flat(two.rendered)
+        assert after[: len(before)] == before
+
+
+# 6
+
+
+@given(steps(), settings())
+def test_6_verbatim_notes(all_steps: list[Step], options: dict[str, Any]) -> None:
+    """Notes are in every request, byte for byte, through any number of compactions."""
+    shielded = [step for step in all_steps if step[0] not in {"hide", "restore"}]
+    play = played([*shielded, ("render",), ("compact",)], options)
+    sent = [c["text"] for m in play.requests[-1].rendered.messages for c in _texts(m)]
+    for _, block in blocks_in(play.timeline):
+        if isinstance(block, Note):
+            assert f"<note>\n{block.text}\n</note>" in sent
+
+
+def _texts(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    return (content for content in message["content"] if content["type"] == "text")
+
+
+@given(steps(), settings(), st.integers(0, 3))
+def test_6_verbatim_task(all_steps: list[Step], options: dict[str, Any], more: int) -> None:
+    """The original task is in every request, as long as it fits the share of what the user said."""
+    shielded = [step for step in all_steps if step[0] not in {"hide", "restore"}]
+    again = [("round", ("c1",), ("c1",), 20), ("compact",)] * more
+    play = played([*shielded, ("render",), *again], {**options, "window": 3000})
+    task = next(text_of(block) for _, block in blocks_in(play.timeline) if text_of(block))
+    for request in play.requests:
+        assert json.dumps(task)[1:-1] in request_bytes(request.rendered).decode()
+
+
+@attrs.define
+class Noting:
+    """A summariser that finds one more constraint and one more decision each time."""
+
+    calls: int = 0
+
+    def __call__(self, _: SummaryRequest) -> Summary:
+        self.calls += 1
+        return Summary(
+            summary=StructuredSummary(
+                task="the task",
+                constraints=(f"constraint {self.calls} holds",),
+                facts=tuple(f"fact {self.calls}.{n} " + "and more " * 20 for n in range(9)),
+            )
+        )
+
+
+@given(steps(), settings(), st.integers(2, 6))
+def test_6_verbatim_constraints(
+    all_steps: list[Step], options: dict[str, Any], more: int
+) -> None:
+    """What one summary calls a constraint is in every later one, whatever the limit forces out."""
+    noting = Noting()
+    again = [("round", ("c1", "c2"), ("c2", "c1"), 80), ("compact",)] * more
+    kept = [step for step in all_steps if step[0] != "expand"]
+    play = played([*kept, *again], {**options, "summarizer": noting})
+    constraints: tuple[str, ...] = ()
+    for fact in events_of(play.timeline, RangeCompacted):
+        assert fact.summary.summary.constraints[: len(constraints)] == constraints
+        assert len(fact.summary.summary.constraints) == len(constraints) + 1
+        constraints = fact.summary.summary.constraints
+    event("compactions", payload=len(constraints))
+
+
+# 7
+
+
+@given(steps(), settings())
+def test_7_pairing(all_steps: list[Step], options: dict[str, Any]) -> None:
+    """A call is answered by what was recorded for it, or reported as interrupted."""
+    play = played([*all_steps, ("render",)], options)
+    recorded = answers(play.timeline)
+    for request in play.requests:
+        for use, answer in _pairs(request.rendered.messages):
+            marks = MARK.findall(json.dumps(answer["content"]))
+            owners = {
+                block.call_id
+                for block in (r for found in recorded.values() for r in found)
+                if set(MARK.findall(text_of(block))) & set(marks)
+            }
+            assert len(owners) <= 1
+            assert all(_same_call(owner, use["id"]) for owner in owners)
+
+
+def _pairs(messages: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    uses: dict[str, dict[str, Any]] = {}
+    for message in messages:
+        for content in message["content"]:
+            if content["type"] == "tool_use":
+                uses[content["id"]] = content
+            if content["type"] == "tool_result":
+                yield uses[content["tool_use_id"]], content
+
+
+def _same_call(call_id: str, wire_id: str) -> bool:
+    plain = re.sub(r"[^a-zA-Z0-9_-]", "_", call_id) or "call"
+    return wire_id == plain or wire_id.startswith(f"{plain}_")
+
+
+@given(steps(), settings())
+def test_7_pairing_outlives_every_cut(all_steps: list[Step], options: dict[str, Any]) -> None:
+    """A result that answered its call still does after any compaction, or both are folded."""
+    play = played(all_steps, options)
+    paired: dict[int, str] = {}
+    for version in range(1, play.timeline.version + 1):
+        view = play.timeline.at(version)
+        now = {e.version: e.block.call_id for e in view.entries if e.place is Place.RESULT}
+        left = {e.version for e in view.entries}
+        lost = {v for v in paired if v in left and v not in now}
+        assert not lost, (version, lost)
+        paired = {**paired, **now}  # type: ignore[dict-item]
+
+
+# 8
+
+
+@given(steps(), settings())
+def test_8_idempotence(all_steps: list[Step], options: dict[str, Any]) -> None:
+    """The same range under the same policy gives the same plan, live or reopened."""
+    play = played(all_steps, options)
+    play.timeline.flush()
+    fixed = context(limit=options["window"], policy=options["policy"], model=options["model"])
+    one = plan_compaction(play.timeline.view, fixed, "forced")
+    two = plan_compaction(play.timeline.view, fixed, "forced")
+    three = plan_compaction(play.open().view, fixed, "forced")
+    assert one == two
+    assert (one is None) == (three is None)
+    if one and three:
+        same = ("start", "cut", "carried", "tokens_before", "source_hash")
+        assert [getattr(one, name) for name in same] == [getattr(three, name) for name in same]
+
+
+@given(steps(), settings())
+def test_8_a_plan_commits_once(all_steps: list[Step], options: dict[str, Any]) -> None:
+    """Two who compact the same log at the same version: one range, one compaction."""
+    play = played(all_steps, options)
+    play.timeline.flush()
+    one, two = play.open(), play.open()
+    one.compact()
+    two.compact()
+    ranges = [(e.start, e.cut) for e in events_of(one, RangeCompacted)]
+    if not events_of(one, RangeExpanded):
+        assert len(ranges) == len(set(ranges))
+
+
+# 9
+
+
+@given(steps(), settings())
+def test_9_recovery(all_steps: list[Step], options: dict[str, Any]) -> None:
+    """Every block ever appended can be read by its path; every path that is shown is right."""
+    timeline = played([*all_steps, ("render",)], options).timeline
+    ordinals: dict[str, int] = {}
+    by_version: dict[int, Block] = {}
+    for version, block in blocks_in(timeline):
+        stem = path_stem(block)
+        ordinals[stem] = ordinals.get(stem, 0) + 1
+        by_version[version] = block
+        assert timeline.read(path_of(block, ordinals[stem])) == block
+    head = timeline.view.compaction.head.entries if timeline.view.compaction else ()
+    for entry in (*head, *timeline.view.entries):
+        assert timeline.read(entry.path) == by_version.get(entry.version, entry.block)
+
+
+# 10
+
+
+@given(steps(), settings(), st.integers(0, 10_000))
+def test_10_fork(all_steps: list[Step], options: dict[str, Any], where: int) -> None:
+    """A fork at a version is shown as its parent was at that version."""
+    play = played(all_steps, options)
+    play.timeline.flush()
+    version = 1 + where % play.timeline.version
+    fork = play.timeline.fork("fork", at=version)
+    assert seen(fork.view, play) == seen(play.timeline.at(version), play)
+    assert seen(play.open("fork").view, play) == seen(fork.view, play)
+
+
+@given(steps(), settings())
+def test_10_the_log_shows_again_what_was_sent(
+    all_steps: list[Step], options: dict[str, Any]
+) -> None:
+    """At the version of each request, the log still renders to that very request."""
+    play = played([*all_steps, ("render",), ("flush",)], options)
+    for request in play.requests:
+        again = play.timeline.render_at(request.version - 1)
+        assert request_bytes(again) == request_bytes(request.rendered)
+
+
+# 12: see also `test_total.py`
+
+
+@given(steps(), settings())
+def test_12_total(all_steps: list[Step], options: dict[str, Any]) -> None:
+    """Render raises on no log, at none of its versions."""
+    timeline = played([*all_steps, ("render",)], options).timeline
+    for version in range(timeline.version + 1):
+        timeline.render_at(version)
