@@ -136,7 +136,7 @@ def run_python(shown: Shown, page: str, names: dict[str, Any]) -> None:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(padding + shown.text, page, "exec"), names)  # noqa: S102 -- our own examples
-    expected = re.findall(r"^print\(.*\)  # (.*)$", shown.text, re.MULTILINE)
+    expected = re.findall(r"^ *print\(.*\)  # (.*)$", shown.text, re.MULTILINE)
     if expected:
         assert printed.getvalue().splitlines() == expected
 
