@@ -30,7 +30,7 @@ def curve(points: "Sequence[Point]", window: int, width: int = 80, height: int =
     """Tokens over calls; a dot is what sending everything would have had, while it is in sight."""
     from rich.text import Text
 
-    columns = _columns(points, min(width - AXIS_COLUMNS, len(points) * 2))
+    columns = _columns(points, width - AXIS_COLUMNS)
     peak = max(point.tokens for point in points)
     top = window if peak > ZOOM * window else max(int(peak * 1.25), 8)
     drawn = Text()
@@ -50,8 +50,9 @@ def _append_runs(drawn: "Text", cells: Iterable[tuple[str, str]]) -> None:
 
 
 def _columns(points: "Sequence[Point]", width: int) -> "list[Sequence[Point]]":
-    """The points of each column, oldest first; a few points are drawn several columns wide."""
+    """The points of each column, oldest first; few points are drawn two columns wide each."""
     count = len(points)
+    width = min(width, count * 2 if count * 2 <= width else count)
     return [
         points[i * count // width : max((i + 1) * count // width, i * count // width + 1)]
         for i in range(width)

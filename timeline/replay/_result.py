@@ -113,5 +113,7 @@ class ReplayResult:
         data = attrs.asdict(self, filter=lambda attribute, _: attribute.name != "points")
         data["cost"] = {name: round(value, 6) for name, value in data["cost"].items()}
         data["units"] = {name: round(value) for name, value in data["units"].items()}
+        data["coverage"]["problems"] = list(self.coverage.problems)
+        data["notices"] = list(self.notices)
         data["cost_ratio"] = round(self.cost.ratio, 4)
         return data

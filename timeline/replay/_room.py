@@ -4,7 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from blocks import MisuseError, TimelineId
+from blocks import MisuseError, StoreLockedError, TimelineId
 from persistence import DuckDBStore
 
 _LEFTOVERS = ("", ".wal", ".lock")
@@ -25,11 +25,13 @@ def room_for(path: Path | None, name: TimelineId) -> Generator[DuckDBStore | Non
     if path.is_dir():
         raise MisuseError(f"{path} is a folder; give the path of a file in it")
     is_new = not path.exists()
-    store = DuckDBStore(path)
     try:
-        with store:
+        with DuckDBStore(path) as store:
+            is_new = is_new and not store.list()
             _check_free(store, name)
             yield store
+    except StoreLockedError:
+        raise
     except BaseException:
         if is_new:
             for ending in _LEFTOVERS:

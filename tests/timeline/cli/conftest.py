@@ -1,0 +1,43 @@
+"""The command, run in this process: quick, and with what it said."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+import pytest
+
+from tests.timeline.replay.invented import invented, session_file
+from timeline.cli import main
+
+
+@attrs.frozen
+class Ran:
+    """What a command left."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run `foldline` with these arguments, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FOLDLINE_STORE", raising=False)
+
+    def run(*arguments: object) -> Ran:
+        capsys.readouterr()
+        code = main([str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        return Ran(code, said.out, said.err)
+
+    return run
+
+
+@pytest.fixture
+def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A session file of 24 calls, outside the folder that the command runs in."""
+    return session_file(tmp_path_factory.mktemp("sessions") / "invented.jsonl", invented())

@@ -1,0 +1,158 @@
+"""The commands that work on a store: import, list, show, stats, render, export, fork, verify."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from persistence import DuckDBStore
+from tests.timeline.cli.conftest import Run
+
+
+@pytest.fixture
+def replayed(run: Run, session: Path) -> None:
+    """A replayed timeline in the default store."""
+    small = ("--window", 3000, "--counter", "estimate", "--store", "foldline.duckdb")
+    assert run("replay", session, *small).code == 0
+
+
+def test_import_then_list(run: Run, session: Path) -> None:
+    ran = run("import", session)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == "invented: 92 events, 24 calls (foldline) in foldline.duckdb\n"
+    assert "invented" in run("list").out
+    assert run("import", session, "--name", "other", "--json").code == 0
+    assert [row["id"] for row in json.loads(run("list", "--json").out)] == ["invented", "other"]
+
+
+def test_a_name_is_imported_once(run: Run, session: Path) -> None:
+    run("import", session)
+    ran = run("import", session)
+    assert (ran.code, ran.out) == (2, "")
+    assert "already has a timeline 'invented'" in ran.err
+
+
+def test_a_failed_import_leaves_nothing(run: Run) -> None:
+    Path("bad.jsonl").write_text("not a session")
+    assert run("import", "bad.jsonl").code == 1
+    assert [path.name for path in Path().iterdir()] == ["bad.jsonl"]
+
+
+def test_the_store_is_named_by_option_or_environment(
+    run: Run, session: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("import", session, "--store", "a.duckdb")
+    monkeypatch.setenv("FOLDLINE_STORE", "b.duckdb")
+    run("import", session, "--name", "b")
+    assert "invented" in run("list", "--store", "a.duckdb").out
+    assert "invented" not in run("list").out
+    assert not Path("foldline.duckdb").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("list",), ("show", "x"), ("stats", "x"), ("render", "x"), ("export", "x"), ("verify",)],
+)
+def test_a_store_that_is_not_there_is_not_made(run: Run, command: tuple[str, ...]) -> None:
+    ran = run(*command)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("foldline: no store foldline.duckdb; `foldline import FILE`")
+    assert list(Path().iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["show", "stats", "render", "export"])
+@pytest.mark.usefixtures("replayed")
+def test_a_timeline_that_is_not_there(run: Run, command: str) -> None:
+    ran = run(command, "nobody")
+    assert (ran.code, ran.out) == (1, "")
+    assert "no timeline 'nobody' in this store; `foldline list`" in ran.err
+
+
+@pytest.mark.usefixtures("replayed")
+def test_show_tells_where_every_block_is(run: Run) -> None:
+    rows = json.loads(run("show", "invented", "--json").out)
+    assert {"visible", "folded", "carried"} <= {row["state"] for row in rows}
+    assert rows[1]["path"] == "ar:t1.user.prompt"
+    assert rows[1]["text"].startswith("Please look into module_1.py")
+    assert [row["version"] for row in rows] == sorted(row["version"] for row in rows)
+    table = run("show", "invented").out
+    assert "ar:t1.user.prompt" in table
+    early = json.loads(run("show", "invented", "--at", 5, "--json").out)
+    assert {row["state"] for row in early} == {"visible"}
+
+
+@pytest.mark.usefixtures("replayed")
+def test_stats_count(run: Run) -> None:
+    stats = json.loads(run("stats", "invented", "--json").out)
+    assert stats["turns"] == 4
+    assert stats["blocks"]["react.tool.call"] == 20
+    assert stats["events"]["RequestRendered"] == 24
+    assert stats["tools"] == {"bash": 12, "read file": 8}
+    assert "react.tool.call" in run("stats", "invented").out
+
+
+@pytest.mark.usefixtures("replayed")
+def test_render_prints_the_request_of_any_version(run: Run) -> None:
+    request = json.loads(run("render", "invented", "--json").out)
+    assert "<summary>" in json.dumps(request["messages"][0])
+    first = json.loads(run("render", "invented", "--at", 2).out)
+    assert len(first["messages"]) == 1
+    assert run("render", "invented", "--at", 9999).code == 2
+
+
+@pytest.mark.usefixtures("replayed")
+def test_looking_changes_nothing(run: Run) -> None:
+    before = json.loads(run("list", "--json").out)
+    for command in ("show", "stats", "render", "export"):
+        assert run(command, "invented").code == 0
+    assert json.loads(run("list", "--json").out) == before
+
+
+@pytest.mark.usefixtures("replayed")
+def test_an_export_is_a_session_file(run: Run) -> None:
+    exported = run("export", "invented").out
+    Path("copy.jsonl").write_text(exported)
+    assert run("export", "invented", "--out", "second.jsonl").code == 0
+    assert Path("second.jsonl").read_text() == exported
+    assert run("import", "copy.jsonl", "--name", "copy").code == 0
+
+
+@pytest.mark.usefixtures("replayed")
+def test_fork_copies_up_to_a_version(run: Run) -> None:
+    assert json.loads(run("fork", "invented", "early", "--at", 10, "--json").out) == {
+        "timeline": "early",
+        "parent": "invented",
+        "at": 10,
+        "version": 11,
+    }
+    assert run("fork", "invented", "early").code == 2
+    assert run("fork", "nobody", "other").code == 1
+    assert run("fork", "invented", "other", "--at", 9999).code == 2
+
+
+@pytest.mark.usefixtures("replayed")
+def test_verify_says_so_when_a_store_holds_together(run: Run) -> None:
+    ran = run("verify")
+    assert ran.code == 0
+    assert "holds together" in ran.out
+    assert json.loads(run("verify", "--json").out)["ok"] is True
+
+
+@pytest.mark.usefixtures("replayed")
+def test_verify_ends_with_1_when_it_does_not(run: Run) -> None:
+    lock = Path("foldline.duckdb.lock")
+    lock.write_text(f"pid {0:>10}\nevents {99_999:>20}\n")  # more than are there
+    ran = run("verify")
+    assert ran.code == 1
+    assert "problem: 99999 events were acknowledged" in ran.out
+    assert json.loads(run("verify", "--json").out)["ok"] is False
+
+
+@pytest.mark.usefixtures("replayed")
+def test_a_store_that_somebody_holds_is_one_line(run: Run, session: Path) -> None:
+    with DuckDBStore("foldline.duckdb"):
+        for command in (("list",), ("verify",), ("import", session, "--name", "n")):
+            ran = run(*command)
+            assert (ran.code, ran.out) == (1, "")
+            assert "foldline.duckdb is already open" in ran.err
+            assert ran.err.count("\n") == 1
