@@ -128,9 +128,9 @@ def _spans(entries: Sequence[Entry]) -> list[tuple[int, int]]:
     for index, entry in enumerate(entries):
         block = entry.block
         if isinstance(block, ToolCall):
-            first, _ = spans.get(entry.round, (index, index))
+            first, last = spans.get(entry.round, (index, index))
             is_open = entry.round == newest and entry.wire_id not in answered
-            spans[entry.round] = (first, len(entries) if is_open else index)
+            spans[entry.round] = (first, max(last, len(entries) if is_open else index))
             rounds[block.call_id] = entry.round
         elif isinstance(block, ToolResult) and entry.place is not Place.ORPHAN:
             asked = rounds.get(block.call_id)

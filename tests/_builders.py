@@ -181,8 +181,8 @@ def appended(block: Block, at: float = 1_000_000.0) -> BlockAppended:
 
 def log(*items: Block | Event) -> list[Recorded]:
     """A log: blocks are wrapped in the events that append them."""
-    events = (appended(item) if hasattr(item, "turn") else item for item in items)
-    return list(enumerate(events, 1))  # type: ignore[arg-type]
+    events = (appended(item) if isinstance(item, Block | OpaqueBlock) else item for item in items)
+    return list(enumerate(events, 1))
 
 
 def view_of(*items: Block | Event) -> View:
