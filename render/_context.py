@@ -65,26 +65,26 @@ class Policy:
     """Skips or failures in a row that open the breaker."""
 
     # What stays.
-    target_ratio: float = attrs.field(default=0.4, validator=_share())
+    target_ratio: float = attrs.field(default=0.8, validator=_share())
     """The whole request after a compaction."""
-    keep_ratio: float = attrs.field(default=0.2, validator=_share())
+    keep_ratio: float = attrs.field(default=0.1, validator=_share())
     """The verbatim tail."""
     summary_tokens: int = attrs.field(default=800, validator=_tokens())
     prefix_tokens: int = attrs.field(default=400, validator=_tokens())
     """The summary of a split turn's first part."""
-    digest_ratio: float = attrs.field(default=0.03, validator=_share())
+    digest_ratio: float = attrs.field(default=0.015, validator=_share())
     """The digest without its index."""
-    index_ratio: float = attrs.field(default=0.15, validator=_share())
+    index_ratio: float = attrs.field(default=0.32, validator=_share())
     """The digest's index of rare identifiers with excerpts."""
-    index_wide: float = attrs.field(default=0.55, validator=_share())
+    index_wide: float = attrs.field(default=0.6, validator=_share())
     """Of the index, what goes to the line with its neighbours."""
-    index_line: float = attrs.field(default=0.25, validator=_share())
+    index_line: float = attrs.field(default=0.18, validator=_share())
     """Of the index, what goes to the line; the rest goes to bare names."""
-    user_ratio: float = attrs.field(default=0.1, validator=_share())
+    user_ratio: float = attrs.field(default=0.12, validator=_share())
     """All folded user texts together."""
     user_tokens_each: int = attrs.field(default=800, validator=_tokens())
     """One folded user text."""
-    clip_ratio: float = attrs.field(default=0.2, validator=_share())
+    clip_ratio: float = attrs.field(default=0.06, validator=_share())
     """One tool result, and half of what all results of one round may have together."""
 
     # Time to live.
