@@ -169,18 +169,19 @@ def _compacted(fields: Fields, upcasters: Mapping[str, Sequence[Upcaster]]) -> E
     raw = fields.get("carried", [])
     if not isinstance(raw, list):
         return None
-    carried = [
-        Carried(
-            version=int(item.get("version", 0)),
-            block=_block(item.get("block", {}), upcasters),
-            ordinal=int(item.get("ordinal", 1)),
-            clipped=str(item.get("clipped", "")),
-        )
-        for item in cast("list[Fields]", raw)
-        if isinstance(item, dict)  # pyright: ignore[reportUnnecessaryIsInstance] -- foreign JSON
-    ]
+    carried = [_carried(item, upcasters) for item in cast("list[Any]", raw)]
     frame = _convert({**fields, "carried": []}, RangeCompacted)
-    return frame and msgspec.structs.replace(frame, carried=tuple(carried))
+    if frame is None or None in carried:
+        return None
+    return msgspec.structs.replace(frame, carried=tuple(carried))
+
+
+def _carried(item: Any, upcasters: Mapping[str, Sequence[Upcaster]]) -> Carried | None:
+    if not isinstance(item, dict) or not isinstance(cast("Fields", item).get("block"), dict):
+        return None
+    fields = cast("Fields", item)
+    frame = _convert({**fields, "block": _STAND_IN}, Carried)
+    return frame and msgspec.structs.replace(frame, block=_block(fields["block"], upcasters))
 
 
 _STAND_IN: Fields = {"type": "turn.header", "id": "", "turn": ""}
