@@ -20,7 +20,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint types imports pytest bench docs clean
+.PHONY: help demo test lint types pyright imports pytest bench docs clean
 
 help: ## say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -39,14 +39,16 @@ else
 	@echo '== Now your own: make demo SESSION=path/to/session.jsonl'
 endif
 
-test: lint types imports pytest ## run everything that CI runs
+test: lint types pyright imports pytest ## run everything that CI runs
 
 lint: $(TESTING) ## check style and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(TESTING) ## check types, with mypy and with pyright
+types: $(TESTING) ## check types
 	$(BIN)/mypy
+
+pyright: $(TESTING) ## check types once more, with another checker
 	$(BIN)/pyright
 
 imports: $(TESTING) ## check who may import whom

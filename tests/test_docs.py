@@ -6,8 +6,6 @@ import io
 import json
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +14,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from timeline import Policy
+from timeline.cli import main
+
 ROOT = Path(__file__).parent.parent
 PAGES = {
     str(path.relative_to(ROOT)): path
@@ -23,6 +24,7 @@ PAGES = {
 }
 FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]+\]\((?P<target>[^)\s]+)\)")
+DEFAULT = re.compile(r"`(\w+)` \((\d[\d.]*)\)")
 HEADING = re.compile(r"^#+ (?P<title>.+)$", re.MULTILINE)
 
 
@@ -103,26 +105,19 @@ GIVEN = {
 # Running what a page shows.
 
 
-def run_shell(shown: Shown, folder: Path) -> None:
+def run_shell(shown: Shown) -> None:
     """Every line that starts our command; of `make` only whether the target exists."""
-    program = Path(sys.executable).with_name("foldline")
     for number, line in enumerate(shown.text.splitlines(), shown.line):
         words = shlex.split(line.removeprefix("$ "), comments=True)
         if words[:1] == ["make"]:
             targets = {word for word in words[1:] if "=" not in word}
             assert targets <= make_targets(), line
-        if words[:1] != ["foldline"]:
-            continue
-        done = subprocess.run(
-            [program, *words[1:]],
-            cwd=folder,
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        expected = int(code[1]) if (code := re.search(r"# exit (\d)", line)) else 0
-        assert done.returncode == expected, f"line {number}: {line}\n{done.stderr}"
+        if words[:1] == ["foldline"]:
+            complaint = io.StringIO()
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(complaint):
+                code = main(words[1:])
+            expected = int(found[1]) if (found := re.search(r"# exit (\d)", line)) else 0
+            assert code == expected, f"line {number}: {line}\n{complaint.getvalue()}"
 
 
 def make_targets() -> set[str]:
@@ -160,7 +155,7 @@ def test_everything_that_a_page_shows_runs(
             case "python":
                 run_python(shown, name, names)
             case "sh":
-                run_shell(shown, tmp_path)
+                run_shell(shown)
             case "toml":
                 (tmp_path / "mine.toml").write_text(shown.text, encoding="utf-8")
             case _:
@@ -203,6 +198,13 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title).replace(" ", "-") for title in titles}
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_numbers_of_the_policy_are_those_of_today(name: str) -> None:
+    """Written as `keep_ratio` (0.1)."""
+    for field, number in DEFAULT.findall(PAGES[name].read_text(encoding="utf-8")):
+        assert float(number) == getattr(Policy(), field), field
+
+
 # What is generated.
 
 
@@ -226,7 +228,7 @@ def test_every_dependency_has_its_reason_and_bound() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras: dict[str, list[str]] = project["optional-dependencies"]
     wanted = [*project["dependencies"], *(item for items in extras.values() for item in items)]
-    assert sorted(name + bound for name, bound, _ in rows) == sorted(wanted)
+    assert {name + bound for name, bound, _ in rows} == set(wanted)
     assert all(len(reason) > 10 for _, _, reason in rows)
 
 
