@@ -17,6 +17,7 @@ from render._context import Json as Json
 from render._context import Policy as Policy
 from render._context import TokenCounter as TokenCounter
 from render._due import compaction_due as compaction_due
+from render._fixed import Fixed as Fixed
 from render._fold import commit as commit
 from render._fold import decide as decide
 from render._fold import fold as fold

@@ -1,5 +1,7 @@
 """What a request may have, and what it has."""
 
+from operator import attrgetter
+
 import attrs
 
 from render._context import Context
@@ -42,12 +44,17 @@ def fixed_tokens(context: Context) -> int:
 
 def system_tokens(context: Context) -> int:
     """The system prompt."""
-    return sum(context.counter.count(str(block.get("text", ""))) for block in context.system)
+    count, fixed = context.counter.count, context.fixed
+    texts = (str(block.get("text", "")) for block in fixed.system)
+    return fixed.memo(("system", context.counter.name), lambda: sum(map(count, texts)))
 
 
 def tools_tokens(context: Context) -> int:
     """The tool definitions, and what the provider adds to explain them."""
-    tokens = sum(tool_tokens(tool, context.counter) for tool in context.tools)
+    counter, fixed = context.counter, context.fixed
+    tokens = fixed.memo(
+        ("tools", counter.name), lambda: sum(tool_tokens(tool, counter) for tool in fixed.tools)
+    )
     return tokens + (context.overhead_tokens if context.tools else 0)
 
 
@@ -59,17 +66,18 @@ def total_tokens(view: View, context: Context) -> int:
 def account(view: View, context: Context) -> Account:
     """The account of the request that this view would be rendered to."""
     encoder = Encoder(counter=context.counter, keep_thinking=context.keep_thinking)
-    sizes = [encoder.shown(group).tokens for group in slice_visible(view).groups]
-    head = sizes[0] if view.compaction else 0
+    pieces = encoder.pieces(slice_visible(view))
+    head = pieces[0].tokens if view.compaction else 0
+    messages = sum(map(attrgetter("tokens"), pieces))
     system, tools = system_tokens(context), tools_tokens(context)
-    estimated = system + tools + sum(sizes)
+    estimated = system + tools + messages
     known = view.state.calibrations.get(context.model.name) if context.calibrate else None
     ratio = known.ratio if known else 1.0
     return Account(
         system=system,
         tools=tools,
         summary=head,
-        messages=sum(sizes) - head,
+        messages=messages - head,
         limit=context.limit,
         total=round(estimated * ratio + known.prefix) if known else estimated,
         estimated=estimated,

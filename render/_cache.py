@@ -54,11 +54,11 @@ def place_cache_points(
         (tail, "tail"),
     )
     chosen = {place: reason for place, reason in places if place is not None}
-    minimum = context.model.cache_tokens_min
+    minimum = context.model.cache_tokens_min - fixed_tokens
     return tuple(
         CachePoint(piece=p, spot=s, version=pieces[p].spots[s].version, reason=reason)
         for (p, s), reason in sorted(chosen.items())
-        if _prefix_tokens(pieces, (p, s), fixed_tokens) >= minimum
+        if _has_tokens(pieces, (p, s), minimum)
     )
 
 
@@ -145,7 +145,12 @@ def _backwards(pieces: Sequence[Piece], place: _Place) -> Iterator[tuple[_Place,
         spot = len(pieces[piece].spots) - 1
 
 
-def _prefix_tokens(pieces: Sequence[Piece], place: _Place, fixed_tokens: int) -> int:
+def _has_tokens(pieces: Sequence[Piece], place: _Place, minimum: int) -> bool:
+    """Whether the messages up to `place` have so many tokens; counts no further than it must."""
     piece, spot = place
-    whole = sum(pieces[i].tokens for i in range(piece))
-    return fixed_tokens + whole + sum(s.tokens for s in pieces[piece].spots[: spot + 1])
+    tokens = sum(s.tokens for s in pieces[piece].spots[: spot + 1])
+    for before in pieces[:piece]:
+        if tokens >= minimum:
+            return True
+        tokens += before.tokens
+    return tokens >= minimum

@@ -6,6 +6,7 @@ import attrs
 from attrs import validators as v
 
 from blocks import DocumentPart, ImagePart, PolicyError, ProviderPart
+from render._fixed import Fixed
 from render._models import Model
 
 Json: TypeAlias = dict[str, Any]
@@ -151,3 +152,9 @@ class Context:
     """Whether counts are corrected by what the provider reported."""
     keep_thinking: bool = True
     """Whether recorded thinking is shown at all."""
+    fixed: Fixed = attrs.field(
+        default=attrs.Factory(lambda self: Fixed(self.system, self.tools), takes_self=True),
+        eq=False,
+        repr=False,
+    )
+    """System and tools with what is known about them; give it on while they stay the same."""

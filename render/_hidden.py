@@ -15,12 +15,6 @@ from blocks import (
 )
 from blocks import OpaqueBlock as Opaque
 from render._group import Entry, Group, Place
-from render._slice import Shown
-
-
-def replace_hidden(shown: Shown) -> Shown:
-    """Every hidden block as what stands for it; groups without one stay the same objects."""
-    return attrs.evolve(shown, groups=tuple(replaced(group) for group in shown.groups))
 
 
 def replaced(group: Group) -> Group:

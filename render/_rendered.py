@@ -1,7 +1,9 @@
 """What a render hands out, and the showing half of the pipeline."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
+from itertools import chain
+from operator import attrgetter
 from typing import Literal
 
 import attrs
@@ -11,10 +13,10 @@ from blocks import Event, EventId, RequestRendered
 from render._budget import Account, account, fixed_tokens
 from render._cache import CachePoint, place_cache_points
 from render._context import Context, Json
-from render._hidden import replace_hidden
+from render._fixed import Fixed
 from render._slice import slice_visible
 from render._view import View
-from render.anthropic import Encoder, Piece, RequestValidator, Violation, assemble, marked_prefix
+from render.anthropic import Encoder, RequestValidator, Violation, assemble, marked_prefix
 
 
 @attrs.frozen(kw_only=True)
@@ -76,9 +78,9 @@ class Rendered:
 
     def request(self) -> Json:
         """System, tools and messages: the part of the request that depends on the log."""
-        request: Json = {"system": list(self.system)} if self.system else {}
+        request: Json = {"system": [dict(text) for text in self.system]} if self.system else {}
         if self.tools:
-            request["tools"] = list(self.tools)
+            request["tools"] = [dict(tool) for tool in self.tools]
         request["messages"] = [
             {"role": m["role"], "content": list(m["content"])} for m in self.messages
         ]
@@ -101,42 +103,58 @@ class Rendered:
 def show(view: View, context: Context, validator: RequestValidator) -> Rendered:
     """The request that a view is rendered to: a pure function of the log.
 
-    slice -> replace hidden -> place cache points -> encode -> validate
+    slice -> replace hidden, encode -> place cache points -> assemble -> validate
     """
     shown = slice_visible(view)
-    shown = replace_hidden(shown)
     encoder = Encoder(counter=context.counter, keep_thinking=context.keep_thinking)
-    pieces = [encoder.piece(group) for group in shown.groups]
-    fixed = fixed_tokens(context)
-    points = place_cache_points(shown, pieces, fixed, context)
+    pieces = encoder.pieces(shown)
+    points = place_cache_points(shown, pieces, fixed_tokens(context), context)
     messages = assemble(pieces, [(point.piece, point.spot) for point in points])
-    ttl = context.policy.system_ttl if fixed >= context.model.cache_tokens_min else None
-    system, tools = marked_prefix(context.system, context.tools, ttl)
-    request: Json = {"system": system, "tools": tools, "messages": messages}
+    prefix = _prefix(context)
+    request = {"system": prefix.system, "tools": prefix.tools, "messages": messages}
     sizes = account(view, context)
-    prefix_hash = sha256(msgspec.json.encode([system, tools])).hexdigest()
     return Rendered(
         messages=tuple(messages),
-        system=tuple(system),
-        tools=tuple(tools),
+        system=prefix.system,
+        tools=prefix.tools,
         model=context.model.name,
         account=sizes,
         cache_points=points,
-        content_hash=_hash(prefix_hash, pieces, points),
-        prefix_hash=prefix_hash,
+        content_hash=_hash(prefix.digest, map(attrgetter("digest"), pieces), points),
+        prefix_hash=prefix.digest,
         shown=view.version,
         decisions=view.decisions,
-        notices=tuple(notice for piece in pieces for notice in piece.notices),
+        notices=tuple(chain.from_iterable(map(attrgetter("notices"), pieces))),
         violations=validator.check(request, context.model),
         cannot_fit=_cannot_fit(sizes, context),
     )
 
 
-def _hash(prefix_hash: str, pieces: Sequence[Piece], points: Sequence[CachePoint]) -> str:
+@attrs.frozen(kw_only=True)
+class _Prefix:
+    """System and tools as they are sent."""
+
+    system: tuple[Json, ...]
+    tools: tuple[Json, ...]
+    digest: str
+
+
+def _prefix(context: Context) -> _Prefix:
+    """System and tools with their mark; without one where the provider would not cache them."""
+    enough = fixed_tokens(context) >= context.model.cache_tokens_min
+    ttl = context.policy.system_ttl if enough else None
+    return context.fixed.memo(("marked", ttl), lambda: _marked(context.fixed, ttl))
+
+
+def _marked(fixed: Fixed, ttl: str | None) -> _Prefix:
+    system, tools = marked_prefix(fixed.system, fixed.tools, ttl)
+    digest = sha256(msgspec.json.encode([system, tools])).hexdigest()
+    return _Prefix(system=tuple(system), tools=tuple(tools), digest=digest)
+
+
+def _hash(prefix_hash: str, pieces: Iterable[bytes], points: Sequence[CachePoint]) -> str:
     """One hash for the whole request, from those of its pieces: a piece is hashed once."""
-    digest = sha256(prefix_hash.encode())
-    for piece in pieces:
-        digest.update(piece.digest)
+    digest = sha256(prefix_hash.encode() + b"".join(pieces))
     for point in points:
         digest.update(b"%d.%d;" % (point.piece, point.spot))
     return digest.hexdigest()

@@ -1,5 +1,7 @@
 """The visible slice: the latest summary with what it carried, and everything it did not fold."""
 
+from typing import Any
+
 import attrs
 
 from render._group import Group
@@ -17,14 +19,18 @@ class Shown:
     """Version of the block that carried the last request's tail cache point; 0: none."""
     rounds: int
     """Rounds in `groups`."""
+    shelf: dict[Any, Any] = attrs.field(repr=False)
+    """Of the view; see there."""
 
 
 def slice_visible(view: View) -> Shown:
     """From the latest summary onward; the view holds nothing older."""
     head = (view.compaction.head,) if view.compaction else ()
+    unopened = sum(1 for group in view.groups[:1] if not group.round)  # only the first may be
     return Shown(
         groups=(*head, *view.groups),
         turn_start=view.turn_start,
         tail=view.state.tail,
-        rounds=sum(1 for group in view.groups if group.round),
+        rounds=len(view.groups) - unopened,
+        shelf=view.shelf,
     )

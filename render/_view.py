@@ -1,6 +1,7 @@
 """The view: the log as it stands, from the latest summary onward."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
 
@@ -48,6 +49,8 @@ class View:
     """Every event since the cut: what the next compaction starts its view from."""
     decisions: tuple[Event, ...] = ()
     """Events decided since the last commit."""
+    shelf: dict[Any, Any] = attrs.field(factory=dict[Any, Any], eq=False, repr=False)
+    """What encoders made of the groups of the latest view of this line; see `Encoder.pieces`."""
 
     @property
     def entries(self) -> Sequence[Entry]:

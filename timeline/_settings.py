@@ -5,15 +5,19 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypedDict
 
 import attrs
+import msgspec
 
 from blocks import MisuseError
 from persistence import EventStore
-from render import Context, Json, Model, Policy, TokenCounter
+from render import Context, Fixed, Json, Model, Policy, TokenCounter
 from timeline._hooks import Hooks
 from timeline._ids import IdFactory
 from timeline._models import model_named
 from timeline._policies import policy_named
 from timeline._summarize import Summarizer
+
+FIXED_MAX = 8
+"""Pairs of system prompt and tools that a timeline remembers: an agent may have a few modes."""
 
 System: TypeAlias = str | Sequence[Json] | None
 Tools: TypeAlias = Sequence[Json] | None
@@ -52,6 +56,10 @@ class Settings:
     counter: TokenCounter
     calibrate: bool
     keep_thinking: bool = True
+    _fixed: dict[bytes, Fixed] = attrs.field(
+        factory=dict[bytes, Fixed], init=False, eq=False, repr=False
+    )
+    """By content: a caller may change a tool in place, or make equal ones anew for each call."""
 
     @classmethod
     def of(cls, options: Options) -> "Settings":
@@ -82,19 +90,31 @@ class Settings:
 
     def context(self, system: System, tools: Tools, now: float) -> Context:
         """What one render may know."""
-        blocks = [{"type": "text", "text": system}] if isinstance(system, str) else system or ()
+        fixed = self.fixed(system, tools)
         return Context(
             policy=self.policy,
             model=self.model,
             counter=self.counter,
             now=now,
             limit=self.limit,
-            system=tuple(plain(block) for block in blocks if has_text(block)),
-            tools=tuple(plain(tool) for tool in tools or ()),
+            system=fixed.system,
+            tools=fixed.tools,
+            fixed=fixed,
             overhead_tokens=self.model.tool_overhead_tokens if self.calibrate else 0,
             calibrate=self.calibrate,
             keep_thinking=self.keep_thinking,
         )
+
+    def fixed(self, system: System, tools: Tools) -> Fixed:
+        """System and tools without marks; the same object as the last time they were the same."""
+        blocks = [{"type": "text", "text": system}] if isinstance(system, str) else system or ()
+        texts = [plain(block) for block in blocks if has_text(block)]
+        content = msgspec.json.encode([texts, [plain(tool) for tool in tools or ()]])
+        if content not in self._fixed:
+            if len(self._fixed) >= FIXED_MAX:
+                self._fixed.clear()
+            self._fixed[content] = Fixed(*map(tuple, msgspec.json.decode(content)))
+        return self._fixed[content]
 
 
 def plain(block: Json) -> Json:

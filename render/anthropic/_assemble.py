@@ -1,6 +1,8 @@
 """Pieces and cache points, put together as one request."""
 
 from collections.abc import Iterable, Sequence
+from itertools import chain, compress, count
+from operator import attrgetter, eq, itemgetter
 from typing import Final
 
 from render._context import Json
@@ -17,21 +19,30 @@ def assemble(pieces: Sequence[Piece], marks: Iterable[tuple[int, int]]) -> list[
     marked: dict[int, set[int]] = {}
     for index, spot in marks:
         marked.setdefault(index, set()).add(spot)
-    messages: list[Json] = []
-    for index, piece in enumerate(pieces):
-        spots = marked.get(index)
-        for message in _marked(piece, spots) if spots else piece.messages:
-            if messages and messages[-1]["role"] == message["role"]:
-                joined = [*messages[-1]["content"], *message["content"]]
-                messages[-1] = {"role": message["role"], "content": joined}
-            else:
-                messages.append(message)
+    parts: list[tuple[Json, ...]] = list(map(attrgetter("messages"), pieces))
+    for index, spots in marked.items():
+        parts[index] = _marked(pieces[index], frozenset(spots))
+    messages = _joined(list(chain.from_iterable(parts)))
     if not messages or messages[0]["role"] != "user":
         messages.insert(0, {"role": "user", "content": [{"type": "text", "text": MIDWAY}]})
     return messages
 
 
-def _marked(piece: Piece, spots: set[int]) -> tuple[Json, ...]:
+def _joined(messages: list[Json]) -> list[Json]:
+    """Adjacent messages of one role as one; they are rare, so only they are touched."""
+    roles: list[str] = list(map(itemgetter("role"), messages))
+    for second in reversed(list(compress(count(1), map(eq, roles, roles[1:])))):
+        contents = [*messages[second - 1]["content"], *messages[second]["content"]]
+        messages[second - 1 : second + 1] = [{"role": roles[second], "content": contents}]
+    return messages
+
+
+def _marked(piece: Piece, spots: frozenset[int]) -> tuple[Json, ...]:
+    """The piece's messages with marks; the same objects for the same marks."""
+    return piece.group.memo((piece, spots), lambda: _mark(piece, spots))
+
+
+def _mark(piece: Piece, spots: frozenset[int]) -> tuple[Json, ...]:
     contents = [*piece.assistant, *piece.user]
     for spot in spots:
         contents[spot] = with_mark(contents[spot])

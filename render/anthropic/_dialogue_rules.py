@@ -9,6 +9,8 @@ from itertools import chain, pairwise
 from operator import attrgetter, eq
 from typing import TypeAlias
 
+import attrs
+
 from render.anthropic._block_rules import THINKING_TYPES
 from render.anthropic._facts import Ref
 from render.anthropic._json import as_object
@@ -19,19 +21,29 @@ from render.anthropic._violation import Violation, violation
 Run: TypeAlias = tuple[int, MessageFacts]
 """Messages of one role in a row: the index of the first, and their facts as one message."""
 
+
+@attrs.frozen(eq=False)
+class Runs:
+    """All runs of a request."""
+
+    starts: Sequence[int]
+    facts: Sequence[MessageFacts]
+
+    def __iter__(self) -> Iterator[Run]:
+        return zip(self.starts, self.facts, strict=True)
+
+
 _NOTHING = MessageFacts(source=None)
 
 
-def runs_of(messages: Sequence[MessageFacts]) -> Sequence[Run]:
+def runs_of(messages: Sequence[MessageFacts]) -> Runs:
     """Join what the server joins: consecutive messages of one role."""
     roles = list(map(attrgetter("role"), messages))
     if not any(map(eq, roles, roles[1:])):
-        return list(enumerate(messages))
+        return Runs(range(len(messages)), messages)
     starts = [n for n, role in enumerate(roles) if n == 0 or role != roles[n - 1]]
-    return [
-        (start, joined_facts(messages[start:end]))
-        for start, end in pairwise([*starts, len(messages)])
-    ]
+    ends = pairwise([*starts, len(messages)])
+    return Runs(starts, [joined_facts(messages[start:end]) for start, end in ends])
 
 
 def last_block_of(messages: Sequence[MessageFacts]) -> str:
@@ -42,7 +54,7 @@ def last_block_of(messages: Sequence[MessageFacts]) -> str:
 
 
 def check_ends(
-    messages: Sequence[MessageFacts], runs: Sequence[Run], model: ModelRules | None
+    messages: Sequence[MessageFacts], runs: Runs, model: ModelRules | None
 ) -> Iterator[Violation]:
     """Check how many messages there are, and which may be the first and the last."""
     if not messages:
@@ -50,7 +62,7 @@ def check_ends(
         return
     if len(messages) > MESSAGES_MAX:
         yield violation(Rule.MESSAGES_MAX, "messages", len(messages))
-    first = runs[0][1]
+    first = runs.facts[0]
     if first.role == "assistant" and first.first_kind != "compaction":
         yield violation(Rule.FIRST_NOT_USER, "messages.0")
     last = messages[-1]
@@ -73,7 +85,7 @@ def check_empty(messages: Sequence[MessageFacts], noted: Sequence[int]) -> Itera
 
 
 def check_system(
-    messages: Sequence[MessageFacts], runs: Sequence[Run], model: ModelRules | None
+    messages: Sequence[MessageFacts], runs: Runs, model: ModelRules | None
 ) -> Iterator[Violation]:
     """Check instructions between the messages; one without content only sets options."""
     if model is None or not model.system_messages:
@@ -82,7 +94,7 @@ def check_system(
                 yield violation(Rule.SYSTEM_REFUSED, f"messages.{index}")
         return
     edge = (-1, _NOTHING)
-    around = zip([edge, *runs], runs, [*runs[1:], edge], strict=False)
+    around = zip([edge, *runs], runs, [*list(runs)[1:], edge], strict=False)
     for (_, before), (index, facts), (_, after) in around:
         if facts.role != "system" or not facts.kinds:
             continue
@@ -91,12 +103,15 @@ def check_system(
             yield violation(Rule.SYSTEM_PLACE, f"messages.{index}")
 
 
-def check_pairs(runs: Sequence[Run]) -> Iterator[Violation]:
+def check_pairs(runs: Runs) -> Iterator[Violation]:
     """Check that each run answers the one before it, and ends as it may."""
+    asked = [(), *map(attrgetter("asked"), runs.facts)]
+    answered = [*map(attrgetter("answered"), runs.facts), ()]
+    if asked == answered and all(map(attrgetter("orderly"), runs.facts)):
+        return
     edge = (-1, _NOTHING)
     for before, after in pairwise(chain([edge], runs, [edge])):
-        facts = after[1]
-        if before[1].asked != facts.answered or not facts.orderly:
+        if before[1].asked != after[1].answered or not after[1].orderly:
             yield from _check_joint(before, after)
 
 
@@ -113,12 +128,12 @@ def check_ids(messages: Sequence[MessageFacts]) -> Iterator[Violation]:
             seen.add(ref.id)
 
 
-def check_thinking_first(runs: Sequence[Run], thinking: object) -> Iterator[Violation]:
+def check_thinking_first(runs: Runs, thinking: object) -> Iterator[Violation]:
     """In manual thinking mode, the message whose calls are being answered opens with thinking."""
     config = as_object(thinking)
     if config is None or config.get("type") != "enabled":
         return
-    for index, facts in reversed(runs[-2:]):
+    for index, facts in reversed(list(runs)[-2:]):
         if facts.role == "assistant":
             if facts.uses and facts.first_kind not in THINKING_TYPES:
                 yield violation(

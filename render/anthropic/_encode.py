@@ -45,8 +45,10 @@ from render._context import Json, TokenCounter
 from render._group import Entry, Group, Place
 from render._hidden import replaced
 from render._report import report
+from render._slice import Shown
 from render.anthropic._count import content_tokens
 from render.anthropic._parts import part_content
+from render.anthropic._prefix import shared_length
 
 INTERRUPTED: Final = "interrupted, no result was recorded"
 CONTINUE: Final = "[continue]"
@@ -96,14 +98,31 @@ class Encoder:
     counter: TokenCounter
     keep_thinking: bool = True
 
+    def pieces(self, shown: Shown) -> tuple[Piece, ...]:
+        """Every group in the provider's words, its hidden blocks replaced.
+
+        What begins with the same groups as the last time begins with the same pieces.
+        """
+        groups: tuple[Group, ...]
+        pieces: tuple[Piece, ...]
+        groups, pieces = shown.shelf.get(self._key, ((), ()))
+        same = shared_length(groups, shown.groups)
+        if not same == len(groups) == len(shown.groups):
+            pieces = (*pieces[:same], *map(self.shown, shown.groups[same:]))
+            shown.shelf[self._key] = shown.groups, pieces
+        return pieces
+
     def shown(self, group: Group) -> Piece:
         """The group in the provider's words, its hidden blocks replaced."""
         return self.piece(replaced(group))
 
     def piece(self, group: Group) -> Piece:
         """The group in the provider's words, as it is."""
-        key = ("anthropic", self.counter.name, self.keep_thinking)
-        return group.memo(key, lambda: self._encode(group))
+        return group.memo(self._key, lambda: self._encode(group))
+
+    @property
+    def _key(self) -> tuple[str, str, bool]:
+        return ("anthropic", self.counter.name, self.keep_thinking)
 
     def _encode(self, group: Group) -> Piece:
         notices: list[str] = []

@@ -11,6 +11,8 @@ hold the object). Whoever cannot promise the first calls `validate_request`, whi
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import compress, count
+from operator import attrgetter, is_not
 from typing import Any, Generic, TypeVar, cast
 
 import attrs
@@ -49,17 +51,22 @@ class _Verdicts(Generic[F]):
     """Facts by identity of their object, for the objects of the latest request."""
 
     look: Callable[[object], F]
-    kept: dict[int, F] = attrs.Factory(dict[int, F])
+    things: Sequence[object] = ()
+    facts: Sequence[F] = ()
 
-    def on(self, things: Sequence[object]) -> list[F]:
-        """Facts about each of `things`; whatever is not among them is forgotten."""
-        ids = list(map(id, things))
-        known = list(map(self.kept.get, ids))
-        facts = [
-            found if found is not None else self.look(thing)
-            for found, thing in zip(known, things, strict=True)
-        ]
-        self.kept = dict(zip(ids, facts, strict=True))
+    def on(self, things: Sequence[object]) -> Sequence[F]:
+        """Facts about each of `things`; whatever is not among them is forgotten.
+
+        Nearly all of them stand where they stood, so only the others are looked up.
+        """
+        moved = list(compress(count(), map(is_not, things, self.things)))
+        gone = [*map(self.facts.__getitem__, moved), *self.facts[len(things) :]]
+        known = {id(facts.source): facts for facts in gone}
+        facts = list(self.facts[: len(things)])
+        for index in moved:
+            facts[index] = known.get(id(things[index])) or self.look(things[index])
+        facts += [known.get(id(thing)) or self.look(thing) for thing in things[len(facts) :]]
+        self.things, self.facts = things, facts
         return facts
 
 
@@ -92,7 +99,7 @@ class RequestValidator:
         prompt = self._system.on([system] if isinstance(system, str) else _items(system))
         messages = self._messages.on(_items(request.get("messages")))
 
-        noted = [index for index, facts in enumerate(messages) if facts.noted]
+        noted = list(compress(count(), map(attrgetter("noted"), messages)))
         parts: list[tuple[str, Facts]] = [
             *((f"tools.{index}", tool) for index, tool in enumerate(tools)),
             *_prompt_parts(system, prompt),
