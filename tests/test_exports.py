@@ -23,11 +23,11 @@ EXPORTS = {
         is_known kind_of leaves path_of path_stem tag_of text_of text_of_parts window_of
     """,
     "render": """
-        Account CachePoint CannotFit Compaction CompactionPlan Context Entry Fixed Group Json Model
+        Account CachePoint CannotFit Compaction CompactionPlan Context Entry Group Json Model
         ModelRules Overflow Place Policy Rendered RequestValidator Shown Summary TokenCounter View
         Violation account apply_compaction clip_oversized commit compaction_due decide extractive
-        fitting_plan fold is_cold open_view overflow_of plan_compaction prune_expired report show skip
-        strip_unbound total_tokens validate_request
+        fitting_plan fold is_cold open_view overflow_of plan_compaction prune_expired report show
+        skip strip_unbound total_tokens validate_request
     """,
     "persistence": """
         DuckDBStore EventStore MemoryStore StoreProblem StoreReport TimelineInfo verify
