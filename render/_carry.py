@@ -84,18 +84,16 @@ def _limits(sizes: Sequence[int], context: Context) -> list[int]:
     each = context.policy.user_tokens_each
     total = int(context.policy.user_ratio * context.limit)
     limits = [min(size, each) for size in sizes]
-    # First and newest keep longest: cut those in between, oldest first, then the newest, and last
-    # the first, which is the original task.
-    order = [*range(1, len(sizes)), *([0] if sizes else [])]
-    for index in order:
-        if sum(limits) + LABEL_TOKENS * len(limits) <= total:
-            return limits
-        limits[index] = min(limits[index], SHORT_TOKENS)
-    for index in order:
+    # First and newest keep longest: those in between are cut, then left out, oldest first; only
+    # then the newest gives way, and last the first, which is the original task.
+    between, ends = range(1, len(sizes) - 1), range(len(sizes) - 1, -1, -max(len(sizes) - 1, 1))
+    steps = [(i, SHORT_TOKENS) for i in between] + [(i, 0) for i in between]
+    steps += [(i, SHORT_TOKENS) for i in ends] + [(i, 0) for i in ends[:-1]]
+    for index, most in steps:
         shown = [limit for limit in limits if limit]
-        if sum(shown) + LABEL_TOKENS * len(shown) <= total or len(shown) == 1:
+        if sum(shown) + LABEL_TOKENS * len(shown) <= total:
             break
-        limits[index] = 0
+        limits[index] = min(limits[index], most)
     return limits
 
 

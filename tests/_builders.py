@@ -84,10 +84,26 @@ LOOSE = Model(name="loose", cache_tokens_min=0, thinking_bound=False)
 BOUND = attrs.evolve(LOOSE, name="bound", thinking_bound=True)
 
 
+STEADY = Policy(
+    target_ratio=0.4,
+    keep_ratio=0.2,
+    digest_ratio=0.03,
+    index_ratio=0.15,
+    user_ratio=0.1,
+    clip_ratio=0.2,
+    cold_ratio=0.5,
+)
+"""Numbers that no measurement tunes, so that examples stay what they are."""
+
+
+def steady(**changes: Any) -> Policy:
+    return attrs.evolve(STEADY, **changes)
+
+
 def context(**changes: Any) -> Context:
     """A context with a large window, unless told otherwise."""
     given = {
-        "policy": Policy(),
+        "policy": STEADY,
         "model": LOOSE,
         "counter": CharCounter(),
         "now": 1_000_000.0,
@@ -249,6 +265,7 @@ def open_timeline(
         "counter": CharCounter(),
         "model": LOOSE,
         "window": 100_000,
+        "policy": STEADY,
         **more,  # type: ignore[typeddict-item]
     }
     return Timeline.open(name, **options)

@@ -28,8 +28,8 @@ from blocks import (
     TurnId,
 )
 from persistence import MemoryStore
-from render import Policy, Rendered
-from tests._builders import BOUND, LOOSE, SIGNED, Clock, Ids, open_timeline
+from render import Rendered
+from tests._builders import BOUND, LOOSE, SIGNED, Clock, Ids, open_timeline, steady
 from timeline import Timeline
 
 Step: TypeAlias = tuple[Any, ...]
@@ -77,7 +77,9 @@ def _rounds() -> st.SearchStrategy[Step]:
 
 
 def _words() -> st.SearchStrategy[Step]:
-    kinds = st.sampled_from(("user", "user", "steer", "followup", "note", "plan", "attach", "media"))
+    kinds = st.sampled_from(
+        ("user", "user", "steer", "followup", "note", "plan", "attach", "media")
+    )
     return st.tuples(kinds, _sized())
 
 
@@ -116,7 +118,7 @@ def steps(*, hides: bool = True) -> st.SearchStrategy[list[Step]]:
 def settings() -> st.SearchStrategy[dict[str, Any]]:
     """Options of a timeline: windows from much too small to roomy, policies that act often."""
     policies = st.builds(
-        Policy,
+        steady,
         ttl_seconds=st.just(300.0),
         turns_intact=st.just(1),
         turns_visible=st.sampled_from((1, 3)),

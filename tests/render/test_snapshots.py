@@ -11,7 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from blocks import Block, DocumentPart, Event, EventId, ImagePart, ProviderPart, RequestRendered
-from render import Policy, Rendered, Summary, apply_compaction, clip_oversized, plan_compaction
+from render import Rendered, Summary, apply_compaction, clip_oversized, plan_compaction
 from render import extractive as quoted
 from render import prune_expired as prune
 from render import strip_unbound as strip
@@ -29,6 +29,7 @@ from tests._builders import (
     result,
     said,
     shown,
+    steady,
     steer,
     thought,
     view_of,
@@ -131,7 +132,7 @@ def test_a_split_turn_after_compaction(sent: SnapshotAssertion) -> None:
 
 def test_a_pruned_request(sent: SnapshotAssertion) -> None:
     """Old results and attachments are stubs that name the way back; the turn before is intact."""
-    policy = Policy(turns_intact=1, prune_block_tokens=50, prune_tokens_min=10)
+    policy = steady(turns_intact=1, prune_block_tokens=50, prune_tokens_min=10)
     view = view_of(
         header("t1"),
         prompt("Read the tests.", "t1"),
@@ -236,7 +237,7 @@ def test_thinking_is_kept_as_it_came(sent: SnapshotAssertion) -> None:
 
 
 def test_thinking_behind_a_rewrite_is_stripped_where_it_is_bound(sent: SnapshotAssertion) -> None:
-    policy = Policy(turns_intact=1, prune_block_tokens=50, prune_tokens_min=10)
+    policy = steady(turns_intact=1, prune_block_tokens=50, prune_tokens_min=10)
     cold = context(model=BOUND, policy=policy, now=1_000_000.0 + 3600)
     view = strip(prune(view_of(*_thinking_turns()), cold), cold)
     assert request_of(shown(view, cold)) == sent
@@ -293,7 +294,7 @@ def test_a_summary_of_a_model(sent: SnapshotAssertion) -> None:
         prompt("Go on.", "t2"),
         said("Yes.", "t2"),
     )
-    wide = context(limit=3000, policy=Policy(gain_min=0.0))
+    wide = context(limit=3000, policy=steady(gain_min=0.0))
     found = plan_compaction(view, wide, "forced")
     assert found is not None
     after = apply_compaction(view, found, Summary(summary=written), wide)

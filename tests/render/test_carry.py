@@ -1,0 +1,134 @@
+"""What outlives a cut: notes and the latest plan byte for byte, the user's words within bounds."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blocks import Block, ImagePart, TextPart
+from render import View, apply_compaction, extractive, fold, plan_compaction
+from render._carry import LABEL_TOKENS, _limits
+from tests import _builders as make
+
+
+def compacted(view: View, **changes: Any) -> View:
+    """Everything but the last round folded, whatever it gains."""
+    wide = make.context(
+        **{"policy": make.steady(gain_min=0.0, user_ratio=0.1), "limit": 20_000, **changes}
+    )
+    found = plan_compaction(view, wide, "forced", 0.0)
+    assert found is not None
+    after = apply_compaction(view, found, extractive(found), wide)
+    assert after.compaction is not view.compaction, after.decisions
+    return after
+
+
+def filler(turn: str = "t1") -> list[Block]:
+    return [make.call("f", turn), make.result("f", "filler " * 4000, turn), make.said("done", turn)]
+
+
+def carried(view: View) -> list[str]:
+    assert view.compaction
+    return [entry.path for entry in view.compaction.head.entries[1:]]
+
+
+def texts(view: View) -> str:
+    return make.text_in(make.shown(view))
+
+
+def test_notes_are_carried_byte_for_byte() -> None:
+    odd = "  keep\tthis \n\n exactly: </summary> é\0 \n"
+    after = compacted(make.view_of(make.prompt("go"), make.note(odd), *filler()))
+    assert f"<note>\n{odd}\n</note>" in texts(after)
+
+
+def test_of_plans_the_latest_is_carried() -> None:
+    plans = [make.plan(f"plan number {n}") for n in range(3)]
+    after = compacted(make.view_of(make.prompt("go"), *plans, *filler()))
+    assert carried(after) == ["ar:t1.user.prompt", "ar:t1.react.plan.3"]
+
+
+def test_no_plan_is_carried_when_a_newer_one_is_kept() -> None:
+    view = make.view_of(make.prompt("go"), make.plan("old"), *filler(), make.plan("new"))
+    after = compacted(view)
+    assert carried(after) == ["ar:t1.user.prompt"]
+    assert "new" in texts(after)
+
+
+def test_what_the_user_said_is_carried_in_the_order_of_the_log() -> None:
+    view = make.view_of(
+        make.prompt("first", "t1"), make.note("n", "t1"), make.steer("second", "t1"),
+        make.followup("third", "t1"), *filler(), make.prompt("fourth", "t2"), *filler("t2"),
+    )  # fmt: skip
+    assert carried(compacted(view)) == [
+        "ar:t1.user.prompt", "ar:t1.react.note", "ar:t1.user.steer", "ar:t1.user.followup",
+        "ar:t2.user.prompt",
+    ]  # fmt: skip
+
+
+def test_a_long_text_is_cut_with_a_marker_and_its_path() -> None:
+    long = "Please consider: " + "this and that, " * 3000
+    after = compacted(make.view_of(make.prompt(long), *filler()))
+    text = texts(after)
+    assert "Please consider: " in text
+    assert "the whole text is at ar:t1.user.prompt" in text
+    assert long not in text
+
+
+def test_a_long_part_of_a_prompt_is_bounded_too() -> None:
+    view = make.view_of(make.prompt("Read this:", "t1", TextPart(text="x" * 60_000)), *filler())
+    after = compacted(view)
+    assert len(texts(after)) < 20_000
+
+
+def test_pictures_are_not_carried_but_named() -> None:
+    pictures = [ImagePart(data="aGk=")] * 40
+    view = make.view_of(make.prompt("Look:", "t1", *pictures), *filler())
+    after = make.shown(compacted(view))
+    assert '"image"' not in str(after.messages[0]["content"])
+    assert "Look:\n[image]" in make.text_in(after)
+
+
+def test_all_texts_together_are_bounded_and_the_first_and_newest_keep_longest() -> None:
+    blocks: list[Block] = []
+    for n in range(40):
+        turn = f"t{n}"
+        blocks += [make.prompt(f"prompt {n}: " + "word " * 300, turn), *filler(turn)]
+    after = compacted(make.view_of(*blocks), limit=20_000)
+    assert after.compaction
+    said = [e for e in after.compaction.head.entries[1:] if e.path.endswith("user.prompt")]
+    shown = [entry.replacement or str(getattr(entry.block, "text", "")) for entry in said]
+    assert sum(make.CharCounter().count(text) for text in shown) <= 0.1 * 20_000
+    assert said[0].path == "ar:t0.user.prompt"
+    assert said[-1].path == "ar:t39.user.prompt"
+    assert said[0].replacement is None
+
+
+def test_the_original_task_is_the_last_to_go() -> None:
+    """Even where there is room for one text only."""
+    blocks = [make.prompt("the original task " * 20, "t1"), *filler("t1")]
+    blocks += [make.prompt("something else " * 20, "t2"), *filler("t2")]
+    after = compacted(make.view_of(*blocks), limit=1500)
+    assert carried(after) == ["ar:t1.user.prompt"]
+    assert "the original task" in texts(after)
+
+
+def test_a_text_is_cut_from_the_original_not_from_an_earlier_cut() -> None:
+    long = "Please consider: " + "this and that, " * 3000
+    one = compacted(make.view_of(make.prompt(long), *filler()))
+    more = [make.prompt("and?", "t2"), *filler("t2")]
+    grown = fold(one.settled(), enumerate((make.appended(b) for b in more), one.version + 1))
+    two = compacted(grown)
+    assert texts(two).count("cut here") == 1
+    assert f"{make.CharCounter().count(long)} tokens in all" in texts(two)
+
+
+@given(st.lists(st.sampled_from((0, 1, 30, 500, 5000)), min_size=1, max_size=12), st.integers(1, 4))
+def test_bounds_hold_for_any_sizes(sizes: Sequence[int], thousands: int) -> None:
+    limit = 1000 * thousands
+    limits = _limits(sizes, make.context(limit=limit, policy=make.steady(user_ratio=0.1)))
+    assert all(0 <= found <= size for found, size in zip(limits, sizes, strict=True))
+    kept = [found for found in limits if found]
+    fits = sum(kept) + LABEL_TOKENS * len(kept) <= 0.1 * limit
+    assert fits or len(kept) <= 1

@@ -1,0 +1,213 @@
+"""Pruning: in the cold moment, in one batch, only where it pays, and never what must stay."""
+
+from typing import Any
+
+import pytest
+
+from blocks import (
+    Block,
+    BlockAppended,
+    BlockId,
+    BlocksHidden,
+    EventId,
+    ImagePart,
+    RequestRendered,
+    SystemMessage,
+    TurnId,
+    UserAttachment,
+)
+from render import Policy, View, commit, fold, is_cold, prune_expired
+from tests import _builders as make
+
+BIG = "word " * 400
+NOW = 1_000_000.0
+
+
+def policy(**changes: Any) -> Policy:
+    given = {"turns_intact": 1, "turns_visible": 3, "prune_tokens_min": 1, **changes}
+    return make.steady(**given)
+
+
+def turns(number: int, *extra: Block) -> list[Block]:
+    """Turns t1, t2, ...: prompt, thinking, call, big result, answer; `extra` joins the first."""
+    found: list[Block] = []
+    for n in range(1, number + 1):
+        turn, call_id = f"t{n}", f"call_{n}"
+        found += [
+            make.header(turn),
+            make.prompt(f"prompt {n}", turn),
+            *(extra if n == 1 else ()),
+            make.call(call_id, turn, command=f"run {n}"),
+            make.result(call_id, BIG, turn),
+            make.said(f"answer {n}", turn),
+        ]
+    return found
+
+
+def pruned(view: View, *, now: float = NOW + 3600, **changes: Any) -> View:
+    return prune_expired(view, make.context(policy=policy(**changes), now=now))
+
+
+def hidden(view: View) -> list[str]:
+    return [entry.path for entry in view.entries if entry.replacement is not None]
+
+
+def rendered_at(at: float, ttl: float = 300.0) -> RequestRendered:
+    return RequestRendered(id=EventId("r"), at=at, content_hash="", tokens=0, ttl=ttl)
+
+
+def test_while_the_cache_is_warm_nothing_is_pruned() -> None:
+    view = commit(make.view_of(*turns(4)), rendered_at(NOW))
+    for seconds in (0.0, 100.0, 289.0, -5000.0):
+        assert pruned(view, now=NOW + seconds) is view
+    assert hidden(pruned(view, now=NOW + 290.0))
+
+
+def test_the_life_of_the_cache_is_the_recorded_one() -> None:
+    """Also when today's policy says otherwise."""
+    view = commit(make.view_of(*turns(4)), rendered_at(NOW, ttl=3600.0))
+    assert not is_cold(view, make.context(policy=policy(ttl_seconds=300.0), now=NOW + 3000))
+    assert is_cold(view, make.context(policy=policy(ttl_seconds=9999.0), now=NOW + 3600))
+
+
+def test_without_a_request_on_record_the_newest_block_tells_the_age() -> None:
+    view = make.view_of(*turns(4))
+    assert not is_cold(view, make.context(now=NOW + 10))
+    assert is_cold(view, make.context(now=NOW + 300))
+    assert not is_cold(make.view_of(), make.context(now=NOW + 300))
+
+
+def test_the_newest_turns_are_untouched() -> None:
+    view = make.view_of(*turns(4))
+    assert hidden(pruned(view, turns_intact=2, turns_visible=9)) == [
+        "tc:t1.call_1.result",
+        "tc:t2.call_2.result",
+    ]
+    assert hidden(pruned(view, turns_intact=4, turns_visible=9)) == []
+
+
+def test_beyond_the_visible_turns_calls_shrink_too() -> None:
+    view = make.view_of(
+        *turns(4), make.call("call_0", "t4", command=BIG), make.result("call_0", "", "t4")
+    )
+    far = make.view_of(
+        make.prompt("p", "t0"),
+        make.call("call_0", "t0", command=BIG),
+        make.result("call_0", BIG, "t0"),
+        *turns(3),
+    )
+    assert "tc:t4.call_0.call" not in hidden(pruned(view))
+    assert "tc:t0.call_0.call" in hidden(pruned(far, turns_visible=3))
+    assert "tc:t0.call_0.call" not in hidden(pruned(far, turns_visible=4))
+
+
+def test_within_one_long_turn_the_rule_goes_by_rounds() -> None:
+    rounds = [
+        block
+        for n in range(6)
+        for block in (make.call(f"call_{n}", command="x"), make.result(f"call_{n}", BIG))
+    ]
+    view = make.view_of(make.header(), make.prompt("go"), *rounds)
+    assert hidden(pruned(view, rounds_intact=4)) == ["tc:t1.call_0.result", "tc:t1.call_1.result"]
+    assert hidden(pruned(view, rounds_intact=6)) == []
+
+
+def test_what_is_small_stays() -> None:
+    view = make.view_of(*turns(4))
+    assert hidden(pruned(view, prune_block_tokens=499))
+    assert hidden(pruned(view, prune_block_tokens=600)) == []
+
+
+def test_nothing_is_pruned_when_all_of_it_saves_too_little() -> None:
+    view = make.view_of(*turns(4))
+    assert hidden(pruned(view, prune_tokens_min=1000))
+    assert pruned(view, prune_tokens_min=3000) is view
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        make.prompt(BIG),
+        make.steer(BIG),
+        make.followup(BIG),
+        make.note(BIG),
+        make.plan(BIG),
+        make.said(BIG),
+        make.notice(BIG),
+        make.opaque("their.kind", author="user", text=BIG),
+    ],
+    ids=lambda block: type(block).__name__,
+)
+def test_what_the_user_and_the_model_said_is_never_hidden(block: Block) -> None:
+    paths = hidden(pruned(make.view_of(*turns(8, block)), turns_visible=2))
+    assert "tc:t1.call_1.result" in paths
+    assert all(path.startswith("tc:") for path in paths)
+
+
+def test_attachments_and_old_thinking_are_hidden() -> None:
+    long_thought = {"type": "thinking", "thinking": BIG, "signature": "c2ln"}
+    extra = (make.attachment("a.txt", BIG), make.thought(provider=long_thought))
+    view = pruned(make.view_of(*turns(4, *extra)))
+    assert {"fi:t1.a.txt", "ar:t1.assistant.thinking"} <= set(hidden(view))
+    shown = make.text_in(make.shown(view))
+    assert "read back at fi:t1.a.txt" in shown
+    assert "Let me think" not in shown
+
+
+def test_an_attached_picture_is_named_by_its_path() -> None:
+    picture = UserAttachment(
+        id=BlockId("picture"), turn=TurnId("t1"), name="big.png", part=ImagePart(data="aGk=")
+    )
+    before = make.view_of(*turns(4, picture))
+    assert '"type": "image"' in str(make.request_bytes(make.shown(before)))
+    after = pruned(before, prune_block_tokens=50)
+    assert '"type": "image"' not in str(make.request_bytes(make.shown(after)))
+    assert "read back at fi:t1.big.png" in make.text_in(make.shown(after))
+
+
+def test_the_thinking_of_the_current_turn_stays_whole() -> None:
+    """A loop's thinking goes back complete or not at all."""
+    long_thought = {"type": "thinking", "thinking": BIG, "signature": "c2ln"}
+    rounds = [
+        block
+        for n in range(6)
+        for block in (
+            make.thought(response=f"r{n}", provider=long_thought),
+            make.call(f"call_{n}", response=f"r{n}", command="x"),
+            make.result(f"call_{n}", BIG),
+        )
+    ]
+    paths = hidden(pruned(make.view_of(make.prompt("go"), *rounds), rounds_intact=2))
+    assert paths
+    assert all(path.endswith(".result") for path in paths)
+
+
+def test_open_calls_are_never_hidden() -> None:
+    rounds = [make.call(f"c{n}", command=BIG) for n in range(3)]
+    view = make.view_of(make.prompt("go"), *rounds)
+    assert hidden(pruned(view, rounds_intact=1, rounds_visible=1)) == []
+
+
+def test_a_hidden_result_stays_a_result() -> None:
+    rendered = make.shown(pruned(make.view_of(*turns(4))))
+    assert rendered.violations == ()
+    assert "read back at tc:t1.call_1.result" in make.text_in(rendered)
+    assert BIG not in make.text_in(rendered)[: len(BIG)]
+
+
+def test_one_batch_is_one_event_and_the_model_is_told_once() -> None:
+    view = pruned(make.view_of(*turns(5)))
+    assert [type(event).__name__ for event in view.decisions] == ["BlocksHidden", "BlockAppended"]
+    batch, told = view.decisions
+    assert isinstance(batch, BlocksHidden)
+    assert len(batch.hidden) == 4
+    assert isinstance(told, BlockAppended)
+    assert isinstance(told.block, SystemMessage)
+    more = fold(view.settled(), [(view.version + 1, make.appended(b)) for b in turns(1)])
+    again = pruned(more, now=NOW + 9999)
+    assert not any(isinstance(event, BlockAppended) for event in again.decisions)
+
+
+def test_what_is_hidden_is_not_hidden_again() -> None:
+    view = pruned(make.view_of(*turns(4))).settled()
+    assert pruned(view) is view
