@@ -35,7 +35,7 @@ from render._cut import find_cut, is_turn_start, latest_cut
 from render._digest import build_digest, fit_digest
 from render._extractive import extract_summary
 from render._fold import commit, decide
-from render._group import Entry
+from render._group import Entry, Place
 from render._index import IndexBudget, build_index
 from render._merge import merge_summaries
 from render._ordinals import ordinals_after
@@ -224,6 +224,7 @@ def _event(view: View, plan: CompactionPlan, summary: Summary, context: Context)
         carried=plan.carried,
         state=msgspec.structs.replace(
             plan.kept[0].state,
+            rounds=_rounds_before(plan.kept),
             failures=0,
             failed_tokens=0,
             summaries=state.summaries + bool(summary.provenance and summary.provenance.model),
@@ -234,6 +235,12 @@ def _event(view: View, plan: CompactionPlan, summary: Summary, context: Context)
         policy=context.policy.name,
         provenance=summary.provenance,
     )
+
+
+def _rounds_before(kept: Sequence[Entry]) -> int:
+    """Rounds before the first kept one: a round that the cut went through is begun again."""
+    first = next((entry for entry in kept if entry.place is Place.RESPONSE), None)
+    return first.round - 1 if first else kept[0].state.rounds
 
 
 def _block(view: View, plan: CompactionPlan, summary: Summary, context: Context) -> RangeSummary:
