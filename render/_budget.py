@@ -37,6 +37,12 @@ def budget_of(context: Context) -> int:
     return int(context.limit * (1 - policy.safety_ratio)) - policy.rehydration_tokens
 
 
+def threshold_of(context: Context) -> int:
+    """Tokens above which a compaction is due."""
+    policy, budget = context.policy, budget_of(context)
+    return min(policy.trigger_tokens or int(policy.trigger_ratio * budget), budget)
+
+
 def fixed_tokens(context: Context) -> int:
     """System prompt and tools, before calibration."""
     return system_tokens(context) + tools_tokens(context)

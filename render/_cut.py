@@ -76,6 +76,11 @@ def find_cut(entries: Sequence[Entry], tokens: Sequence[int], keep: int) -> int 
     return cut if cut and legal[cut] else _nearest(entries, candidate, legal)
 
 
+def is_legal(entries: Sequence[Entry], cut: int) -> bool:
+    """Whether the kept range may begin with this entry."""
+    return 0 < cut < len(entries) and _legal(entries)[cut]
+
+
 def latest_cut(entries: Sequence[Entry]) -> int | None:
     """The newest legal cut: all but the last round folded."""
     legal = _legal(entries)

@@ -1,7 +1,7 @@
 """When a compaction is due, and when it has failed too often to be tried again."""
 
 from blocks import Trigger
-from render._budget import budget_of, total_tokens
+from render._budget import budget_of, threshold_of, total_tokens
 from render._context import Context
 from render._prune import is_cold
 from render._view import View
@@ -12,11 +12,11 @@ def compaction_due(view: View, context: Context) -> Trigger | None:
 
     Uses the same counts as the final request, so the probe and the request cannot disagree.
     """
-    total, budget, policy = total_tokens(view, context), budget_of(context), context.policy
-    threshold = policy.trigger_tokens or int(policy.trigger_ratio * budget)
-    if total > min(threshold, budget):
+    total = total_tokens(view, context)
+    if total > threshold_of(context):
         return None if _breaker_is_open(view, total, context) else "proactive"
-    if view.state.touched_at and is_cold(view, context) and total > policy.cold_ratio * budget:
+    cold = context.policy.cold_ratio * budget_of(context)
+    if view.state.touched_at and is_cold(view, context) and total > cold:
         return None if _breaker_is_open(view, total, context) else "cold"
     return None
 

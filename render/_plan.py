@@ -1,0 +1,119 @@
+"""What a compaction would fold, decided but not yet done: pure, and free of charge."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+import attrs
+
+from blocks import Carried, Trigger, encode_block
+from render._budget import fixed_tokens, total_tokens
+from render._carry import carry
+from render._context import Context
+from render._cut import find_cut, is_legal, is_turn_start, latest_cut
+from render._group import Entry
+from render._view import View
+from render.anthropic import Encoder
+
+KEEP_TOKENS_MIN = 400
+
+
+@attrs.frozen(kw_only=True)
+class CompactionPlan:
+    """What a compaction would fold, decided but not yet done. Pure data over versions."""
+
+    version: int
+    """Of the view it was made for."""
+    trigger: Trigger
+    start: int
+    """Version of the first folded block."""
+    cut: int
+    """Version of the first kept block."""
+    folded: tuple[Entry, ...] = attrs.field(repr=False)
+    prefix: tuple[Entry, ...] = attrs.field(repr=False)
+    """The folded blocks of the split turn; empty when the cut is on a turn start."""
+    kept: tuple[Entry, ...] = attrs.field(repr=False)
+    carried: tuple[Carried, ...] = attrs.field(repr=False)
+    kept_tokens: int
+    """What `kept` costs as it is shown."""
+    tokens_before: int
+    source_hash: str
+    """Hash of the folded content and of the summary before it."""
+
+    @property
+    def is_split(self) -> bool:
+        """Whether the cut goes through a turn."""
+        return bool(self.prefix)
+
+
+def plan_compaction(
+    view: View, context: Context, trigger: Trigger, keep_ratio: float | None = None
+) -> CompactionPlan | None:
+    """The plan, or None when no legal cut would fold anything."""
+    entries = view.entries
+    tokens = _entry_tokens(view, context)
+    keep = _keep_tokens(context, context.policy.keep_ratio if keep_ratio is None else keep_ratio)
+    cut = find_cut(entries, tokens, keep) if keep else latest_cut(entries)
+    if cut is None and sum(tokens) < keep:
+        cut = latest_cut(entries) if trigger == "forced" else None
+    return _plan(view, context, trigger, cut) if cut else None
+
+
+def plan_at(view: View, context: Context, trigger: Trigger, version: int) -> CompactionPlan | None:
+    """The plan whose first kept block has this version; None: it is not a legal cut here."""
+    entries = view.entries
+    index = next((i for i, entry in enumerate(entries) if entry.version == version), 0)
+    return _plan(view, context, trigger, index) if index and is_legal(entries, index) else None
+
+
+def _plan(view: View, context: Context, trigger: Trigger, cut: int) -> CompactionPlan:
+    entries = view.entries
+    folded, kept = entries[:cut], entries[cut:]
+    head = view.compaction.head.entries if view.compaction else ()
+    return CompactionPlan(
+        version=view.version,
+        trigger=trigger,
+        start=folded[0].version,
+        cut=kept[0].version,
+        folded=tuple(folded),
+        prefix=_prefix(folded, kept),
+        kept=tuple(kept),
+        carried=carry(head, folded, kept, context),
+        kept_tokens=sum(_entry_tokens(view, context)[cut:]),
+        tokens_before=total_tokens(view, context),
+        source_hash=_source_hash(view, folded),
+    )
+
+
+def _keep_tokens(context: Context, keep_ratio: float) -> int:
+    """Tokens of the verbatim tail: its share, less when the fixed part leaves less."""
+    room = int(context.policy.target_ratio * context.limit) - fixed_tokens(context)
+    share = int(keep_ratio * context.limit)
+    return min(share, max(room // 2, KEEP_TOKENS_MIN)) if keep_ratio else 0
+
+
+def _entry_tokens(view: View, context: Context) -> list[int]:
+    encoder = Encoder(counter=context.counter, keep_thinking=context.keep_thinking)
+    tokens: list[int] = []
+    for group in view.groups:
+        shown = encoder.shown(group)
+        costs: dict[int, int] = {}
+        for spot in shown.spots:
+            costs[spot.version] = costs.get(spot.version, 0) + spot.tokens
+        tokens += [costs.get(entry.version, 0) for entry in group.entries]
+    return tokens
+
+
+def _prefix(folded: Sequence[Entry], kept: Sequence[Entry]) -> tuple[Entry, ...]:
+    """The folded part of the turn that the cut goes through."""
+    if is_turn_start(kept[0].block):
+        return ()
+    return tuple(entry for entry in folded if entry.block.turn == kept[0].block.turn)
+
+
+def _source_hash(view: View, folded: Sequence[Entry]) -> str:
+    digest = sha256()
+    if view.compaction:
+        digest.update(encode_block(view.compaction.event.summary))
+    for entry in folded:
+        digest.update(encode_block(entry.block))
+    return digest.hexdigest()

@@ -1,0 +1,195 @@
+"""A summariser that asks an Anthropic model, through the official client, sync or async.
+
+It asks once, and once more when the first answer is no good; after that it gives up with
+`SummaryFailedError`, and the timeline's policy decides what stands in.
+"""
+
+import inspect
+from collections.abc import Generator, Mapping
+from typing import Any, Final, TypeAlias, cast
+
+import attrs
+
+from blocks import FoldlineError, Provenance, StructuredSummary
+from render import (
+    PROMPT_VERSION,
+    Json,
+    Model,
+    Prompt,
+    RejectedAnswerError,
+    Summary,
+    continued,
+    merge_summaries,
+    parse_answer,
+    summary_prompts,
+)
+from timeline._models import model_named
+from timeline._recorder import as_json, usage_of
+from timeline._summarize import SummaryRequest
+
+TRIES_MAX: Final = 2
+ANSWER_TOKENS: Final = 2400
+"""Room for the answer: the two summaries, and the JSON around them."""
+
+
+class SummaryFailedError(FoldlineError):
+    """The model gave no usable summary; the message says what it gave instead."""
+
+
+@attrs.define
+class _Spent:
+    """What the calls of one summary cost so far."""
+
+    model: Model
+    input: int = 0
+    cached: int = 0
+    written: int = 0
+    output: int = 0
+    stop_reason: str = ""
+
+    def add(self, message: Json) -> None:
+        usage = usage_of(message, at=0.0, estimated=0)
+        self.stop_reason = str(message.get("stop_reason") or "")
+        if usage:
+            self.input += usage.input
+            self.cached += usage.cache_read
+            self.written += usage.cache_write
+            self.output += usage.output
+
+    @property
+    def dollars(self) -> float:
+        """At the model's list prices."""
+        model = self.model
+        uncached = self.input - self.cached - self.written
+        priced = (
+            (uncached, model.price_input),
+            (self.cached, model.price_read),
+            (self.written, model.price_write_5m),
+            (self.output, model.price_output),
+        )
+        return sum(tokens * price for tokens, price in priced) / 1_000_000
+
+    def provenance(self, source_hash: str) -> Provenance:
+        return Provenance(
+            source_hash=source_hash,
+            model=self.model.name,
+            prompt=PROMPT_VERSION,
+            stop_reason=self.stop_reason,
+            input_tokens=self.input,
+            cached_tokens=self.cached,
+            output_tokens=self.output,
+            cost_usd=self.dollars,
+        )
+
+
+_Calls: TypeAlias = Generator[dict[str, Any], object, Summary]
+
+
+@attrs.frozen(kw_only=True)
+class AnthropicSummarizer:
+    """Asks a model for the structured summary; with an async client it is for `AsyncTimeline`.
+
+    Raises, when called:
+        SummaryFailedError: two tries, and no usable answer.
+    """
+
+    client: Any
+    """An `anthropic.Anthropic` or `AsyncAnthropic`."""
+    model: str = ""
+    """Another model than the timeline's; it cannot read the timeline's cache."""
+    answer_tokens: int = ANSWER_TOKENS
+    options: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
+    """Further arguments of every call. Those that the agent's own calls have (thinking, effort)
+    belong here: the provider's cache is keyed by them, too."""
+
+    @property
+    def name(self) -> str:
+        """What prepared summaries are kept under."""
+        return self.model or "timeline"
+
+    def __call__(self, request: SummaryRequest, /) -> Any:
+        """A `Summary`, or with an async client an awaitable of one."""
+        calls = self._calls(request)
+        if inspect.iscoroutinefunction(inspect.unwrap(self.client.messages.create)):
+            return self._adrive(calls)
+        return self._drive(calls)
+
+    def _drive(self, calls: _Calls) -> Summary:
+        answer: object = None
+        while True:
+            try:
+                arguments = calls.send(answer)
+            except StopIteration as stop:
+                return cast("Summary", stop.value)
+            try:
+                answer = self.client.messages.create(**arguments)
+            except Exception as error:  # noqa: BLE001 -- the edge to a foreign client: tried again, then told
+                answer = error
+
+    async def _adrive(self, calls: _Calls) -> Summary:
+        answer: object = None
+        while True:
+            try:
+                arguments = calls.send(answer)
+            except StopIteration as stop:
+                return cast("Summary", stop.value)
+            try:
+                answer = await self.client.messages.create(**arguments)
+            except Exception as error:  # noqa: BLE001 -- as above
+                answer = error
+
+    def _calls(self, request: SummaryRequest) -> _Calls:
+        """The calls to make, one after the other; is sent their answers, or what they raised."""
+        context = request.context
+        model = model_named(self.model) if self.model else context.model
+        spent = _Spent(model)
+        merged: StructuredSummary | None = None
+        for prompt in summary_prompts(request.view, request.plan, context, self.answer_tokens):
+            asked = continued(prompt, merged) if merged else prompt
+            part = yield from self._ask(asked, request, spent)
+            limit = context.policy.summary_tokens + context.policy.prefix_tokens
+            merged = merge_summaries(merged, part, limit, context.counter.count)
+        if merged is None:
+            raise SummaryFailedError("nothing to summarise")
+        return Summary(summary=merged, provenance=spent.provenance(request.plan.source_hash))
+
+    def _ask(
+        self, prompt: Prompt, request: SummaryRequest, spent: _Spent
+    ) -> Generator[dict[str, Any], object, StructuredSummary]:
+        """One summary, with one more try when the first gave none."""
+        failure: Exception = SummaryFailedError("not asked")
+        for _ in range(TRIES_MAX):
+            answer = yield {
+                **self.options,
+                **prompt.request,
+                "model": spent.model.name,
+                "max_tokens": self.answer_tokens,
+            }
+            if isinstance(answer, Exception):
+                failure = answer
+                continue
+            message = as_json(answer)
+            spent.add(message)
+            try:
+                return parse_answer(_text(message), request.plan, request.context)
+            except RejectedAnswerError as error:
+                failure = error
+        raise SummaryFailedError(
+            f"no summary after {TRIES_MAX} tries: {type(failure).__name__}: {failure}"
+        ) from failure
+
+
+def _text(message: Json) -> str:
+    """What the model answered.
+
+    Raises:
+        RejectedAnswerError: it refused, was cut off, or said nothing.
+    """
+    reason = message.get("stop_reason")
+    if reason in {"refusal", "max_tokens", "model_context_window_exceeded"}:
+        raise RejectedAnswerError(f"stopped with {reason}")
+    contents = cast("list[Json]", message.get("content") or [])
+    text = "\n".join(str(c.get("text", "")) for c in contents if c.get("type") == "text")
+    if not text.strip():
+        raise RejectedAnswerError("an empty answer")
+    return text
