@@ -205,6 +205,12 @@ def view_of(*items: Block | Event) -> View:
     return fold(View(), log(*items))
 
 
+def grown(view: View, *blocks: Block) -> View:
+    """The view once its decisions are committed and more blocks have come."""
+    events = [(version, appended(b)) for version, b in enumerate(blocks, view.version + 1)]
+    return fold(view.settled(), events)
+
+
 def shown(view: View, with_context: Context | None = None) -> Rendered:
     """The request of a view, decided nothing."""
     return show(view, with_context or context(), RequestValidator())

@@ -54,6 +54,8 @@ INTERRUPTED: Final = "interrupted, no result was recorded"
 CONTINUE: Final = "[continue]"
 NO_OUTPUT: Final = "(no output)"
 
+_PROOFS = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
+"""By type: the texts that it must have, the proof of its origin last."""
 _OTHERS = frozenset({Place.USER, Place.LATE, Place.CARRIED})
 
 
@@ -157,7 +159,7 @@ class Encoder:
                 contents.append((entry.version, _tool_use(entry, block)))
             elif isinstance(block, AssistantThinking):
                 if self.keep_thinking and _is_signed(block, entry, notices):
-                    contents.append((entry.version, block.provider))
+                    contents.append((entry.version, _unmarked(block.provider)))
             elif (text := text_of(block)).strip():
                 contents.append((entry.version, {"type": "text", "text": text}))
         while contents and contents[-1][1].get("type") in {"thinking", "redacted_thinking"}:
@@ -200,12 +202,19 @@ def tool_name(name: str) -> str:
 
 
 def _is_signed(block: AssistantThinking, entry: Entry, notices: list[str]) -> bool:
-    kind = block.provider.get("type")
-    proof = {"thinking": "signature", "redacted_thinking": "data"}.get(str(kind), "")
-    if proof and block.provider.get(proof):
+    needed = _PROOFS.get(str(block.provider.get("type")), ("",))
+    found = [block.provider.get(name) for name in needed]
+    if all(isinstance(value, str) for value in found) and found[-1]:
         return True
     notices.append(f"thinking without a signature is not shown: {entry.path}")
     return False
+
+
+def _unmarked(content: Json) -> Json:
+    """As the model wrote it; a cache mark is what a caller once added."""
+    if "cache_control" not in content:
+        return content
+    return {key: value for key, value in content.items() if key != "cache_control"}
 
 
 def _results(group: Group, notices: list[str]) -> Iterator[tuple[int, Json]]:

@@ -12,7 +12,7 @@ of one response, a bar is a request that was rendered.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
@@ -32,6 +32,14 @@ from render import Entry, View, fold
 from tests import _builders as make
 
 AUTHORS = {"u:": "user", "a:": "assistant", "b:": "bot", "y:": "system", "o:": "tool", "?:": ""}
+PLAIN: dict[str, Callable[[str, str], Block]] = {
+    "P": make.prompt,
+    "f": make.followup,
+    "s": make.steer,
+    "n": make.note,
+    "p": make.plan,
+    "!": make.notice,
+}
 _WORD = re.compile(r"[^\s()]+|[()]")
 
 
@@ -81,16 +89,7 @@ class _Pen:
             case "S":
                 return _summary(turn)
             case _:
-                plain = {
-                    "H": lambda: make.header(turn),
-                    "P": lambda: make.prompt("text", turn),
-                    "f": lambda: make.followup("text", turn),
-                    "s": lambda: make.steer("text", turn),
-                    "n": lambda: make.note("text", turn),
-                    "p": lambda: make.plan("text", turn),
-                    "!": lambda: make.notice("text", turn),
-                }
-                return plain[kind]()
+                return make.header(turn) if kind == "H" else PLAIN[kind]("text", turn)
 
 
 def _summary(turn: str) -> RangeSummary:
