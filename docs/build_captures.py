@@ -17,7 +17,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-CAPTURE = re.compile(r"<!-- output of: (?P<command>[^\n]+) -->\n```text\n(?P<shown>.*?)```\n", re.DOTALL)
+CAPTURE = re.compile(
+    r"<!-- output of: (?P<command>[^\n]+) -->\n```text\n(?P<shown>.*?)```\n", re.DOTALL
+)
 UNSTEADY = re.compile(
     r"^(engine|log) .*$|(?<=\")ms_per_call\": \{[^}]*\}|\"store_bytes\": \d+", re.MULTILINE
 )
