@@ -64,7 +64,7 @@ class Head:
     def window_start(self) -> int:
         """The oldest version that the window needs."""
         mark = self.in_force()
-        return min(mark.ref, mark.version) if mark else 1
+        return max(1, min(mark.ref, mark.version)) if mark else 1
 
     def window(self, recorded: Sequence[Recorded]) -> LogWindow:
         """The window; `recorded` are all events from `window_start` on."""
