@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -262,7 +263,11 @@ def _texts(content: dict[str, Any]) -> Iterable[str]:
 
 
 def open_timeline(
-    name: str = "talk", *, store: EventStore | None = None, clock: Clock | None = None, **more: Any
+    name: str = "talk",
+    *,
+    store: EventStore | Path | str | None = None,
+    clock: Clock | None = None,
+    **more: Any,
 ) -> Timeline:
     """A timeline with a fake clock, counted ids and the fast counter."""
     options: Options = {

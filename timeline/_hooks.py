@@ -2,7 +2,7 @@
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeAlias
 
 import attrs
@@ -35,6 +35,15 @@ class Compacted:
     trigger: str
 
 
+# Not `tuple` itself: as a converter, type checkers would refuse a list of hooks.
+def _before(hooks: Iterable[BeforeCompaction]) -> tuple[BeforeCompaction, ...]:
+    return tuple(hooks)
+
+
+def _after(hooks: Iterable[AfterCompaction]) -> tuple[AfterCompaction, ...]:
+    return tuple(hooks)
+
+
 @attrs.frozen(kw_only=True)
 class Hooks:
     """Callables, sync or async; what they raise is logged and changes nothing.
@@ -42,9 +51,9 @@ class Hooks:
     An async hook needs an `AsyncTimeline`; a sync one works in both.
     """
 
-    on_before_compaction: tuple[BeforeCompaction, ...] = attrs.field(default=(), converter=tuple)
+    on_before_compaction: tuple[BeforeCompaction, ...] = attrs.field(default=(), converter=_before)
     """Returning False vetoes: the compaction is skipped, unless the prompt would not fit."""
-    on_after_compaction: tuple[AfterCompaction, ...] = attrs.field(default=(), converter=tuple)
+    on_after_compaction: tuple[AfterCompaction, ...] = attrs.field(default=(), converter=_after)
 
 
 def call(hook: Callable[[Any], Any], argument: object) -> object:

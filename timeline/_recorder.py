@@ -49,11 +49,12 @@ class Recorder:
         anywhere.  (Provider documentation: handling stop reasons.)
         """
         message = as_json(response)
-        contents = cast("list[dict[str, Any]]", message.get("content") or [])
+        found = cast("list[object]", message.get("content") or [])
+        contents = [cast("dict[str, Any]", c) for c in found if isinstance(c, dict)]
         if message.get("stop_reason") == "max_tokens" and contents:
             contents = contents[: -1 if contents[-1].get("type") == "tool_use" else None]
-        found = (self._content(c, str(message.get("id", ""))) for c in contents)
-        return [block for block in found if block is not None]
+        blocks = (self._content(c, str(message.get("id", ""))) for c in contents)
+        return [block for block in blocks if block is not None]
 
     def _content(self, content: dict[str, Any], response: str) -> Block | None:
         match content.get("type"):
