@@ -67,6 +67,7 @@ from blocks._events import RangeExpanded as RangeExpanded
 from blocks._events import Recorded as Recorded
 from blocks._events import RequestRendered as RequestRendered
 from blocks._events import SkipReason as SkipReason
+from blocks._events import SummaryPrepared as SummaryPrepared
 from blocks._events import SummaryReplaced as SummaryReplaced
 from blocks._events import TimelineForked as TimelineForked
 from blocks._events import Trigger as Trigger

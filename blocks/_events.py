@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from blocks._block import Block, RangeSummary
 from blocks._ids import BlockId, EventId, TimelineId, TurnId
+from blocks._summary import StructuredSummary
 
 HideReason: TypeAlias = Literal[
     "expired", "requested", "cleared", "externalized", "dropped", "clipped", "unsigned"
@@ -165,6 +166,17 @@ class SummaryReplaced(BaseEvent, frozen=True, kw_only=True, tag="SummaryReplaced
     provenance: Provenance | None = None
 
 
+class SummaryPrepared(BaseEvent, frozen=True, kw_only=True, tag="SummaryPrepared"):
+    """A model has summarised a range; whoever folds that range need not pay for it again."""
+
+    key: str
+    """What it is found by: see `render.summary_key`."""
+    cut: int
+    """Version of the first block that it does not cover."""
+    summary: StructuredSummary
+    provenance: Provenance
+
+
 class CompactionSkipped(BaseEvent, frozen=True, kw_only=True, tag="CompactionSkipped"):
     """A compaction was due and did not happen."""
 
@@ -251,6 +263,7 @@ KnownEvent: TypeAlias = (
     | RangeCompacted
     | RangeExpanded
     | SummaryReplaced
+    | SummaryPrepared
     | CompactionSkipped
     | RequestRendered
     | UsageRecorded

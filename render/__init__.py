@@ -11,6 +11,7 @@ from render._compaction import extractive as extractive
 from render._compaction import fits_after as fits_after
 from render._compaction import fitting_plan as fitting_plan
 from render._compaction import skip as skip
+from render._compaction import truncated as truncated
 from render._context import Context as Context
 from render._context import Json as Json
 from render._context import Policy as Policy

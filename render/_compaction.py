@@ -101,6 +101,16 @@ def extractive(plan: CompactionPlan) -> Summary:
     return Summary(summary=text, provenance=Provenance(source_hash=plan.source_hash))
 
 
+def truncated(plan: CompactionPlan) -> Summary:
+    """No summary at all: how much was dropped, and about what."""
+    topics = (text_of(entry.block).strip() for entry in plan.folded if is_said(entry))
+    about = "; ".join(topic.split("\n", 1)[0][:80] for topic in topics if topic)
+    state = f"[{len(plan.folded)} earlier blocks were left out without a summary" + (
+        f"; they were about: {about[:600]}]" if about else "]"
+    )
+    return Summary(summary=StructuredSummary(state=state))
+
+
 def apply_compaction(view: View, plan: CompactionPlan, summary: Summary, context: Context) -> View:
     """The view after the compaction; or with a note that it was skipped, if it gains too little."""
     event = _event(view, plan, summary, context)

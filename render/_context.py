@@ -116,6 +116,8 @@ class Policy:
     """Kept free for artifacts that come back."""
 
     # The summariser.
+    prepare_ratio: float = attrs.field(default=0.7, validator=_share())
+    """Above this share of the limit a model's summary is prepared while the agent works."""
     on_failure: FailurePolicy = "extractive"
     summaries_max: int = attrs.field(default=1000, validator=v.ge(0))
     """Model calls for summaries per timeline."""

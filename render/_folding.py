@@ -18,6 +18,7 @@ from blocks import (
     RangeExpanded,
     Recorded,
     RequestRendered,
+    SummaryPrepared,
     SummaryReplaced,
     ToolCall,
     ToolResult,
@@ -30,6 +31,7 @@ from render._entries import Replacements, place_of, rehide, summary_entry, unbin
 from render._group import Entry, Group, Place
 from render._view import View
 
+PREPARED_MAX = 4
 _FOREIGN = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -46,6 +48,7 @@ class Folding:
         self._calls: set[str] = cast("set[str]", view.calls)
         self._wire_ids: set[str] = cast("set[str]", view.wire_ids)
         self._ordinals = view.ordinals
+        self._prepared = view.prepared
         self._rewritten = view.rewritten
         self._tape: list[Recorded] = []
         # The group that grows; the last of `_groups` once it is closed.
@@ -72,6 +75,8 @@ class Folding:
                 self._skipped(version, event)
             case SummaryReplaced():
                 self._replace_summary(version, event)
+            case SummaryPrepared():
+                self._prepared = (*self._prepared, event)[-PREPARED_MAX:]
             case RangeExpanded():
                 self._rewrite(version, 0)
             case _:  # compactions start a view (see `View`); the rest changes nothing that is shown
@@ -91,6 +96,7 @@ class Folding:
             calls=self._calls,
             wire_ids=self._wire_ids,
             ordinals=self._ordinals,
+            prepared=self._prepared,
             rewritten=self._rewritten,
             tape=(*self._view.tape, *self._tape),
         )

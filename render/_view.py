@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 
-from blocks import Event, FoldState, RangeCompacted, Recorded, TurnId
+from blocks import Event, FoldState, RangeCompacted, Recorded, SummaryPrepared, TurnId
 from render._group import Entry, Group
 
 NO_TURN = TurnId("")
@@ -43,6 +43,8 @@ class View:
     """Every id that a call has on the wire; not to be changed."""
     ordinals: dict[str, int] = attrs.field(factory=dict[str, int])
     """Blocks by path stem; not to be changed."""
+    prepared: tuple[SummaryPrepared, ...] = ()
+    """Summaries that were paid for and may still be used, newest last."""
     rewritten: int = 0
     """Version of the latest event that changed what had been shown before."""
     tape: tuple[Recorded, ...] = attrs.field(default=(), repr=False)

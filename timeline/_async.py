@@ -10,6 +10,7 @@ import attrs
 from blocks import Block, CallId, Envelope, Part, Recorded, TimelineId
 from persistence import EventStore
 from render import Rendered, View
+from timeline._background import AsyncPreparation
 from timeline._flow import Flow, adrive
 from timeline._recorder import Output
 from timeline._settings import Options, System, Tools
@@ -30,6 +31,11 @@ class AsyncTimeline:
     _verbs: Verbs = attrs.field(alias="verbs")
     _owned: EventStore | None = attrs.field(default=None, alias="owned")
     _lock: Any = attrs.field(factory=asyncio.Lock, init=False)
+    _preparation: AsyncPreparation = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        core = self._verbs.core
+        self._preparation = AsyncPreparation(core, lambda fact: self._run(core.commit(fact)))
 
     @classmethod
     async def open(cls, name: str, **options: Unpack[Options]) -> Self:
@@ -101,11 +107,16 @@ class AsyncTimeline:
 
     async def render(self, *, system: System = None, tools: Tools = None) -> Rendered:
         """See `Timeline.render`."""
-        return await self._run(self._verbs.render(system, tools))
+        context = self._verbs.context(system, tools)
+        await self._preparation.wait(context)
+        rendered = await self._run(self._verbs.render(context))
+        self._preparation.start(context)
+        return rendered
 
     async def compact(self, *, system: System = None, tools: Tools = None) -> Rendered:
         """See `Timeline.compact`."""
-        return await self._run(self._verbs.compact(system, tools))
+        await self._preparation.finish()
+        return await self._run(self._verbs.compact(self._verbs.context(system, tools)))
 
     async def expand(self) -> int:
         """See `Timeline.expand`."""
@@ -165,6 +176,7 @@ class AsyncTimeline:
 
     async def close(self) -> None:
         """See `Timeline.close`."""
+        await self._preparation.finish()
         async with self._lock:
             if self._verbs.core.closed:
                 return

@@ -23,6 +23,7 @@ from blocks import (
     RangeCompacted,
     Recorded,
     RequestRendered,
+    SummaryPrepared,
     SummaryReplaced,
     TimelineId,
     UnknownPathError,
@@ -37,25 +38,17 @@ from render import (
     Entry,
     Rendered,
     RequestValidator,
-    Summary,
     View,
-    apply_compaction,
     clip_oversized,
     commit,
-    compaction_due,
-    extractive,
-    fitting_plan,
     open_view,
     prune_expired,
     show,
-    skip,
     strip_unbound,
-    total_tokens,
 )
-from timeline._flow import Ask, Flow, Tell, Work
-from timeline._hooks import Compacted, Compacting, Hooks
+from timeline._compactor import Compactor
+from timeline._flow import Flow, Work
 from timeline._ids import IdFactory
-from timeline._summarize import ExtractiveSummarizer, Summarizer, SummaryRequest
 
 log = logging.getLogger("foldline")
 
@@ -76,8 +69,7 @@ class Core:
     store: EventStore
     ids: IdFactory
     clock: Callable[[], float]
-    hooks: Hooks = attrs.field(factory=Hooks)
-    summarizer: Summarizer = attrs.field(factory=ExtractiveSummarizer)
+    compactor: Compactor = attrs.field(factory=Compactor)
     view: View = attrs.field(factory=View, init=False)
     pending: tuple[Event, ...] = attrs.field(default=(), init=False)
     closed: bool = attrs.field(default=False, init=False)
@@ -185,7 +177,7 @@ class Core:
             except VersionConflictError:  # somebody appended: what was decided may be wrong now
                 yield from self.load()
                 continue
-            yield from self._report(before, view)
+            yield from self.compactor.report(before, view)
             event = rendered.event(context.now, context.policy.ttl_seconds)
             self._remember(event)
             return rendered
@@ -195,14 +187,19 @@ class Core:
         """The deciding stages: what they change is recorded, so the next render agrees."""
         view = prune_expired(view, context)
         view = clip_oversized(view, context)
-        view = yield from self._compact(view, context, force=force)
+        view = yield from self.compactor.compact(view, context, self._keep, force=force)
         return strip_unbound(view, context)
 
     def _settle(self, view: View) -> Flow[None]:
         """Commit the decisions of a view, with what was pending before them."""
         decided = tuple(self._stamp(event) for event in view.decisions)
         if decided:
-            yield from self._write((*self.pending, *decided))
+            try:
+                yield from self._write((*self.pending, *decided))
+            except VersionConflictError:  # what was paid for is true whatever else happened
+                paid = tuple(e for e in decided if isinstance(e, SummaryPrepared))
+                self.pending = (*self.pending, *paid)
+                raise
             self.pending = ()
         self.view = view.settled()
 
@@ -211,47 +208,10 @@ class Core:
         self.pending = (*self.pending, stamped)
         self.view = commit(self.view, stamped)
 
-    def _compact(self, view: View, context: Context, *, force: bool) -> Flow[View]:
-        trigger = "forced" if force else compaction_due(view, context)
-        if trigger is None:
-            return view
-        fitting = fitting_plan(view, context, trigger)
-        if fitting is None:
-            over = total_tokens(view, context) > context.limit
-            return skip(view, "cannot_fit" if over else "no_cut", context)
-        plan, context = fitting
-        asked = Compacting(before_tokens=plan.tokens_before, trigger=trigger, plan=plan)
-        for hook in self.hooks.on_before_compaction:
-            if (yield Tell(hook, asked)) is False and plan.tokens_before <= context.limit:
-                return skip(view, "vetoed", context)
-        summary = yield from self._summarize(SummaryRequest(plan=plan, view=view, context=context))
-        return apply_compaction(view, plan, summary, context)
-
-    def _summarize(self, request: SummaryRequest) -> Flow[Summary]:
-        """The summary, whatever the summariser does: the agent's loop never sees it fail."""
-        try:
-            answer: Summary = yield Ask(self.summarizer, request)
-        except Exception:
-            if request.context.policy.on_failure == "raise":
-                raise
-            log.exception("summariser %r failed; the extractive summary stands in", self.summarizer)
-            return attrs.evolve(extractive(request.plan), degraded=True)
-        return answer
-
-    def _report(self, before: View, after: View) -> Flow[None]:
-        """Tell the hooks about a compaction that is now committed."""
-        new = after.compaction
-        if new is None or (before.compaction and before.compaction.version == new.version):
-            return
-        event = new.event
-        done = Compacted(
-            before_tokens=event.tokens_before,
-            after_tokens=event.tokens_after,
-            compacted_tokens=event.tokens_before - event.tokens_after,
-            trigger=event.trigger,
-        )
-        for hook in self.hooks.on_after_compaction:
-            yield Tell(hook, done)
+    def _keep(self, view: View) -> Flow[View]:
+        """Commit what a view has decided so far, and go on from there."""
+        yield from self._settle(view)
+        return self.view
 
     # Reading.
 

@@ -12,6 +12,8 @@ import attrs
 from blocks import Block, CallId, Envelope, Part, Recorded, TimelineId
 from persistence import DuckDBStore, EventStore, MemoryStore
 from render import Rendered, View
+from timeline._background import Preparation
+from timeline._compactor import Compactor
 from timeline._core import Core
 from timeline._flow import Flow, drive
 from timeline._hooks import Hooks
@@ -40,8 +42,10 @@ def prepare(name: str, options: Options) -> tuple[Verbs, EventStore | None]:
         store=store,
         ids=options.get("ids", time_ordered),
         clock=options.get("clock", time.time),
-        hooks=options.get("hooks", Hooks()),
-        summarizer=options.get("summarizer", ExtractiveSummarizer()),
+        compactor=Compactor(
+            hooks=options.get("hooks", Hooks()),
+            summarizer=options.get("summarizer", ExtractiveSummarizer()),
+        ),
     )
     return Verbs(core=core, settings=settings), owned
 
@@ -56,6 +60,11 @@ class Timeline:
     _verbs: Verbs = attrs.field(alias="verbs")
     _owned: EventStore | None = attrs.field(default=None, alias="owned")
     _lock: Any = attrs.field(factory=threading.RLock, init=False)
+    _preparation: Preparation = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        core = self._verbs.core
+        self._preparation = Preparation(core, lambda fact: self._run(core.commit(fact)))
 
     @classmethod
     def open(cls, name: str, **options: Unpack[Options]) -> Self:
@@ -132,11 +141,16 @@ class Timeline:
 
     def render(self, *, system: System = None, tools: Tools = None) -> Rendered:
         """Turn the log into the next request; see `Rendered`."""
-        return self._run(self._verbs.render(system, tools))
+        context = self._verbs.context(system, tools)
+        self._preparation.wait(context)
+        rendered = self._run(self._verbs.render(context))
+        self._preparation.start(context)
+        return rendered
 
     def compact(self, *, system: System = None, tools: Tools = None) -> Rendered:
         """Compact now, whatever the policy says, and render."""
-        return self._run(self._verbs.compact(system, tools))
+        self._preparation.finish()
+        return self._run(self._verbs.compact(self._verbs.context(system, tools)))
 
     def expand(self) -> int:
         """Undo the compaction in force."""
@@ -202,6 +216,7 @@ class Timeline:
 
     def close(self) -> None:
         """Flush, and close the store if `open` made it. Idempotent."""
+        self._preparation.finish()
         with self._lock:
             if self._verbs.core.closed:
                 return

@@ -28,7 +28,7 @@ from blocks import (
     UserSteer,
     window_of,
 )
-from render import Rendered, RequestValidator, View, open_view, show
+from render import Context, Rendered, RequestValidator, View, open_view, show
 from timeline._core import Core
 from timeline._flow import Flow, Work
 from timeline._recorder import Output, Recorder, usage_of
@@ -119,14 +119,16 @@ class Verbs:
 
     # Rendering.
 
-    def render(self, system: System, tools: Tools) -> Flow[Rendered]:
+    def context(self, system: System, tools: Tools) -> Context:
+        """What a render at this moment may know."""
+        return self.settings.context(system, tools, self.core.clock())
+
+    def render(self, context: Context) -> Flow[Rendered]:
         """The next request."""
-        context = self.settings.context(system, tools, self.core.clock())
         return (yield from self.core.render(context))
 
-    def compact(self, system: System, tools: Tools) -> Flow[Rendered]:
+    def compact(self, context: Context) -> Flow[Rendered]:
         """The next request, after a compaction that nothing but you asked for."""
-        context = self.settings.context(system, tools, self.core.clock())
         return (yield from self.core.render(context, force=True))
 
     def expand(self) -> Flow[int]:

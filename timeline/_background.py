@@ -1,0 +1,112 @@
+"""Preparing a summary while the agent works, so that the compaction itself waits for no model.
+
+Above a soft threshold (`Policy.prepare_ratio`) a plan is made and summarised in the background; the
+answer becomes an event of its own (`SummaryPrepared`).  When the compaction is due it is used, if
+its range is still what it was.  Appends meanwhile are legal, and a restart finds what was paid for.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+
+import attrs
+
+from blocks import Event
+from render import Context, compaction_due
+from timeline._core import Core
+from timeline._summarize import SummaryRequest, asummarize, summarize
+
+log = logging.getLogger("foldline")
+
+
+@attrs.define
+class Preparation:
+    """At most one summary on its way, for a sync timeline: in a thread."""
+
+    core: Core
+    commit: Callable[[Event], object]
+    """Commits one fact, under the timeline's lock."""
+    _thread: threading.Thread | None = attrs.field(default=None, init=False)
+    _tried: int = attrs.field(default=-1, init=False)
+    """Version of the compaction after which a preparation was last tried."""
+
+    def start(self, context: Context) -> None:
+        """Begin, when the soft threshold is passed and nothing is on its way."""
+        if self._thread and self._thread.is_alive():
+            return
+        request = next_request(self.core, context, self._tried)
+        if request:
+            self._tried = generation(self.core)
+            self._thread = threading.Thread(target=self._work, args=(request,), daemon=True)
+            self._thread.start()
+
+    def _work(self, request: SummaryRequest) -> None:
+        compactor = self.core.compactor
+        try:
+            summary = summarize(compactor.summarizer, request)
+            if event := compactor.worth_keeping(request, summary):
+                self.commit(event)
+        except Exception:
+            log.warning("a summary could not be prepared; the compaction will ask", exc_info=True)
+
+    def wait(self, context: Context) -> None:
+        """When a compaction is due now: let what is on its way arrive, rather than pay twice."""
+        if self._thread and self._thread.is_alive() and compaction_due(self.core.view, context):
+            self._thread.join()
+
+    def finish(self) -> None:
+        """Wait for what is on its way."""
+        if self._thread and self._thread is not threading.current_thread():
+            self._thread.join()
+
+
+@attrs.define
+class AsyncPreparation:
+    """The same for asyncio: in a task."""
+
+    core: Core
+    commit: Callable[[Event], object]
+    """Commits one fact, under the timeline's lock; returns an awaitable."""
+    _task: "asyncio.Task[None] | None" = attrs.field(default=None, init=False)
+    _tried: int = attrs.field(default=-1, init=False)
+
+    def start(self, context: Context) -> None:
+        """See `Preparation.start`."""
+        if self._task and not self._task.done():
+            return
+        request = next_request(self.core, context, self._tried)
+        if request:
+            self._tried = generation(self.core)
+            self._task = asyncio.get_running_loop().create_task(self._work(request))
+
+    async def _work(self, request: SummaryRequest) -> None:
+        compactor = self.core.compactor
+        try:
+            summary = await asummarize(compactor.summarizer, request)
+            if event := compactor.worth_keeping(request, summary):
+                await self.commit(event)  # type: ignore[misc]
+        except Exception:
+            log.warning("a summary could not be prepared; the compaction will ask", exc_info=True)
+
+    async def wait(self, context: Context) -> None:
+        """See `Preparation.wait`."""
+        if self._task and not self._task.done() and compaction_due(self.core.view, context):
+            await self._task
+
+    async def finish(self) -> None:
+        """See `Preparation.finish`."""
+        if self._task and self._task is not asyncio.current_task():
+            await self._task
+
+
+def generation(core: Core) -> int:
+    """Tells apart the stretches between two compactions."""
+    return core.view.compaction.version if core.view.compaction else 0
+
+
+def next_request(core: Core, context: Context, tried: int) -> SummaryRequest | None:
+    """What to prepare now; once between two compactions, whether it went well or not."""
+    if tried == generation(core):
+        return None
+    return core.compactor.to_prepare(core.view, context)

@@ -1,0 +1,176 @@
+"""Compaction as a flow: ask the hooks, ask the summariser, put up with whatever it does."""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from blocks import EventId, SummaryPrepared, Trigger
+from render import (
+    CompactionPlan,
+    Context,
+    Summary,
+    View,
+    apply_compaction,
+    compaction_due,
+    decide,
+    extractive,
+    fits_after,
+    fitting_plan,
+    plan_at,
+    skip,
+    summary_key,
+    total_tokens,
+    truncated,
+)
+from timeline._flow import Ask, Flow, Tell
+from timeline._hooks import Compacted, Compacting, Hooks
+from timeline._summarize import ExtractiveSummarizer, Summarizer, SummaryRequest
+
+log = logging.getLogger("foldline")
+
+FREE: Final = ""
+"""The name of a summariser that costs nothing: its answers are not kept."""
+
+
+@attrs.frozen(kw_only=True)
+class Compactor:
+    """Decides with `render`, waits for nobody but the summariser and the hooks."""
+
+    summarizer: Summarizer = attrs.field(factory=ExtractiveSummarizer)
+    hooks: Hooks = attrs.field(factory=Hooks)
+
+    def compact(
+        self, view: View, context: Context, keep: Callable[[View], Flow[View]], *, force: bool
+    ) -> Flow[View]:
+        """The view after a compaction, if one is due and nothing speaks against it.
+
+        `keep` commits what the view has decided so far: a summary that was paid for is durable
+        before it is used.
+        """
+        trigger = "forced" if force else compaction_due(view, context)
+        if trigger is None:
+            return view
+        fitting = self.prepared_plan(view, context, trigger) or fitting_plan(view, context, trigger)
+        if fitting is None:
+            over = total_tokens(view, context) > context.limit
+            return skip(view, "cannot_fit" if over else "no_cut", context)
+        plan, context = fitting
+        if (yield from self._vetoed(plan, context)):
+            return skip(view, "vetoed", context)
+        request = SummaryRequest(plan=plan, view=view, context=context)
+        summary = self.prepared(request)
+        if summary is None:
+            summary = yield from self._summarize(request)
+            if event := self.worth_keeping(request, summary):
+                view = yield from keep(decide(view, event))
+        return apply_compaction(view, plan, summary, context)
+
+    def _vetoed(self, plan: CompactionPlan, context: Context) -> Flow[bool]:
+        """Whether a hook said no; nobody is heard when the prompt would not fit."""
+        asked = Compacting(before_tokens=plan.tokens_before, trigger=plan.trigger, plan=plan)
+        vetoed = False
+        for hook in self.hooks.on_before_compaction:
+            vetoed = (yield Tell(hook, asked)) is False or vetoed
+        return vetoed and plan.tokens_before <= context.limit
+
+    def report(self, before: View, after: View) -> Flow[None]:
+        """Tell the hooks about a compaction that is now committed."""
+        new = after.compaction
+        if new is None or (before.compaction and before.compaction.version == new.version):
+            return
+        event = new.event
+        done = Compacted(
+            before_tokens=event.tokens_before,
+            after_tokens=event.tokens_after,
+            compacted_tokens=event.tokens_before - event.tokens_after,
+            trigger=event.trigger,
+        )
+        for hook in self.hooks.on_after_compaction:
+            yield Tell(hook, done)
+
+    # The summary.
+
+    def _summarize(self, request: SummaryRequest) -> Flow[Summary]:
+        """The summary, whatever the summariser does: the agent's loop never sees it fail."""
+        if self._model(request.context) and self._spent(request.view, request.context):
+            log.warning("the timeline has had its model calls for summaries; extractive from now")
+            return _degraded(extractive(request.plan))
+        try:
+            answer: Summary = yield Ask(self.summarizer, request)
+        except Exception as error:
+            policy = request.context.policy
+            if policy.on_failure == "raise":
+                raise
+            log.warning("summariser failed (%s); %s instead", error, policy.on_failure)
+            stand_in = truncated if policy.on_failure == "truncate" else extractive
+            return _degraded(stand_in(request.plan))
+        return answer
+
+    def _model(self, context: Context) -> str:
+        """The model that the summariser asks; empty when it asks none."""
+        name: str | None = getattr(self.summarizer, "name", FREE)
+        return context.model.name if name == "timeline" else name or FREE
+
+    def _spent(self, view: View, context: Context) -> bool:
+        return view.state.summaries >= context.policy.summaries_max
+
+    # Summaries that were paid for.
+
+    def worth_keeping(self, request: SummaryRequest, summary: Summary) -> SummaryPrepared | None:
+        """The fact that a model has answered; None when none had to."""
+        model = self._model(request.context)
+        if not model or summary.degraded or summary.provenance is None:
+            return None
+        return SummaryPrepared(
+            id=EventId(""),
+            at=request.context.now,
+            key=summary_key(request.plan, request.context, model),
+            cut=request.plan.cut,
+            summary=summary.summary,
+            provenance=summary.provenance,
+        )
+
+    def prepared(self, request: SummaryRequest) -> Summary | None:
+        """The summary that was already paid for, if its range is still what it was."""
+        model = self._model(request.context)
+        if not model:
+            return None
+        key = summary_key(request.plan, request.context, model)
+        for event in reversed(request.view.prepared):
+            if event.key == key:
+                return Summary(summary=event.summary, provenance=event.provenance)
+        return None
+
+    def prepared_plan(
+        self, view: View, context: Context, trigger: Trigger
+    ) -> tuple[CompactionPlan, Context] | None:
+        """The plan that folds what was prepared, where that still leaves enough room."""
+        for event in reversed(view.prepared):
+            plan = plan_at(view, context, trigger, event.cut)
+            if plan is None:
+                continue
+            request = SummaryRequest(plan=plan, view=view, context=context)
+            if self.prepared(request) and fits_after(view, plan, context):
+                return plan, context
+        return None
+
+    def to_prepare(self, view: View, context: Context) -> SummaryRequest | None:
+        """What to summarise ahead of time, now that the soft threshold is passed; None: nothing."""
+        policy = context.policy
+        due_soon = total_tokens(view, context) > policy.prepare_ratio * context.limit
+        if not due_soon or not self._model(context) or self._spent(view, context):
+            return None
+        oldest = view.groups[0].first if view.groups else 0
+        if any(event.cut > oldest for event in view.prepared):
+            return None
+        fitting = fitting_plan(view, context, "proactive")
+        if fitting is None:
+            return None
+        plan, squeezed = fitting
+        return SummaryRequest(plan=plan, view=view, context=squeezed)
+
+
+def _degraded(summary: Summary) -> Summary:
+    return attrs.evolve(summary, degraded=True)
