@@ -7,6 +7,7 @@ from render._cache import CachePoint as CachePoint
 from render._clip import clip_oversized as clip_oversized
 from render._compaction import Summary as Summary
 from render._compaction import apply_compaction as apply_compaction
+from render._compaction import compaction_event as compaction_event
 from render._compaction import extractive as extractive
 from render._compaction import fits_after as fits_after
 from render._compaction import fitting_plan as fitting_plan

@@ -76,7 +76,7 @@ def fitting_plan(
 
 def fits_after(view: View, plan: CompactionPlan, context: Context) -> bool:
     """Whether the request after this compaction leaves room for more than the next round."""
-    after = commit(view, _event(view, plan, extractive(plan), context))
+    after = commit(view, compaction_event(view, plan, extractive(plan), context))
     return total_tokens(after, context) <= FITTING * threshold_of(context)
 
 
@@ -113,7 +113,7 @@ def truncated(plan: CompactionPlan) -> Summary:
 
 def apply_compaction(view: View, plan: CompactionPlan, summary: Summary, context: Context) -> View:
     """The view after the compaction; or with a note that it was skipped, if it gains too little."""
-    event = _event(view, plan, summary, context)
+    event = compaction_event(view, plan, summary, context)
     after = total_tokens(commit(view, event), context)
     gain = plan.tokens_before - after
     wanted = context.policy.gain_min * plan.tokens_before
@@ -131,7 +131,10 @@ def skip(view: View, reason: SkipReason, context: Context, detail: str = "") -> 
     return decide(view, event)
 
 
-def _event(view: View, plan: CompactionPlan, summary: Summary, context: Context) -> RangeCompacted:
+def compaction_event(
+    view: View, plan: CompactionPlan, summary: Summary, context: Context
+) -> RangeCompacted:
+    """The event that a compaction would be, not yet decided."""
     state = view.state
     return RangeCompacted(
         id=EventId(""),

@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 import attrs
 
-from blocks import Block, CallId, Envelope, Part, Recorded, TimelineId
+from blocks import Block, CallId, Envelope, Part, Recorded, TimelineId, UsageRecorded
 from persistence import EventStore
 from render import Rendered, View
 from timeline._background import AsyncPreparation
@@ -87,6 +87,10 @@ class AsyncTimeline:
         flow = self._verbs.tool_result(call_id, output, envelope, is_error=is_error)
         return await self._run(flow)
 
+    async def learn(self, usage: UsageRecorded | None) -> int:
+        """See `Timeline.learn`."""
+        return await self._run(self._verbs.learn(usage))
+
     async def note(self, text: str) -> int:
         """See `Timeline.note`."""
         return await self._run(self._verbs.note(text))
@@ -117,6 +121,10 @@ class AsyncTimeline:
         """See `Timeline.compact`."""
         await self._preparation.finish()
         return await self._run(self._verbs.compact(self._verbs.context(system, tools)))
+
+    async def upgrade_summary(self, *, system: System = None, tools: Tools = None) -> bool:
+        """See `Timeline.upgrade_summary`."""
+        return await self._run(self._verbs.upgrade(self._verbs.context(system, tools)))
 
     async def expand(self) -> int:
         """See `Timeline.expand`."""

@@ -62,7 +62,7 @@ class Compactor:
         request = SummaryRequest(plan=plan, view=view, context=context)
         summary = self.prepared(request)
         if summary is None:
-            summary = yield from self._summarize(request)
+            summary = yield from self.summary(request)
             if event := self.worth_keeping(request, summary):
                 view = yield from keep(decide(view, event))
         return apply_compaction(view, plan, summary, context)
@@ -92,7 +92,7 @@ class Compactor:
 
     # The summary.
 
-    def _summarize(self, request: SummaryRequest) -> Flow[Summary]:
+    def summary(self, request: SummaryRequest) -> Flow[Summary]:
         """The summary, whatever the summariser does: the agent's loop never sees it fail."""
         if self._model(request.context) and self._spent(request.view, request.context):
             log.warning("the timeline has had its model calls for summaries; extractive from now")

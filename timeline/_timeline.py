@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 import attrs
 
-from blocks import Block, CallId, Envelope, Part, Recorded, TimelineId
+from blocks import Block, CallId, Envelope, Part, Recorded, TimelineId, UsageRecorded
 from persistence import DuckDBStore, EventStore, MemoryStore
 from render import Rendered, View
 from timeline._background import Preparation
@@ -121,6 +121,10 @@ class Timeline:
         flow = self._verbs.tool_result(call_id, output, envelope, is_error=is_error)
         return self._run(flow)
 
+    def learn(self, usage: UsageRecorded | None) -> int:
+        """Correct the estimate by what a provider counted; None: it did not say."""
+        return self._run(self._verbs.learn(usage))
+
     def note(self, text: str) -> int:
         """A durable note of the agent's: byte-exact through any number of compactions."""
         return self._run(self._verbs.note(text))
@@ -151,6 +155,10 @@ class Timeline:
         """Compact now, whatever the policy says, and render."""
         self._preparation.finish()
         return self._run(self._verbs.compact(self._verbs.context(system, tools)))
+
+    def upgrade_summary(self, *, system: System = None, tools: Tools = None) -> bool:
+        """Write a summary that was degraded anew, by the model; True: it is a good one now."""
+        return self._run(self._verbs.upgrade(self._verbs.context(system, tools)))
 
     def expand(self) -> int:
         """Undo the compaction in force."""

@@ -18,21 +18,33 @@ from blocks import (
     Plan,
     RangeExpanded,
     Recorded,
+    SummaryReplaced,
     TimelineForked,
     TimelineId,
     TurnHeader,
     TurnId,
+    UsageRecorded,
     UserAttachment,
     UserFollowup,
     UserPrompt,
     UserSteer,
     window_of,
 )
-from render import Context, Rendered, RequestValidator, View, open_view, show
+from render import (
+    Context,
+    Rendered,
+    RequestValidator,
+    View,
+    compaction_event,
+    open_view,
+    plan_at,
+    show,
+)
 from timeline._core import Core
 from timeline._flow import Flow, Work
 from timeline._recorder import Output, Recorder, usage_of
 from timeline._settings import Settings, System, Tools
+from timeline._summarize import SummaryRequest
 
 
 @attrs.frozen(kw_only=True)
@@ -95,6 +107,13 @@ class Verbs:
             return self.core.version
         return (yield from self.core.append(blocks, *facts))
 
+    def learn(self, usage: UsageRecorded | None) -> Flow[int]:
+        """What a provider counted for a request of ours."""
+        if usage is None:
+            return self.core.version
+        fact = msgspec.structs.replace(usage, at=self.core.clock())
+        return (yield from self.core.commit(fact))
+
     def tool_result(
         self, call_id: str, output: Output, envelope: Envelope | None, *, is_error: bool
     ) -> Flow[int]:
@@ -140,6 +159,30 @@ class Verbs:
         version = yield from self.core.commit(event)
         yield from self.core.load()
         return version
+
+    def upgrade(self, context: Context) -> Flow[bool]:
+        """Write a degraded summary anew, from its source; False: it was none, or it failed again."""
+        compaction = self.core.view.compaction
+        if compaction is None or not compaction.event.summary.degraded:
+            return False
+        before = yield from self.at(compaction.version - 1)
+        plan = plan_at(before, context, compaction.event.trigger, compaction.event.cut)
+        if plan is None:
+            return False
+        request = SummaryRequest(plan=plan, view=before, context=context)
+        summary = yield from self.core.compactor.summary(request)
+        if summary.degraded:
+            return False
+        written = compaction_event(before, plan, summary, context)
+        event = SummaryReplaced(
+            id=EventId(""),
+            at=self.core.clock(),
+            compaction=compaction.version,
+            summary=written.summary,
+            provenance=summary.provenance,
+        )
+        yield from self.core.commit(event)
+        return True
 
     # Looking.
 

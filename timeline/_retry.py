@@ -1,0 +1,110 @@
+"""Reacting to a prompt that was too long: compact, render again, try again.
+
+The provider's own count of the tokens corrects ours, each try is smaller than the last, and when
+compaction cannot help any more the provider's error comes through.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar, cast
+
+from blocks import EventId, UsageRecorded
+from render import Overflow, Rendered, overflow_of
+from timeline._async import AsyncTimeline
+from timeline._settings import System, Tools
+from timeline._timeline import Timeline
+
+log = logging.getLogger("foldline")
+_T = TypeVar("_T")
+
+RETRIES_MAX = 2
+
+
+def retry_with_compaction(
+    timeline: Timeline,
+    call: Callable[[Rendered], _T],
+    *,
+    system: System = None,
+    tools: Tools = None,
+    retries_max: int = RETRIES_MAX,
+) -> _T:
+    """What `call` returns for a rendered request, compacting when the provider says "too long".
+
+    Raises:
+        whatever `call` raised: another error; or the overflow, when no smaller request is left.
+    """
+    rendered = timeline.render(system=system, tools=tools)
+    for _ in range(retries_max):
+        try:
+            return call(rendered)
+        except Exception as error:
+            overflow = overflow_in(error)
+            if overflow is None:
+                raise
+            timeline.learn(measured(rendered, overflow))
+            smaller = timeline.compact(system=system, tools=tools)
+            if smaller.account.estimated >= rendered.account.estimated:
+                log.warning("the prompt is too long and compaction cannot make it shorter")
+                raise
+            rendered = smaller
+    return call(rendered)
+
+
+async def aretry_with_compaction(
+    timeline: AsyncTimeline,
+    call: Callable[[Rendered], Awaitable[_T]],
+    *,
+    system: System = None,
+    tools: Tools = None,
+    retries_max: int = RETRIES_MAX,
+) -> _T:
+    """The same for an `AsyncTimeline`."""
+    rendered = await timeline.render(system=system, tools=tools)
+    for _ in range(retries_max):
+        try:
+            return await call(rendered)
+        except Exception as error:
+            overflow = overflow_in(error)
+            if overflow is None:
+                raise
+            await timeline.learn(measured(rendered, overflow))
+            smaller = await timeline.compact(system=system, tools=tools)
+            if smaller.account.estimated >= rendered.account.estimated:
+                log.warning("the prompt is too long and compaction cannot make it shorter")
+                raise
+            rendered = smaller
+    return await call(rendered)
+
+
+def overflow_in(error: BaseException) -> Overflow | None:
+    """What an error of the provider's client says about a prompt that was too long.
+
+    Reads what Anthropic's and OpenAI's clients have in common: a status, a body, a message.
+    """
+    status: object = getattr(error, "status_code", None)
+    details = _details(getattr(error, "body", None))
+    kind = details.get("code") or details.get("type") or getattr(error, "type", None) or ""
+    message = details.get("message") or str(error)
+    return overflow_of(status if isinstance(status, int) else None, str(kind), str(message))
+
+
+def _details(body: object) -> dict[str, Any]:
+    """The innermost description of the error: both providers wrap it once."""
+    if not isinstance(body, dict):
+        return {}
+    outer = cast("dict[str, Any]", body)
+    inner = outer.get("error")
+    return cast("dict[str, Any]", inner) if isinstance(inner, dict) else outer
+
+
+def measured(rendered: Rendered, overflow: Overflow) -> UsageRecorded | None:
+    """What the provider's own count teaches about ours."""
+    if not overflow.tokens:
+        return None
+    return UsageRecorded(
+        id=EventId(""),
+        at=0.0,
+        model=rendered.model,
+        uncached=overflow.tokens,
+        estimated=rendered.account.estimated,
+    )
