@@ -23,11 +23,13 @@ EXPORTS = {
         is_known kind_of leaves path_of path_stem tag_of text_of text_of_parts window_of
     """,
     "render": """
-        Account CachePoint CannotFit Compaction CompactionPlan Context Entry Group Json Model
-        ModelRules Overflow Place Policy Rendered RequestValidator Shown Summary TokenCounter View
-        Violation account apply_compaction clip_oversized commit compaction_due decide extractive
-        fitting_plan fold is_cold open_view overflow_of plan_compaction prune_expired report show
-        skip strip_unbound total_tokens validate_request
+        Account CachePoint CannotFit Compaction CompactionPlan Context Entry Fixed Group Json
+        Model ModelRules Overflow PROMPT_VERSION Place Policy Prompt RejectedAnswerError Rendered
+        RequestValidator Shown Summary TokenCounter View Violation account apply_compaction
+        clip_oversized commit compaction_due continued decide extractive fits_after fitting_plan
+        fold is_cold merge_summaries open_view overflow_of parse_answer plan_at plan_compaction
+        prune_expired report show skip strip_unbound summary_key summary_prompts total_tokens
+        validate_request
     """,
     "persistence": """
         DuckDBStore EventStore MemoryStore StoreProblem StoreReport TimelineInfo verify
@@ -41,6 +43,10 @@ EXPORTS = {
     """,
     "timeline.tokens": """
         EstimateCounter ModelCounter O200kCounter TextCounter counter_for image_tokens
+    """,
+    "timeline.practice": """
+        ApiError Brain Call Exchange Fault PracticeServer Provider Reply Script summary_reply
+        tutorial_brain wants_summary
     """,
     "timeline.replay": """
         Coverage Dump Point ReplayOptions ReplayResult Sent coverage dump_to places replay
