@@ -16,20 +16,21 @@ EXPORTS = {
         Note OpaqueBlock OpaqueEvent OpenItem Outcome Part Plan PolicyError Provenance
         ProviderPart RangeCompacted RangeExpanded RangeSummary Recorded RequestRendered
         SearchRecord SessionFormatError SkipReason StoreError StoreLockedError StructuredSummary
-        SummaryReplaced SystemMessage Term TextPart TimelineForked TimelineId ToolCall ToolOutcome
-        ToolResult ToolTally Trigger TurnHeader TurnId UnknownPathError UnknownTimelineError
-        UsageRecorded UserAttachment UserFollowup UserPrompt UserSteer VersionConflictError Work
-        canonical_block clean_json decode_block decode_event encode_block encode_event images_of
-        is_known kind_of leaves path_of path_stem tag_of text_of text_of_parts window_of
+        SummaryPrepared SummaryReplaced SystemMessage Term TextPart TimelineForked TimelineId
+        ToolCall ToolOutcome ToolResult ToolTally Trigger TurnHeader TurnId UnknownPathError
+        UnknownTimelineError UsageRecorded UserAttachment UserFollowup UserPrompt UserSteer
+        VersionConflictError Work canonical_block clean_json decode_block decode_event
+        encode_block encode_event images_of is_known kind_of leaves path_of path_stem tag_of
+        text_of text_of_parts window_of
     """,
     "render": """
         Account CachePoint CannotFit Compaction CompactionPlan Context Entry Fixed Group Json
         Model ModelRules Overflow PROMPT_VERSION Place Policy Prompt RejectedAnswerError Rendered
         RequestValidator Shown Summary TokenCounter View Violation account apply_compaction
-        clip_oversized commit compaction_due continued decide extractive fits_after fitting_plan
-        fold is_cold merge_summaries open_view overflow_of parse_answer plan_at plan_compaction
-        prune_expired report show skip strip_unbound summary_key summary_prompts total_tokens
-        validate_request
+        clip_oversized commit compaction_due compaction_event continued decide extractive
+        fits_after fitting_plan fold is_cold merge_summaries open_view overflow_of parse_answer
+        plan_at plan_compaction prune_expired report show skip strip_unbound summary_key
+        summary_prompts total_tokens truncated validate_request
     """,
     "persistence": """
         DuckDBStore EventStore MemoryStore StoreProblem StoreReport TimelineInfo verify
@@ -38,15 +39,12 @@ EXPORTS = {
         Arrived FORMATS Item Notice Responded Session export_lines read_session
     """,
     "timeline": """
-        AsyncTimeline Compacted Compacting ExtractiveSummarizer Hooks Options Policy Summarizer
-        SummaryRequest Timeline known_models model_named named_policies policy_named
+        AnthropicSummarizer AsyncTimeline Compacted Compacting ExtractiveSummarizer Hooks Options
+        Policy Summarizer SummaryFailedError SummaryRequest Timeline aretry_with_compaction
+        known_models model_named named_policies overflow_in policy_named retry_with_compaction
     """,
     "timeline.tokens": """
         EstimateCounter ModelCounter O200kCounter TextCounter counter_for image_tokens
-    """,
-    "timeline.practice": """
-        ApiError Brain Call Exchange Fault PracticeServer Provider Reply Script summary_reply
-        tutorial_brain wants_summary
     """,
     "timeline.replay": """
         Coverage Dump Point ReplayOptions ReplayResult Sent coverage dump_to places replay
