@@ -1,0 +1,52 @@
+"""The fixture `practice`: servers of the practice provider on free loopback ports, and clients.
+
+Take it into a folder with `from tests._practice import practice` in its conftest, and mark the tests
+`network`.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager
+from typing import Any
+
+import attrs
+import pytest
+from anthropic import Anthropic, AsyncAnthropic
+
+from timeline.practice import PracticeServer, Provider
+
+TIMEOUT_SECONDS = 20.0
+
+
+@attrs.define
+class Practice:
+    """Opens servers and clients; all are closed when the test ends."""
+
+    stack: ExitStack
+
+    def serve(self, **options: Any) -> PracticeServer:
+        """A running server; `options` are those of `Provider`: brain, window, clock, ..."""
+        return self.stack.enter_context(PracticeServer(Provider(**options)))
+
+    def client(self, server: PracticeServer, **options: Any) -> Anthropic:
+        """The real client; it does not retry unless told to."""
+        return self.stack.enter_context(Anthropic(**_given(server, options)))
+
+    @asynccontextmanager
+    async def aclient(
+        self, server: PracticeServer, **options: Any
+    ) -> AsyncIterator[AsyncAnthropic]:
+        """The real async client, for one event loop."""
+        async with AsyncAnthropic(**_given(server, options)) as client:
+            yield client
+
+
+def _given(server: PracticeServer, options: dict[str, Any]) -> dict[str, Any]:
+    fixed = {"base_url": server.url, "api_key": "test", "timeout": TIMEOUT_SECONDS}
+    return {**fixed, "max_retries": 0, **options}
+
+
+@pytest.fixture
+def practice() -> Iterator[Practice]:
+    """Servers and clients of one test."""
+    with ExitStack() as stack:
+        yield Practice(stack)

@@ -1,0 +1,140 @@
+"""The model of the tutorial: it looks at what was mentioned, and summarises when asked to."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from blocks import StructuredSummary
+from timeline.practice import Reply, Script, summary_reply, tutorial_brain, wants_summary
+from timeline.practice._summary import MARKER
+
+from .requests import TOOL, assistant, request, result, user
+
+FILES = {
+    "job.py": "reads settings.toml and conf/disk.toml and job.py",
+    "settings.toml": "log = nightly.log",
+    "conf/disk.toml": "size = 0",
+    "nightly.log": "No space left on device",
+}
+
+
+def played(prompt: str, **more: Any) -> list[Reply]:
+    """What the brain says until it is done, with tools that read `FILES`."""
+    asked = request(user(prompt), tools=[TOOL], **more)
+    said: list[Reply] = []
+    while not said or said[-1].calls:
+        said.append(tutorial_brain(asked))
+        calls = [
+            {"type": "tool_use", "id": f"t{len(said)}_{n}", "name": call.name, "input": call.input}
+            for n, call in enumerate(said[-1].calls)
+        ]
+        paths = [str(call.input["path"]) for call in said[-1].calls]
+        results = [
+            result(f"t{len(said)}_{n}", FILES[path])["content"][0] for n, path in enumerate(paths)
+        ]
+        asked["messages"] += [assistant(*calls), {"role": "user", "content": results}]
+    return said
+
+
+def test_it_reads_on_from_file_to_file_and_says_what_it_found() -> None:
+    *rounds, last = played("Why does job.py fail? (It is v1.2.)")
+    paths = [[call.input["path"] for call in said.calls] for said in rounds]
+    assert paths == [["job.py"], ["settings.toml", "conf/disk.toml"], ["nightly.log"]]
+    assert last.text.endswith("The last thing I found: No space left on device")
+    assert played("Why does job.py fail? (It is v1.2.)") == [*rounds, last]
+
+
+def test_it_thinks_only_when_asked_to() -> None:
+    assert played("See job.py.")[0].thinking is None
+    assert played("See job.py.", thinking={"type": "adaptive"})[0].thinking == "job.py may tell."
+
+
+@pytest.mark.parametrize("tools", [[], [{"name": "now", "input_schema": {"type": "object"}}]])
+def test_without_a_tool_that_takes_a_text_it_answers(tools: list[dict[str, Any]]) -> None:
+    said = tutorial_brain(request(user("What of job.py?"), tools=tools))
+    assert said == Reply(text="You said: What of job.py?")
+
+
+def test_it_does_not_go_on_for_ever() -> None:
+    asked = request(user("See 0.txt."), tools=[TOOL])
+    for number in range(1, 100):
+        if not tutorial_brain(asked).calls:
+            break
+        call = {"type": "tool_use", "id": f"t{number}", "name": "f", "input": {"path": f"{number}"}}
+        asked["messages"] += [assistant(call), result(f"t{number}", f"see {number}.txt")]
+    assert number == 13
+
+
+# Summaries.
+
+CONVERSATION = [
+    user("Find out why the job fails."),
+    assistant(
+        {"type": "text", "text": "I look at the log."},
+        {"type": "tool_use", "id": "t1", "name": "read_file", "input": {"path": "a.log"}},
+    ),
+    result("t1", "No space left on device"),
+]
+
+
+def summarised(**more: Any) -> dict[str, Any]:
+    instruction = {"type": "text", "text": f"{MARKER} Answer with one JSON object."}
+    last = {**CONVERSATION[-1], "content": [*CONVERSATION[-1]["content"], instruction]}
+    return request(*CONVERSATION[:-1], last, **more)
+
+
+def test_a_summary_request_is_recognised() -> None:
+    assert wants_summary(summarised())
+    assert wants_summary(
+        request(output_config={"format": {"type": "json_schema", "schema": {"type": "object"}}})
+    )
+    assert not wants_summary(request(user("Summarise this as JSON.")))
+    assert not wants_summary(request(user(MARKER), assistant({"type": "text", "text": "Yes."})))
+    assert not wants_summary(request(output_config={"effort": "low"}))
+
+
+def test_the_summary_is_ours_and_quotes_the_conversation() -> None:
+    summary = msgspec.json.decode(tutorial_brain(summarised()).text, type=StructuredSummary)
+    assert summary.task == "Find out why the job fails."
+    assert summary.state == "I look at the log."
+    assert summary.tool_outcomes[0].tool == "read_file"
+
+
+def test_a_schema_is_obeyed() -> None:
+    shape = {
+        "$ref": "#/$defs/Answer",
+        "$defs": {
+            "Answer": {
+                "type": "object",
+                "properties": {
+                    "task": {"type": "string"},
+                    "title": {"type": "string"},
+                    "mood": {"enum": ["good", "bad"]},
+                    "steps": {"type": "array"},
+                    "version": {"default": 3},
+                },
+            }
+        },
+    }
+    asked = summarised(output_config={"format": {"type": "json_schema", "schema": shape}})
+    assert json.loads(summary_reply(asked).text) == {
+        "task": "Find out why the job fails.",
+        "title": "",
+        "mood": "good",
+        "steps": [],
+        "version": 3,
+    }
+
+
+def test_a_summary_uses_up_nothing_of_a_script() -> None:
+    script = Script([Reply(text="Hello.")])
+    assert json.loads(summary_text(script(summarised())))
+    assert script(request()) == Reply(text="Hello.")
+    assert script(request()) == Reply(text="The script is over.")
+
+
+def summary_text(said: object) -> str:
+    assert isinstance(said, Reply)
+    return said.text

@@ -1,0 +1,76 @@
+"""`python -m timeline.practice`: the practice provider by hand."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from blocks import FoldlineError
+from timeline.practice import Exchange, PracticeServer, Provider, Script, tutorial_brain
+
+_DONE, _FAILED = 0, 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until interrupted; 0 done, 1 failed, 2 wrong usage."""
+    options = _parser().parse_args(arguments)
+    try:
+        brain = Script.read(options.script) if options.script else tutorial_brain
+        provider = Provider(brain=brain, window=options.window, listener=_report)
+        server = PracticeServer(provider, port=options.port)
+        server.listen()
+        _say(f"practice provider on {server.url} (Ctrl-C ends it)")
+        server.run()
+    except KeyboardInterrupt:
+        return _DONE
+    except OSError as error:
+        return _complain(f"{error.filename or options.port}: {error.strerror}")
+    except FoldlineError as error:
+        return _complain(str(error))
+    return _DONE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m timeline.practice",
+        description="A local server that speaks the Messages API, for practice. Any API key will do.",
+    )
+    parser.add_argument("--port", type=int, default=8787, help="default 8787; 0: any free one")
+    parser.add_argument("--window", type=_positive, metavar="N", help="tokens of the window")
+    parser.add_argument("--script", type=Path, metavar="FILE", help="answers, a JSON list")
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number <= 0:
+        raise ValueError(text)
+    return number
+
+
+def _report(exchange: Exchange) -> None:
+    """One line a request."""
+    if exchange.error or exchange.message is None:
+        why = f"{exchange.error.status} {exchange.error.message}" if exchange.error else "no answer"
+        return _say(f"refused: {why}")
+    usage = exchange.message["usage"]
+    return _say(
+        f"{exchange.message['stop_reason']}: prompt {exchange.tokens} "
+        f"(cache read {usage['cache_read_input_tokens']}, "
+        f"written {usage['cache_creation_input_tokens']}), "
+        f"output {usage['output_tokens']} tokens"
+    )
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def _complain(text: str) -> int:
+    sys.stderr.write(f"{text}\n")
+    return _FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

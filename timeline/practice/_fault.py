@@ -1,0 +1,151 @@
+"""What goes wrong on demand: with the request, with the connection, or with the answer."""
+
+from collections.abc import Callable, Mapping
+from typing import Final, Literal, Self, TypeAlias
+
+import attrs
+from attrs.validators import ge, le, optional
+
+from blocks import MisuseError
+from render import Json
+from timeline.practice._reply import DELAY_SECONDS_MAX, Call, Reply
+
+Damage: TypeAlias = Literal["none", "cut", "garbled", "error"]
+
+
+@attrs.frozen
+class ApiError:
+    """A refusal, as the provider puts it."""
+
+    status: int
+    kind: str
+    message: str
+    headers: Mapping[str, str] = attrs.field(factory=dict[str, str])
+
+    def body(self, request_id: str) -> Json:
+        """Its JSON."""
+        error = {"type": self.kind, "message": self.message}
+        return {"type": "error", "error": error, "request_id": request_id}
+
+
+OVERLOADED: Final = ApiError(529, "overloaded_error", "Overloaded")
+
+
+@attrs.frozen(kw_only=True)
+class Fault:
+    """One thing that goes wrong with one request, otherwise valid."""
+
+    error: ApiError | None = None
+    """Refused with this; with `damage="error"` only after `after` events of the stream."""
+    damage: Damage = "none"
+    """What happens to the answer on its way: the connection is cut, the JSON is broken."""
+    after: int = attrs.field(default=4, validator=ge(0))
+    """Events of a stream that arrive before the damage; a body breaks in its middle."""
+    delay_seconds: float | None = attrs.field(
+        default=None, validator=optional([ge(0.0), le(DELAY_SECONDS_MAX)])
+    )
+    """Wait this long before the answer begins."""
+    reply: Reply | None = None
+    """Said instead of what the model would have said."""
+
+    @property
+    def is_final(self) -> bool:
+        """Nothing that the model says arrives in full, so it is not asked."""
+        return bool(self.error or self.reply or self.damage != "none")
+
+    @classmethod
+    def overflow(cls, tokens: int = 200_001, tokens_max: int = 200_000) -> Self:
+        """400: the prompt is too long."""
+        text = f"prompt is too long: {tokens} tokens > {tokens_max} maximum"
+        return cls(error=ApiError(400, "invalid_request_error", text))
+
+    @classmethod
+    def rate_limit(cls, retry_after: float = 1) -> Self:
+        """429, with the seconds to wait."""
+        text = "This request would exceed your rate limit of 50 requests per minute."
+        headers = {"retry-after": f"{retry_after:g}"}
+        return cls(error=ApiError(429, "rate_limit_error", text, headers))
+
+    @classmethod
+    def server_error(cls) -> Self:
+        """500."""
+        return cls(error=ApiError(500, "api_error", "Internal server error"))
+
+    @classmethod
+    def overloaded(cls) -> Self:
+        """529."""
+        return cls(error=OVERLOADED)
+
+    @classmethod
+    def overloaded_in_stream(cls, after: int = 4) -> Self:
+        """Status 200, and then an error event; without a stream a plain 529."""
+        return cls(error=OVERLOADED, damage="error", after=after)
+
+    @classmethod
+    def slow(cls, seconds: float = 5) -> Self:
+        """The answer comes late, but it comes."""
+        return cls(delay_seconds=seconds)
+
+    @classmethod
+    def cut(cls, after: int = 4) -> Self:
+        """The connection is closed in the middle of the answer."""
+        return cls(damage="cut", after=after)
+
+    @classmethod
+    def garbled(cls, after: int = 4) -> Self:
+        """Status 200 and JSON that is none."""
+        return cls(damage="garbled", after=after)
+
+    @classmethod
+    def refusal(cls) -> Self:
+        """The model refuses: nothing said, stop reason `refusal`."""
+        return cls(reply=Reply(stop_reason="refusal"))
+
+    @classmethod
+    def max_tokens(cls, call: Call | None = None) -> Self:
+        """The output ends inside a tool call."""
+        cut = call or Call("write_file", {"path": "notes.md", "content": "All that was found: "})
+        reply = Reply(text="I write it down.", calls=[cut], stop_reason="max_tokens")
+        return cls(reply=reply)
+
+    @classmethod
+    def pause(cls) -> Self:
+        """A long turn of a server tool is paused: send it back as it is, to go on."""
+        search: Json = {
+            "type": "server_tool_use",
+            "id": "srvtoolu_practice",
+            "name": "web_search",
+            "input": {"query": "foldline"},
+        }
+        reply = Reply(text="Still searching.", blocks=[search], stop_reason="pause_turn")
+        return cls(reply=reply)
+
+    @classmethod
+    def empty(cls) -> Self:
+        """The model ends its turn without a word."""
+        return cls(reply=Reply())
+
+    @classmethod
+    def named(cls, name: str) -> Self:
+        """The fault of this name, with its defaults.
+
+        Raises:
+            MisuseError: there is none.
+        """
+        makers: dict[str, Callable[[], Self]] = {
+            "overflow": cls.overflow,
+            "rate_limit": cls.rate_limit,
+            "server_error": cls.server_error,
+            "overloaded": cls.overloaded,
+            "overloaded_in_stream": cls.overloaded_in_stream,
+            "slow": cls.slow,
+            "cut": cls.cut,
+            "garbled": cls.garbled,
+            "refusal": cls.refusal,
+            "max_tokens": cls.max_tokens,
+            "pause": cls.pause,
+            "empty": cls.empty,
+        }
+        if name not in makers:
+            raise MisuseError(f"no fault {name!r}; there are {', '.join(makers)}")
+        return makers[name]()

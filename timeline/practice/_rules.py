@@ -1,0 +1,83 @@
+"""Would the provider take this request?  One refusal, the first, in the provider's words."""
+
+import re
+from typing import Final
+
+from render import Json, Model, validate_request
+from timeline.practice._fault import ApiError
+from timeline.practice._signature import check_thinking
+
+_FIELDS: Final = frozenset(
+    {
+        "cache_control",
+        "container",
+        "diagnostics",
+        "inference_geo",
+        "max_tokens",
+        "messages",
+        "metadata",
+        "model",
+        "output_config",
+        "prefill",
+        "service_tier",
+        "speed",
+        "stop_sequences",
+        "stream",
+        "system",
+        "thinking",
+        "tool_choice",
+        "tools",
+    }
+)
+"""Of the SDK, 2.11.  `temperature` and its kin are gone since version 2026-10-21."""
+_VERSION: Final = re.compile(r"-(\d+)(?:-(\d{1,2}))?(?:-|$)")
+
+
+def invalid(message: str) -> ApiError:
+    """400: the request is at fault."""
+    return ApiError(400, "invalid_request_error", message)
+
+
+def misshapen(request: Json, required: tuple[str, ...]) -> ApiError | None:
+    """What is missing from a request, or too much in it."""
+    for name in required:
+        if name not in request:
+            return invalid(f"{name}: Field required")
+    for name in request:
+        if name not in _FIELDS:
+            return invalid(f"{name}: Extra inputs are not permitted")
+    if not isinstance(request["model"], str):
+        return invalid("model: Input should be a valid string")
+    asked = request.get("max_tokens", 1)
+    if not isinstance(asked, int) or asked < 0:
+        return invalid("max_tokens: Input should be greater than or equal to 1")
+    return None
+
+
+def unlawful(request: Json, model: Model) -> ApiError | None:
+    """What the provider's rules have against a request of the right shape."""
+    for violation in validate_request(request, model):
+        if violation.rule == "request_bytes":
+            return ApiError(413, "request_too_large", violation.message)
+        return invalid(violation.message)
+    reason = check_thinking(request, model)
+    return invalid(reason) if reason else None
+
+
+def too_long(tokens: int, max_tokens: int, model: Model) -> ApiError | None:
+    """The prompt does not fit, or, for older models, it and what they may say do not."""
+    window = model.tokens_window
+    if tokens > window:
+        return invalid(f"prompt is too long: {tokens} tokens > {window} maximum")
+    if tokens + max_tokens > window and _reserves_output(model):
+        return invalid(
+            f"input length and `max_tokens` exceed context limit: {tokens} + {max_tokens} > "
+            f"{window}, decrease input length or `max_tokens` and try again"
+        )
+    return None
+
+
+def _reserves_output(model: Model) -> bool:
+    """Models before 4.5 want room for all that they may say."""
+    found = _VERSION.search(model.name)
+    return found is not None and (int(found[1]), int(found[2] or 0)) < (4, 5)

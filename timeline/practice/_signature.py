@@ -1,0 +1,152 @@
+"""Signed thinking, and what becomes of a request whose thinking no longer fits.
+
+A signature says which model thought it, what the thinking was, and, on models with
+`thinking_bound`, what stood before it: system, tools, all earlier messages (cache marks are no
+content), and the signature of the thinking before.  So a run of thinking may go at the start or at
+the end, or all of it, but not in the middle, and none comes back.  (Provider docs: preserved
+thinking.)  Nothing is secret about these signatures; they are for practice.
+"""
+
+import binascii
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any, Final
+
+import attrs
+import msgspec
+
+from render import Json, Model
+from timeline.practice._json import blocks_of, child
+
+_KEY: Final = "practice"
+_INVALID: Final = "{place}: Invalid `signature` in `thinking` block."
+_MODIFIED: Final = (
+    "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. "
+    "These blocks must remain as they were in the original response."
+)
+_UNBOUND: Final = (
+    " The block is bound to a different conversation. Remove the block, or set "
+    '`thinking.block_binding.prefix_mismatch_behavior` to "drop_block".'
+)
+
+
+class _Seal(msgspec.Struct, frozen=True, array_like=True):
+    """What a signature says."""
+
+    model: str
+    text: str
+    before: str
+    after: str
+    """Hash of the previous signature, or "" when there was none."""
+    mac: str = ""
+
+    def sealed(self) -> "_Seal":
+        """With its check."""
+        said = f"{_KEY}\n{self.model}\n{self.text}\n{self.before}\n{self.after}"
+        return msgspec.structs.replace(self, mac=_hash(said))
+
+
+@attrs.frozen(kw_only=True)
+class _Thought:
+    """A thinking block of a request."""
+
+    place: str
+    block: Json
+    before: str
+    """Hash of all that stands before it."""
+    latest: bool
+    """It is part of the latest assistant message."""
+
+    @property
+    def signature(self) -> str:
+        return str(self.block.get("signature") or "")
+
+
+def sign(text: str, request: Json, model: Model) -> str:
+    """The signature of thinking that answers `request`."""
+    *_, end = _walk(request)
+    own = [t.signature for t in _thoughts(request) if _model_of(t.signature) == model.name]
+    after = _hash(own[-1]) if own else ""
+    bound = (end.before, after) if model.thinking_bound else ("", "")
+    seal = _Seal(model.name, _hash(text), *bound).sealed()
+    return b64encode(msgspec.json.encode(seal)).decode()
+
+
+def check_thinking(request: Json, model: Model) -> str | None:
+    """Why the provider refuses the thinking of a request; None: it does not."""
+    previous = ""
+    for thought in _thoughts(request):
+        seal = _read(thought.signature)
+        if seal is None or seal.text != _hash(str(thought.block.get("thinking"))):
+            return _MODIFIED if thought.latest else _INVALID.format(place=thought.place)
+        if seal.model != model.name:  # another model's: silently dropped
+            continue
+        moved = seal.before != thought.before or (previous and seal.after != previous)
+        if model.thinking_bound and moved:
+            dropped = _drops_blocks(request)
+            return None if dropped else _INVALID.format(place=thought.place) + _UNBOUND
+        previous = _hash(thought.signature)
+    return None
+
+
+def _drops_blocks(request: Json) -> bool:
+    binding = child(child(request, "thinking"), "block_binding")
+    return binding.get("prefix_mismatch_behavior") == "drop_block"
+
+
+def _model_of(signature: str) -> str:
+    seal = _read(signature)
+    return seal.model if seal else ""
+
+
+def _read(signature: str) -> _Seal | None:
+    try:
+        seal = msgspec.json.decode(b64decode(signature, validate=True), type=_Seal)
+    except (binascii.Error, msgspec.DecodeError, ValueError):
+        return None
+    return seal if seal == seal.sealed() else None
+
+
+def _thoughts(request: Json) -> Iterator[_Thought]:
+    return (thought for thought in _walk(request) if thought.block.get("type") == "thinking")
+
+
+def _walk(request: Json) -> Iterator[_Thought]:
+    """Every block of the messages with what stands before it, and last the end of the request."""
+    messages: list[Json] = request.get("messages") or []
+    fixed = [*blocks_of(request.get("tools")), {}, *blocks_of(request.get("system"))]
+    digest = sha256(_canonical([_plain(block) for block in fixed]))
+    replies = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
+    for index, message in enumerate(messages):
+        for number, block in enumerate(blocks_of(message.get("content"))):
+            yield _Thought(
+                place=f"messages.{index}.content.{number}",
+                block=block,
+                before=digest.hexdigest(),
+                latest=index == replies[-1] if replies else False,
+            )
+            if block.get("type") not in {"thinking", "redacted_thinking"}:
+                digest.update(_canonical([message["role"], _plain(block)]))
+    yield _Thought(place="", block={}, before=digest.hexdigest(), latest=False)
+
+
+def _canonical(value: list[Any]) -> bytes:
+    """As JSON in which the order of keys makes no difference."""
+    return json.dumps(value, sort_keys=True).encode()
+
+
+def _plain(block: Json) -> Json:
+    """A block without what is no content: its mark, fields that are null."""
+    kept = {
+        name: item for name, item in block.items() if name != "cache_control" and item is not None
+    }
+    if block.get("type") == "tool_result":
+        kept["content"] = [_plain(part) for part in blocks_of(block.get("content"))]
+        kept["is_error"] = bool(block.get("is_error"))
+    return kept
+
+
+def _hash(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
