@@ -46,6 +46,10 @@ EXPORTS = {
     "timeline.tokens": """
         EstimateCounter ModelCounter O200kCounter TextCounter counter_for image_tokens
     """,
+    "timeline.practice": """
+        ApiError Brain Call Exchange Fault PracticeServer Provider Reply Script summary_reply
+        tutorial_brain wants_summary
+    """,
     "timeline.replay": """
         Coverage Dump Point ReplayOptions ReplayResult Sent coverage dump_to places replay
         room_for whole_file
