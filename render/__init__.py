@@ -28,6 +28,7 @@ from render._group import Group as Group
 from render._group import Place as Place
 from render._merge import merge_summaries as merge_summaries
 from render._models import Model as Model
+from render._pictures import limit_pictures as limit_pictures
 from render._plan import CompactionPlan as CompactionPlan
 from render._plan import plan_at as plan_at
 from render._plan import plan_compaction as plan_compaction

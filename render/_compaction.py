@@ -207,4 +207,6 @@ def _index_budget(plan: CompactionPlan, written: int, context: Context) -> Index
 
 
 def _visible(plan: CompactionPlan) -> list[str]:
-    return [entry.replacement or text_of(entry.block) for entry in plan.kept]
+    """The texts that the model sees after the compaction anyway."""
+    carried = [text_of(item.block) for item in plan.carried if not item.clipped]
+    return [*carried, *(entry.replacement or text_of(entry.block) for entry in plan.kept)]

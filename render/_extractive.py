@@ -39,7 +39,7 @@ def extract_summary(
     return StructuredSummary(
         task="",
         constraints=tuple(dict.fromkeys(demands))[:CONSTRAINTS_MAX],
-        state=_last_words([e for e in folded if e not in prefix] or folded, STATE_CHARACTERS),
+        state=_last_words([e for e in folded if e not in prefix], STATE_CHARACTERS),
         turn_context=_last_words(prefix, PREFIX_CHARACTERS),
     )
 

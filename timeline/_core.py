@@ -41,6 +41,7 @@ from render import (
     View,
     clip_oversized,
     commit,
+    limit_pictures,
     open_view,
     prune_expired,
     show,
@@ -187,6 +188,7 @@ class Core:
         """The deciding stages: what they change is recorded, so the next render agrees."""
         view = prune_expired(view, context)
         view = clip_oversized(view, context)
+        view = limit_pictures(view, context)
         view = yield from self.compactor.compact(view, context, self._keep, force=force)
         return strip_unbound(view, context)
 

@@ -1,0 +1,58 @@
+"""Pictures: no more, and no larger, than one request may hold.
+
+The provider refuses a request with too many images or documents, or of too many bytes (its
+documentation: 100 images where the window is 200,000 tokens, 600 beyond; 32 MB).  When the log has
+more, the oldest are shown as words, in one batch, so that it does not happen on every call.
+"""
+
+from typing import Final
+
+from blocks import BlocksHidden, DocumentPart, EventId, Hidden, ImagePart, images_of, text_of
+from render._context import Context
+from render._fold import decide
+from render._group import Entry, Group
+from render._view import View
+
+SMALL_WINDOW: Final = 200_000
+PICTURES_MAX: Final = (100, 600)
+"""In a window up to 200,000 tokens, and beyond."""
+BYTES_MAX: Final = 24_000_000
+"""Of base64: the provider takes 32 MB for the whole request."""
+BATCH: Final = 0.8
+"""Of what is allowed, what is left when some have to go."""
+
+
+def limit_pictures(view: View, context: Context) -> View:
+    """Show the oldest pictures as words once there are more than a request may hold."""
+    pictures = [picture for group in view.groups for picture in _pictures(group)]
+    if not pictures:
+        return view
+    number_max = PICTURES_MAX[context.model.tokens_window > SMALL_WINDOW]
+    number = sum(len(images_of(entry.block)) for entry, _ in pictures)
+    size = sum(size for _, size in pictures)
+    if number <= number_max and size <= BYTES_MAX:
+        return view
+    hidden: list[Hidden] = []
+    for entry, bytes_ in pictures:
+        if number <= BATCH * number_max and size <= BATCH * BYTES_MAX:
+            break
+        text = f"{text_of(entry.block)}\n[its pictures are no longer shown; read at {entry.path}]"
+        hidden.append(Hidden(block=entry.block.id, replacement=text))
+        number -= len(images_of(entry.block))
+        size -= bytes_
+    event = BlocksHidden(id=EventId(""), at=context.now, hidden=tuple(hidden), reason="clipped")
+    return decide(view, event)
+
+
+def _pictures(group: Group) -> list[tuple[Entry, int]]:
+    """The entries of a group that show pictures, with their bytes."""
+    return group.memo("pictures", lambda: [(e, _bytes(e)) for e in group.entries if _counts(e)])
+
+
+def _counts(entry: Entry) -> bool:
+    return entry.replacement is None and bool(images_of(entry.block))
+
+
+def _bytes(entry: Entry) -> int:
+    parts = images_of(entry.block)
+    return sum(len(p.data) for p in parts if isinstance(p, ImagePart | DocumentPart))
