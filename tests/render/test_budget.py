@@ -1,0 +1,128 @@
+"""The account of a request: what it has, what it may have, and what cannot fit."""
+
+import pytest
+
+from blocks import EventId, PolicyError, UsageRecorded
+from render import CannotFit, Rendered, account, commit, total_tokens
+from tests import _builders as make
+from tests._builders import context, steady
+
+SYSTEM = ({"type": "text", "text": "s" * 400},)
+TOOLS = ({"name": "bash", "input_schema": {"type": "object"}},)
+
+
+def used(estimated: int, real: int, model: str = "loose") -> UsageRecorded:
+    return UsageRecorded(id=EventId("u"), at=0.0, model=model, uncached=real, estimated=estimated)
+
+
+def test_every_part_has_its_line_and_the_lines_add_up() -> None:
+    view = make.view_of(make.prompt("x" * 400), make.call("a"), make.result("a", "y" * 800))
+    found = account(view, context(system=SYSTEM, tools=TOOLS, overhead_tokens=50))
+    assert found.system == 100
+    assert found.tools == 50 + make.CharCounter().count(
+        '{"name": "bash", "input_schema": {"type": "object"}}'
+    )
+    assert found.summary == 0
+    assert found.messages >= 300
+    assert found.total == found.estimated == found.system + found.tools + found.messages
+
+
+def test_without_tools_there_is_no_overhead() -> None:
+    assert account(make.view_of(make.prompt("x")), context(overhead_tokens=50)).tools == 0
+
+
+def test_the_summary_has_its_own_line() -> None:
+    from tests.render.test_compaction import compacted, turns
+
+    after = compacted(make.view_of(*turns(6)), context())
+    found = account(after, context())
+    assert found.summary > 0
+    assert found.total == found.summary + found.messages
+
+
+def test_the_probe_and_the_request_cannot_disagree() -> None:
+    view = make.view_of(make.prompt("x" * 400), make.call("a"), make.result("a", "y" * 800))
+    within = context(system=SYSTEM)
+    assert make.shown(view, within).tokens == total_tokens(view, within)
+
+
+def test_calibration_corrects_the_total_of_its_model_only() -> None:
+    view = commit(make.view_of(make.prompt("x" * 4000)), used(1000, 1500))
+    corrected = account(view, context(calibrate=True))
+    assert corrected.total == pytest.approx(1.5 * corrected.estimated, abs=1)
+    assert corrected.samples == 1
+    assert corrected.error_last == pytest.approx(-1 / 3)
+    assert account(view, context()).total == corrected.estimated
+    other = commit(make.view_of(make.prompt("x" * 4000)), used(1000, 1500, "another"))
+    assert account(other, context(calibrate=True)).samples == 0
+
+
+def test_calibration_moves_towards_new_samples_and_ignores_senseless_ones() -> None:
+    view = commit(make.view_of(make.prompt("x")), used(1000, 1000))
+    for _ in range(20):
+        view = commit(view, used(1000, 1200))
+    assert view.state.calibrations["loose"].ratio == pytest.approx(1.2, abs=0.01)
+    same = commit(view, used(0, 1200), used(1000, 0), used(-5, 7))
+    assert same.state.calibrations == view.state.calibrations
+
+
+# What cannot fit.
+
+
+def cannot(rendered: Rendered) -> CannotFit:
+    assert rendered.cannot_fit is not None
+    return rendered.cannot_fit
+
+
+def test_a_prompt_that_nothing_can_shorten_is_a_value_not_an_error() -> None:
+    timeline = make.open_timeline(window=1000)
+    timeline.user("x" * 8000)
+    rendered = timeline.render()
+    found = cannot(rendered)
+    assert not rendered.fits
+    assert (found.reason, found.limit, found.total) == ("over_limit", 1000, rendered.tokens)
+    assert "newest round" in str(found)
+    assert rendered.violations == ()
+
+
+def test_a_system_prompt_over_the_target_is_said_before_it_hurts() -> None:
+    """No compaction could ever get there."""
+    timeline = make.open_timeline(window=1000)
+    timeline.user("hi")
+    rendered = timeline.render(system="s" * 2000)
+    assert rendered.fits
+    assert cannot(rendered).reason == "fixed_over_target"
+    assert cannot(rendered).fixed == 500
+
+
+def test_a_system_prompt_over_the_limit_gets_its_own_advice() -> None:
+    timeline = make.open_timeline(window=1000)
+    timeline.user("hi")
+    assert "system prompt" in cannot(timeline.render(system="s" * 8000)).advice
+
+
+def test_what_fits_has_nothing_to_say() -> None:
+    timeline = make.open_timeline(window=1000)
+    timeline.user("hi")
+    assert timeline.render().cannot_fit is None
+
+
+def test_a_huge_text_of_the_user_is_folded_as_soon_as_it_may_be() -> None:
+    timeline = make.open_timeline(window=1000)
+    timeline.user("x" * 8000)
+    assert not timeline.render().fits
+    timeline.record(make.response(make.text("That is long.")))
+    assert timeline.render().fits
+
+
+# Policies.
+
+
+def test_a_policy_that_contradicts_itself_is_refused() -> None:
+    with pytest.raises(PolicyError, match="compact on every call"):
+        steady(target_ratio=0.9, trigger_ratio=0.9)
+    with pytest.raises(PolicyError, match="intact"):
+        steady(turns_visible=1, turns_intact=2)
+    for field, value in (("keep_ratio", 1.5), ("gain_min", -0.1), ("failures_max", 0)):
+        with pytest.raises(ValueError, match=field):
+            steady(**{field: value})
