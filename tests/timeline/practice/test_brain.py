@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from blocks import StructuredSummary
+from render import _prompts as prompts
 from timeline.practice import Reply, Script, summary_reply, tutorial_brain, wants_summary
 from timeline.practice._summary import MARKER
 
@@ -93,6 +94,10 @@ def test_a_summary_request_is_recognised() -> None:
     assert not wants_summary(request(user("Summarise this as JSON.")))
     assert not wants_summary(request(user(MARKER), assistant({"type": "text", "text": "Yes."})))
     assert not wants_summary(request(output_config={"effort": "low"}))
+
+
+def test_the_marker_is_that_of_our_summariser() -> None:
+    assert prompts.MARKER == MARKER
 
 
 def test_the_summary_is_ours_and_quotes_the_conversation() -> None:
