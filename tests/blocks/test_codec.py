@@ -44,6 +44,7 @@ from blocks import (
     RangeSummary,
     RequestRendered,
     StructuredSummary,
+    SummaryPrepared,
     SummaryReplaced,
     SystemMessage,
     Term,
@@ -135,6 +136,14 @@ EVERY_EVENT: dict[str, Event] = {
     ),
     "RangeExpanded": RangeExpanded(id=E, at=1.0, compaction=4),
     "SummaryReplaced": SummaryReplaced(id=E, at=1.0, compaction=4, summary=SUMMARY),
+    "SummaryPrepared": SummaryPrepared(
+        id=E,
+        at=1.0,
+        key="k",
+        cut=9,
+        summary=StructuredSummary(state="s"),
+        provenance=Provenance(source_hash="ff"),
+    ),
     "CompactionSkipped": CompactionSkipped(id=E, at=1.0, reason="no_gain", tokens=5, detail="d"),
     "RequestRendered": RequestRendered(
         id=E, at=1.0, content_hash="ff", tokens=9, cache_points=(1, 2), prefix_hash="aa", ttl=3600.0
