@@ -39,7 +39,11 @@ TOOLS = [
 _PLACES = ("src", "tests", "core", "api", "billing", "session", "storage", "adapters", "migrations")
 _NOUNS = ("invoice", "order", "cursor", "window", "token", "ledger", "retry", "batch", "schema")
 _VERBS = ("load", "parse", "merge", "flush", "check", "render", "resolve", "encode", "collect")
-_PROSE = ["the", "failing", "test", "expects", "that", "a", "late", "result", "keeps", "its", "own", "turn", "and", "so", "we", "have", "to", "look", "at", "how", "the", "parser", "treats", "an", "empty", "line", "before", "it", "reads", "on", "because", "nothing", "else", "explains", "the", "log"]
+_PROSE = (
+    "the", "failing", "test", "expects", "that", "a", "late", "result", "keeps", "its", "turn",
+    "and", "so", "we", "have", "to", "look", "at", "how", "parser", "treats", "an", "empty", "line",
+    "before", "it", "reads", "on", "because", "nothing", "else", "explains", "the", "log", "of",
+)  # fmt: skip
 
 
 @attrs.define

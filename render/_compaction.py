@@ -76,8 +76,7 @@ def fitting_plan(
 
 def fits_after(view: View, plan: CompactionPlan, context: Context) -> bool:
     """Whether the request after this compaction leaves room for more than the next round."""
-    after = commit(view, compaction_event(view, plan, extractive(plan), context))
-    return total_tokens(after, context) <= FITTING * threshold_of(context)
+    return _outcome(view, plan, extractive(plan), context).tokens <= FITTING * threshold_of(context)
 
 
 def _squeezed(context: Context, factor: float) -> Context:
@@ -113,13 +112,53 @@ def truncated(plan: CompactionPlan) -> Summary:
 
 def apply_compaction(view: View, plan: CompactionPlan, summary: Summary, context: Context) -> View:
     """The view after the compaction; or with a note that it was skipped, if it gains too little."""
-    event = compaction_event(view, plan, summary, context)
-    after = total_tokens(commit(view, event), context)
+    outcome = _outcome(view, plan, summary, context)
+    after = outcome.tokens
     gain = plan.tokens_before - after
     wanted = context.policy.gain_min * plan.tokens_before
     if gain < (wanted if plan.tokens_before <= context.limit else 1):
         return skip(view, "no_gain", context, f"{plan.tokens_before} -> {after} tokens")
-    return decide(view, msgspec.structs.replace(event, tokens_after=after))
+    return _decided(outcome)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _Outcome:
+    """What a plan comes to with one summary."""
+
+    before: View
+    summary: Summary
+    context: Context
+    event: RangeCompacted
+    after: View
+    tokens: int
+    """Of the whole request afterwards."""
+
+
+def _outcome(view: View, plan: CompactionPlan, summary: Summary, context: Context) -> _Outcome:
+    """Worked out once: the summary that a plan is applied with is often the one it was tried with."""
+    for tried in plan.tried:
+        if tried.before is view and tried.context is context and tried.summary == summary:
+            known: _Outcome = tried
+            return known
+    event = compaction_event(view, plan, summary, context)
+    after = commit(view, event)
+    tokens = total_tokens(after, context)
+    made = _Outcome(
+        before=view, summary=summary, context=context, event=event, after=after, tokens=tokens
+    )
+    plan.tried[:] = [made]
+    return made
+
+
+def _decided(outcome: _Outcome) -> View:
+    """The view afterwards, its event told what came of it."""
+    event = msgspec.structs.replace(outcome.event, tokens_after=outcome.tokens)
+    known = outcome.after.compaction
+    return attrs.evolve(
+        outcome.after,
+        compaction=known and attrs.evolve(known, event=event),
+        decisions=(*outcome.before.decisions, event),
+    )
 
 
 def skip(view: View, reason: SkipReason, context: Context, detail: str = "") -> View:

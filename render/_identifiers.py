@@ -5,30 +5,30 @@ words are none, however long.
 """
 
 import re
-from collections.abc import Iterator
 
 LENGTH_MAX = 160
 """Longer ones are data, not names."""
 
+# Quantifiers are possessive (`++`) where nothing that follows could match what they gave back.
 _TOKEN = re.compile(
+    r"(?=[\w.@~+/-])(?:"  # most positions are refused here
     r"https?://[^\s\"'<>()\[\]{}`|\\,;]+"  # a URL
     r"|[A-Za-z]:\\[\w.\\-]+"  # a Windows path
-    r"|[\w.@~+-]*(?:/[\w.@~+-]+)+"  # a path
+    r"|[\w.@~+-]*+(?:/[\w.@~+-]++)++"  # a path
     r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # a UUID
-    r"|[A-Za-z_][\w-]*(?:\.[A-Za-z_]\w*)+"  # a dotted name
-    r"|[0-9a-f]{7,}|\d{4,}"  # a hash, a long number
-    r"|[A-Za-z_]\w{5,}"  # a name, if it has an inner mark of one
+    r"|[A-Za-z_][\w-]*+(?:\.[A-Za-z_]\w*+)++"  # a dotted name
+    r"|[0-9a-f]{7,}+|\d{4,}+"  # a hash, a long number
+    r"|[A-Za-z_]\w{5,}+"  # a name, if it has an inner mark of one
+    r")"
 )
 _INNER = re.compile(r"[/\\]|\w\.\w|[^\W_]_+[^\W_]|[a-z][A-Z]|[A-Z]{2}[a-z]")
 _HASH = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,}")
 
 
-def identifiers(text: str) -> Iterator[tuple[str, int]]:
-    """Every occurrence of an identifier, with its position."""
-    for match in _TOKEN.finditer(text):
-        term = match.group().rstrip(".-:/")
-        if len(term) <= LENGTH_MAX and _is_rare(term):
-            yield term, match.start()
+def identifiers(text: str) -> set[str]:
+    """The identifiers of a text; each is looked at once, however often it occurs."""
+    terms = {token.rstrip(".-:/") for token in set(_TOKEN.findall(text))}
+    return {term for term in terms if len(term) <= LENGTH_MAX and _is_rare(term)}
 
 
 def _is_rare(term: str) -> bool:

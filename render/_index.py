@@ -40,6 +40,8 @@ TERMS_MAX: Final = 3000
 
 
 _Span: TypeAlias = tuple[int, int]
+_Width: TypeAlias = Callable[[str, int, int], _Span]
+"""The span around the term at a position of a text, given the term's length."""
 
 
 @attrs.frozen(kw_only=True)
@@ -82,16 +84,18 @@ class _Source:
         return new
 
 
+_Place: TypeAlias = tuple[_Source, int]
+"""A position in a text."""
+
+
 @attrs.define(eq=False)
 class _Known:
     """What is known about one identifier while the index is built."""
 
     uses: int = 0
     seen: int = 0
-    line: tuple[_Source, int] | None = None
-    """Where it last occurred with something else on its line."""
-    wide: tuple[_Source, int] | None = None
-    """Where it last occurred with something else around it."""
+    sources: list[_Source] = attrs.field(factory=list[_Source])
+    """Texts that it occurs in, in the order in which they were read."""
 
 
 def build_index(
@@ -116,8 +120,10 @@ def build_index(
         _read(source, known, own=isinstance(entry.block, ToolCall | AssistantCompletion))
     ranked = sorted(known, key=lambda term: _rank(term, known[term]))[:TERMS_MAX]
     for text in visible:  # what the model sees with its surroundings needs no excerpt
-        _read(_Source("", 0, text), known, own=False)
-    purse = _Purse(budget, count)
+        source = _Source("", 0, text)
+        for term in identifiers(text) & known.keys():
+            known[term].sources.append(source)
+    purse = _Purse(wide=budget.wide, line=budget.line, names=budget.names, count=count)
     bare = {term for term in ranked if purse.buy(term, known[term])}
     return Index(excerpts=tuple(_excerpts(sources)), terms=tuple(_terms(ranked, known, bare)))
 
@@ -128,24 +134,27 @@ def _rank(term: str, known: _Known) -> tuple[int, int, str]:
 
 
 def _read(source: _Source, known: dict[str, _Known], *, own: bool) -> None:
-    """Note every identifier of a text; the last occurrence with surroundings wins."""
-    text = source.text
-    for term in {term for term, _ in identifiers(text)}:
-        position = text.rfind(term)  # the last mention, be it inside a longer name
+    """Note every identifier of a text."""
+    for term in identifiers(source.text):
         found = known.get(term)
         if found is None:
             found = known[term] = _Known()
         found.uses += own
         found.seen = max(found.seen, source.seen)
-        enough = len(term) + SURROUNDINGS_MIN
-        if _length(_line(text, position, len(term))) >= enough:
-            found.line = (source, position)
-        if _length(_wide(text, position, len(term))) >= enough:
-            found.wide = (source, position)
+        found.sources.append(source)
 
 
-def _length(span: _Span) -> int:
-    return span[1] - span[0]
+def _last(term: str, known: _Known, width: _Width) -> _Place | None:
+    """Where a term last occurred with something around it, as far as this width goes.
+
+    Asked only for terms that there is still budget for: most never are.
+    """
+    for source in reversed(known.sources):
+        position = source.text.rfind(term)  # the last mention, be it inside a longer name
+        start, end = width(source.text, position, len(term))
+        if end - start >= len(term) + SURROUNDINGS_MIN:
+            return source, position
+    return None
 
 
 def _line(text: str, position: int, length: int) -> _Span:
@@ -165,33 +174,31 @@ def _wide(text: str, position: int, length: int) -> _Span:
     return start, min(len(text) if after < 0 else after, position + length + WIDE_CHARACTERS)
 
 
-@attrs.define
+@attrs.define(kw_only=True)
 class _Purse:
-    """What is left to spend."""
+    """What is left to spend: tokens for each width."""
 
-    budget: IndexBudget
+    wide: int
+    line: int
+    names: int
     count: Callable[[str], int]
     paths: set[str] = attrs.field(factory=set[str])
 
     def buy(self, term: str, known: _Known) -> bool:
         """Buy the widest excerpts that are still paid for; True: it became the bare name."""
-        budget = self.budget
-        if budget.wide > 0 and known.wide:
-            cost = self._cut(known.wide, len(term), _wide)
-            if known.line and known.line != known.wide:
-                cost += self._cut(known.line, len(term), _line)
-            self.budget = attrs.evolve(budget, wide=budget.wide - cost)
-        elif budget.line > 0 and known.line:
-            cost = self._cut(known.line, len(term), _line)
-            self.budget = attrs.evolve(budget, line=budget.line - cost)
-        elif budget.names > 0 and not _is_visible(known):
-            self.budget = attrs.evolve(budget, names=budget.names - self.count(term) - 1)
+        if self.wide > 0 and (wide := _last(term, known, _wide)):
+            self.wide -= self._cut(wide, len(term), _wide)
+            line = _last(term, known, _line)
+            if line and line != wide:
+                self.wide -= self._cut(line, len(term), _line)
+        elif self.line > 0 and (line := _last(term, known, _line)):
+            self.line -= self._cut(line, len(term), _line)
+        elif self.names > 0 and not _is_visible(term, known):
+            self.names -= self.count(term) + 1
             return True
         return False
 
-    def _cut(
-        self, place: tuple[_Source, int], length: int, width: Callable[[str, int, int], _Span]
-    ) -> int:
+    def _cut(self, place: _Place, length: int, width: _Width) -> int:
         """Tokens that an excerpt adds; the path is paid once, what is visible costs nothing."""
         source, position = place
         if not source.path:
@@ -204,8 +211,9 @@ class _Purse:
         return cost
 
 
-def _is_visible(known: _Known) -> bool:
-    return any(place and not place[0].path for place in (known.wide, known.line))
+def _is_visible(term: str, known: _Known) -> bool:
+    places = (_last(term, known, width) for width in (_wide, _line))
+    return any(place and not place[0].path for place in places)
 
 
 def _excerpts(sources: Sequence[_Source]) -> Iterable[Excerpt]:

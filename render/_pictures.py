@@ -5,6 +5,7 @@ documentation: 100 images where the window is 200,000 tokens, 600 beyond; 32 MB)
 more, the oldest are shown as words, in one batch, so that it does not happen on every call.
 """
 
+from itertools import chain
 from typing import Final
 
 from blocks import BlocksHidden, DocumentPart, EventId, Hidden, ImagePart, images_of, text_of
@@ -24,7 +25,7 @@ BATCH: Final = 0.8
 
 def limit_pictures(view: View, context: Context) -> View:
     """Show the oldest pictures as words once there are more than a request may hold."""
-    pictures = [picture for group in view.groups for picture in _pictures(group)]
+    pictures = list(chain.from_iterable(view.shelf.each("pictures", view.groups, _pictures)))
     if not pictures:
         return view
     number_max = PICTURES_MAX[context.model.tokens_window > SMALL_WINDOW]
@@ -46,7 +47,7 @@ def limit_pictures(view: View, context: Context) -> View:
 
 def _pictures(group: Group) -> list[tuple[Entry, int]]:
     """The entries of a group that show pictures, with their bytes."""
-    return group.memo("pictures", lambda: [(e, _bytes(e)) for e in group.entries if _counts(e)])
+    return [(entry, _bytes(entry)) for entry in group.entries if _counts(entry)]
 
 
 def _counts(entry: Entry) -> bool:

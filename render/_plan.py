@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from hashlib import sha256
+from typing import Any
 
 import attrs
 
@@ -38,6 +39,8 @@ class CompactionPlan:
     tokens_before: int
     source_hash: str
     """Hash of the folded content and of the summary before it."""
+    tried: list[Any] = attrs.field(factory=list[Any], init=False, eq=False, repr=False)
+    """What it came to with the latest summary that was tried; see `apply_compaction`."""
 
     @property
     def is_split(self) -> bool:

@@ -1,10 +1,9 @@
 """The visible slice: the latest summary with what it carried, and everything it did not fold."""
 
-from typing import Any
-
 import attrs
 
 from render._group import Group
+from render._shelf import Shelf
 from render._view import View
 
 
@@ -19,7 +18,7 @@ class Shown:
     """Version of the block that carried the last request's tail cache point; 0: none."""
     rounds: int
     """Rounds in `groups`."""
-    shelf: dict[Any, Any] = attrs.field(repr=False)
+    shelf: Shelf = attrs.field(repr=False)
     """Of the view; see there."""
 
 

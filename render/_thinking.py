@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from blocks import AssistantThinking, BlocksHidden, EventId, Hidden
 from render._context import Context
 from render._fold import decide
-from render._group import Entry
+from render._group import Entry, Group
 from render._view import View
 
 
@@ -31,11 +31,18 @@ def _unusable(view: View, context: Context) -> Iterator[Entry]:
     """Thinking behind a rewrite, where it is bound; that of a loop which the cut went through."""
     split = view.compaction.event.summary.split_turn_id if view.compaction else None
     cut_at = view.compaction.version if view.compaction else 0
-    for group in view.groups:
-        for entry in group.entries:
-            if not isinstance(entry.block, AssistantThinking) or entry.replacement is not None:
-                continue
+    for entries in view.shelf.each("thinking", view.groups, _thinking):
+        for entry in entries:
             unbound = entry.unbound or entry.version < cut_at
             halved = entry.version < cut_at and entry.block.turn == split
             if (unbound and context.model.thinking_bound) or halved:
                 yield entry
+
+
+def _thinking(group: Group) -> tuple[Entry, ...]:
+    """The thinking of a group that is still shown."""
+    return tuple(
+        entry
+        for entry in group.entries
+        if isinstance(entry.block, AssistantThinking) and entry.replacement is None
+    )

@@ -1,12 +1,12 @@
 """The view: the log as it stands, from the latest summary onward."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import attrs
 
 from blocks import Event, FoldState, RangeCompacted, Recorded, SummaryPrepared, TurnId
 from render._group import Entry, Group
+from render._shelf import Shelf
 
 NO_TURN = TurnId("")
 
@@ -51,8 +51,8 @@ class View:
     """Every event since the cut: what the next compaction starts its view from."""
     decisions: tuple[Event, ...] = ()
     """Events decided since the last commit."""
-    shelf: dict[Any, Any] = attrs.field(factory=dict[Any, Any], eq=False, repr=False)
-    """What encoders made of the groups of the latest view of this line; see `Encoder.pieces`."""
+    shelf: Shelf = attrs.field(factory=Shelf, eq=False, repr=False)
+    """What was worked out for the groups; goes on from view to view."""
 
     @property
     def entries(self) -> Sequence[Entry]:

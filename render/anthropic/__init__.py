@@ -4,11 +4,11 @@ from render.anthropic._assemble import assemble as assemble
 from render.anthropic._assemble import marked_prefix as marked_prefix
 from render.anthropic._count import tool_tokens as tool_tokens
 from render.anthropic._encode import Encoder as Encoder
-from render.anthropic._encode import Piece as Piece
-from render.anthropic._encode import Spot as Spot
 from render.anthropic._encode import tool_name as tool_name
 from render.anthropic._overflow import Overflow as Overflow
 from render.anthropic._overflow import overflow_of as overflow_of
+from render.anthropic._piece import Piece as Piece
+from render.anthropic._piece import Spot as Spot
 from render.anthropic._rules import ModelRules as ModelRules
 from render.anthropic._rules import Rule as Rule
 from render.anthropic._validate import RequestValidator as RequestValidator

@@ -6,7 +6,7 @@ from operator import attrgetter, eq, itemgetter
 from typing import Final
 
 from render._context import Json
-from render.anthropic._encode import Piece
+from render.anthropic._piece import Piece
 
 MIDWAY: Final = "[the session starts mid-way]"
 

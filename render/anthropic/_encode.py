@@ -48,7 +48,7 @@ from render._report import report
 from render._slice import Shown
 from render.anthropic._count import content_tokens
 from render.anthropic._parts import part_content
-from render.anthropic._prefix import shared_length
+from render.anthropic._piece import Piece, Spot
 
 INTERRUPTED: Final = "interrupted, no result was recorded"
 CONTINUE: Final = "[continue]"
@@ -59,40 +59,6 @@ _PROOFS = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)
 _OTHERS = frozenset({Place.USER, Place.LATE, Place.CARRIED})
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Spot:
-    """Where in a piece one content block stands, and what it costs."""
-
-    version: int
-    """Version of the block that it shows."""
-    role: str
-    index: int
-    """Position in the content of its message."""
-    tokens: int
-    kind: str
-    """The provider's type of the content block."""
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Piece:
-    """A group in the provider's words. Shared between renders: never changed."""
-
-    group: Group
-    assistant: tuple[Json, ...] = ()
-    user: tuple[Json, ...] = ()
-    messages: tuple[Json, ...] = ()
-    """The one or two messages of these contents."""
-    spots: tuple[Spot, ...] = ()
-    """One for each content block, in order."""
-    tokens: int = 0
-    digest: bytes = b""
-    notices: tuple[str, ...] = ()
-
-    def tokens_of(self, version: int) -> int:
-        """What one block costs as it is shown."""
-        return sum(spot.tokens for spot in self.spots if spot.version == version)
-
-
 @attrs.frozen(kw_only=True)
 class Encoder:
     """Encodes groups, each once: the piece stays with the group."""
@@ -101,18 +67,8 @@ class Encoder:
     keep_thinking: bool = True
 
     def pieces(self, shown: Shown) -> tuple[Piece, ...]:
-        """Every group in the provider's words, its hidden blocks replaced.
-
-        What begins with the same groups as the last time begins with the same pieces.
-        """
-        groups: tuple[Group, ...]
-        pieces: tuple[Piece, ...]
-        groups, pieces = shown.shelf.get(self._key, ((), ()))
-        same = shared_length(groups, shown.groups)
-        if not same == len(groups) == len(shown.groups):
-            pieces = (*pieces[:same], *map(self.shown, shown.groups[same:]))
-            shown.shelf[self._key] = shown.groups, pieces
-        return pieces
+        """Every group in the provider's words, its hidden blocks replaced."""
+        return shown.shelf.each(self._key, shown.groups, self.shown)
 
     def shown(self, group: Group) -> Piece:
         """The group in the provider's words, its hidden blocks replaced."""

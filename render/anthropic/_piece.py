@@ -1,0 +1,40 @@
+"""A piece: one group in the provider's words, and what each part of it costs."""
+
+import attrs
+
+from render._context import Json
+from render._group import Group
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Spot:
+    """Where in a piece one content block stands, and what it costs."""
+
+    version: int
+    """Version of the block that it shows."""
+    role: str
+    index: int
+    """Position in the content of its message."""
+    tokens: int
+    kind: str
+    """The provider's type of the content block."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Piece:
+    """A group in the provider's words. Shared between renders: never changed."""
+
+    group: Group
+    assistant: tuple[Json, ...] = ()
+    user: tuple[Json, ...] = ()
+    messages: tuple[Json, ...] = ()
+    """The one or two messages of these contents."""
+    spots: tuple[Spot, ...] = ()
+    """One for each content block, in order."""
+    tokens: int = 0
+    digest: bytes = b""
+    notices: tuple[str, ...] = ()
+
+    def tokens_of(self, version: int) -> int:
+        """What one block costs as it is shown."""
+        return sum(spot.tokens for spot in self.spots if spot.version == version)
