@@ -28,7 +28,7 @@ EXPORTS = {
         Model ModelRules Overflow PROMPT_VERSION Place Policy Prompt RejectedAnswerError Rendered
         RequestValidator Shown Summary TokenCounter View Violation account apply_compaction
         clip_oversized commit compaction_due compaction_event continued decide extractive
-        fits_after fitting_plan fold is_cold merge_summaries open_view overflow_of parse_answer
+        fits_after fitting_plan fold is_cold limit_pictures merge_summaries open_view overflow_of parse_answer
         plan_at plan_compaction prune_expired report show skip strip_unbound summary_key
         summary_prompts total_tokens truncated validate_request
     """,
