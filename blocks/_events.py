@@ -76,12 +76,18 @@ class Calibration(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How far one model's real counts are from our estimates."""
 
     ratio: float = 1.0
-    """Real tokens per estimated token."""
+    """Real tokens per estimated token, as requests grow."""
     prefix: float = 0.0
     """Tokens that every request has and no block explains."""
     samples: int = 0
     error_last: float = 0.0
     """Relative error of the last estimate: (estimate - real) / real."""
+    estimated_last: int = 0
+    real_last: int = 0
+    """The newest sample."""
+    estimated_growth: float = 0.0
+    real_growth: float = 0.0
+    """From sample to sample, the older ones fading: what the ratio is made of."""
 
 
 class FoldState(Struct, frozen=True, kw_only=True, omit_defaults=True):

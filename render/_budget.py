@@ -26,6 +26,8 @@ class Account:
     """The same before calibration."""
     ratio: float = 1.0
     """Calibration: real tokens per estimated one; 1.0 when nothing was measured."""
+    prefix: float = 0.0
+    """Calibration: tokens that every request has and no block explains."""
     samples: int = 0
     error_last: float = 0.0
     """Relative error of the last estimate that could be checked."""
@@ -88,6 +90,7 @@ def account(view: View, context: Context) -> Account:
         total=round(estimated * ratio + known.prefix) if known else estimated,
         estimated=estimated,
         ratio=ratio,
+        prefix=known.prefix if known else 0.0,
         samples=known.samples if known else 0,
         error_last=known.error_last if known else 0.0,
     )

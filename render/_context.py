@@ -70,6 +70,8 @@ class Policy:
     """The whole request after a compaction."""
     keep_ratio: float = attrs.field(default=0.1, validator=_share())
     """The verbatim tail."""
+    keep_messages: int | None = attrs.field(default=None, validator=v.optional(_tokens()))
+    """The tail as a number of message blocks instead; `keep_ratio` then only has to be above 0."""
     summary_tokens: int = attrs.field(default=800, validator=_tokens())
     prefix_tokens: int = attrs.field(default=400, validator=_tokens())
     """The summary of a split turn's first part."""

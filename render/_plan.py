@@ -53,10 +53,16 @@ def plan_compaction(
 ) -> CompactionPlan | None:
     """The plan, or None when no legal cut would fold anything."""
     entries = view.entries
-    tokens = _entry_tokens(view, context)
-    keep = _keep_tokens(context, context.policy.keep_ratio if keep_ratio is None else keep_ratio)
-    cut = find_cut(entries, tokens, keep) if keep else latest_cut(entries)
-    if cut is None and sum(tokens) < keep:
+    policy = context.policy
+    ratio = policy.keep_ratio if keep_ratio is None else keep_ratio
+    if policy.keep_messages is not None and policy.keep_ratio:  # by number: each block counts one
+        sizes = [1] * len(entries)
+        keep = int(policy.keep_messages * ratio / policy.keep_ratio)
+    else:
+        sizes = _entry_tokens(view, context)
+        keep = _keep_tokens(context, ratio)
+    cut = find_cut(entries, sizes, keep) if keep else latest_cut(entries)
+    if cut is None and sum(sizes) < keep:
         cut = latest_cut(entries) if trigger == "forced" else None
     return _plan(view, context, trigger, cut) if cut else None
 

@@ -49,7 +49,7 @@ def test_the_probe_and_the_request_cannot_disagree() -> None:
 def test_calibration_corrects_the_total_of_its_model_only() -> None:
     view = commit(make.view_of(make.prompt("x" * 4000)), used(1000, 1500))
     corrected = account(view, context(calibrate=True))
-    assert corrected.total == pytest.approx(1.5 * corrected.estimated, abs=1)
+    assert corrected.total == corrected.estimated + 500, "the hidden prefix is its own term"
     assert corrected.samples == 1
     assert corrected.error_last == pytest.approx(-1 / 3)
     assert account(view, context()).total == corrected.estimated
@@ -57,11 +57,25 @@ def test_calibration_corrects_the_total_of_its_model_only() -> None:
     assert account(other, context(calibrate=True)).samples == 0
 
 
-def test_calibration_moves_towards_new_samples_and_ignores_senseless_ones() -> None:
-    view = commit(make.view_of(make.prompt("x")), used(1000, 1000))
-    for _ in range(20):
-        view = commit(view, used(1000, 1200))
-    assert view.state.calibrations["loose"].ratio == pytest.approx(1.2, abs=0.01)
+def test_the_ratio_is_learnt_from_growth_and_the_prefix_makes_the_newest_sample_exact() -> None:
+    view = make.view_of(make.prompt("x"))
+    for estimated in range(1000, 60_000, 2000):
+        view = commit(view, used(estimated, 20_000 + round(1.3 * estimated)))
+    known = view.state.calibrations["loose"]
+    assert known.ratio == pytest.approx(1.3, abs=0.02)
+    assert known.prefix == pytest.approx(20_000, rel=0.05)
+    assert abs(known.error_last) < 0.005
+
+
+def test_a_jump_of_the_hidden_prefix_does_not_become_a_ratio() -> None:
+    view = commit(make.view_of(make.prompt("x")), used(10_000, 10_000), used(10_100, 60_000))
+    known = view.state.calibrations["loose"]
+    assert known.ratio < 1.2
+    assert known.prefix == pytest.approx(60_000 - known.ratio * 10_100)
+
+
+def test_samples_that_tell_nothing_change_nothing() -> None:
+    view = commit(make.view_of(make.prompt("x")), used(1000, 1200))
     same = commit(view, used(0, 1200), used(1000, 0), used(-5, 7))
     assert same.state.calibrations == view.state.calibrations
 
