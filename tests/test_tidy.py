@@ -15,9 +15,16 @@ FILE_LINES_MAX = 300
 FUNCTION_LINES_MAX = 50
 PARAMETERS_MAX = 5
 
-EDGES = frozenset({"timeline/_flow.py", "timeline/_hooks.py"})
-"""The only places that catch what they did not expect: hooks are other people's code and are logged,
-and the drivers hand what was raised to the flow that asked."""
+EDGES = frozenset(
+    {
+        "timeline/_anthropic.py",
+        "timeline/_background.py",
+        "timeline/_flow.py",
+        "timeline/_hooks.py",
+    }
+)
+"""The only places that catch what they did not expect: hooks and models' clients are other people's
+code (logged, tried again, replaced), and the drivers hand what was raised to the flow that asked."""
 
 BROAD = frozenset({"Exception", "BaseException"})
 
