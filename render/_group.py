@@ -98,9 +98,14 @@ class Group:
     @property
     def open_calls(self) -> tuple[CallId, ...]:
         """Calls without a result, in order."""
+        return tuple(call.call_id for _, call in self.unanswered)
+
+    @property
+    def unanswered(self) -> tuple[tuple[Entry, ToolCall], ...]:
+        """The same with their entries."""
         answered = {entry.wire_id for entry in self.placed(Place.RESULT)}
         return tuple(
-            entry.block.call_id
+            (entry, entry.block)
             for entry in self.placed(Place.RESPONSE)
             if isinstance(entry.block, ToolCall) and entry.wire_id not in answered
         )

@@ -42,6 +42,11 @@ EXPORTS = {
         AnthropicSummarizer AsyncTimeline Compacted Compacting ExtractiveSummarizer Hooks Options
         Policy Summarizer SummaryFailedError SummaryRequest Timeline aretry_with_compaction
         known_models model_named named_policies overflow_in policy_named retry_with_compaction
+        AsyncReactAgent ReactAgent tool
+    """,
+    "timeline.react": """
+        AgentHooks AsyncReactAgent Outcome ReactAgent SessionStarted StepDone StepStarted
+        StreamLost Tool ToolReply Usage tool
     """,
     "timeline.tokens": """
         EstimateCounter ModelCounter O200kCounter TextCounter counter_for image_tokens

@@ -21,10 +21,13 @@ EDGES = frozenset(
         "timeline/_background.py",
         "timeline/_flow.py",
         "timeline/_hooks.py",
+        "timeline/react/_calling.py",
+        "timeline/react/_driving.py",
     }
 )
-"""The only places that catch what they did not expect: hooks and models' clients are other people's
-code (logged, tried again, replaced), and the drivers hand what was raised to the flow that asked."""
+"""The only places that catch what they did not expect: hooks, tools and models' clients are other
+people's code (logged, tried again, replaced, told to the model), and the drivers hand what was
+raised to the flow that asked."""
 
 BROAD = frozenset({"Exception", "BaseException"})
 

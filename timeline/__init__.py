@@ -23,3 +23,6 @@ from timeline._summarize import ExtractiveSummarizer as ExtractiveSummarizer  # 
 from timeline._summarize import Summarizer as Summarizer  # noqa: E402
 from timeline._summarize import SummaryRequest as SummaryRequest  # noqa: E402
 from timeline._timeline import Timeline as Timeline  # noqa: E402
+from timeline.react._agent import AsyncReactAgent as AsyncReactAgent  # noqa: E402
+from timeline.react._agent import ReactAgent as ReactAgent  # noqa: E402
+from timeline.react._tool import tool as tool  # noqa: E402

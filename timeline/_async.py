@@ -1,7 +1,7 @@
 """The same timeline for asyncio: the same methods, with `await`."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
@@ -14,7 +14,8 @@ from timeline._background import AsyncPreparation
 from timeline._flow import Flow, adrive
 from timeline._recorder import Output
 from timeline._settings import Options, System, Tools
-from timeline._timeline import prepare
+from timeline._snapshot import Snapshot
+from timeline._timeline import INTERRUPTED, prepare
 from timeline._verbs import Verbs
 
 _T = TypeVar("_T")
@@ -86,6 +87,14 @@ class AsyncTimeline:
         """See `Timeline.tool_result`."""
         flow = self._verbs.tool_result(call_id, output, envelope, is_error=is_error)
         return await self._run(flow)
+
+    async def notice(self, text: str) -> int:
+        """See `Timeline.notice`."""
+        return await self._run(self._verbs.notice(text))
+
+    async def close_calls(self, text: str = INTERRUPTED) -> tuple[CallId, ...]:
+        """See `Timeline.close_calls`."""
+        return await self._run(self._verbs.close_calls(text))
 
     async def learn(self, usage: UsageRecorded | None) -> int:
         """See `Timeline.learn`."""
@@ -169,6 +178,10 @@ class AsyncTimeline:
     ) -> Rendered:
         """See `Timeline.render_at`."""
         return await self._run(self._verbs.show_at(version, system, tools))
+
+    async def snapshot(self) -> "Snapshot[Awaitable[AsyncTimeline]]":
+        """See `Timeline.snapshot`; forking the snapshot is to be awaited."""
+        return Snapshot(shot=await self._run(self._verbs.snapshot()), timeline=self)
 
     async def fork(self, name: str, *, at: int | None = None) -> "AsyncTimeline":
         """See `Timeline.fork`."""

@@ -79,8 +79,10 @@ class Core:
     # Loading and committing.
 
     def load(self) -> Flow[None]:
-        """Read the window from the store; what is pending stays pending."""
+        """Read the window from the store; what is pending stays pending, unless it is there."""
         window: LogWindow = yield Work(lambda: self.store.load_window(self.id))
+        there = {event.id for _, event in window.events}
+        self.pending = tuple(event for event in self.pending if event.id not in there)
         self.view = commit(open_view(window), *self.pending)
 
     @property

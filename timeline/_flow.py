@@ -5,6 +5,7 @@ does the work itself, the async one awaits it; the logic in between exists once.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Generator
 from typing import Any, TypeAlias, TypeVar
 
@@ -70,7 +71,7 @@ async def adrive(flow: Flow[_T]) -> _T:
             result: _T = stop.value
             return result
         try:
-            answer = await _aperform(effect)
+            answer = await _aperform(effect, flow)
         except Exception as error:  # noqa: BLE001 -- as above
             step = _thrower(flow, error)
         else:
@@ -95,11 +96,31 @@ def _perform(effect: Effect) -> object:
             return call(effect.hook, effect.argument)
 
 
-async def _aperform(effect: Effect) -> object:
+async def _aperform(effect: Effect, flow: Flow[Any]) -> object:
     match effect:
         case Work():
-            return await asyncio.to_thread(effect.do)
+            return await _finished(effect, flow)
         case Ask():
             return await asummarize(effect.summarizer, effect.request)
         case Tell():
             return await acall(effect.hook, effect.argument)
+
+
+async def _finished(effect: Work, flow: Flow[Any]) -> object:
+    """What blocking work gave.
+
+    A thread cannot be cancelled: when its task is, what it commits is waited for, and the flow is
+    told, so that the timeline does not lose sight of what its store now holds.
+    """
+    work = asyncio.ensure_future(asyncio.to_thread(effect.do))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        while not work.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([work])
+        if work.exception() is None:
+            with contextlib.suppress(StopIteration):
+                flow.send(work.result())
+            flow.close()
+        raise

@@ -20,10 +20,13 @@ from timeline._hooks import Hooks
 from timeline._ids import time_ordered
 from timeline._recorder import Output
 from timeline._settings import Options, Settings, System, Tools
+from timeline._snapshot import Snapshot
 from timeline._summarize import ExtractiveSummarizer
 from timeline._verbs import Verbs
 
 _T = TypeVar("_T")
+
+INTERRUPTED = "Interrupted: this call did not finish. It may have had a part of its effects."
 
 
 def prepare(name: str, options: Options) -> tuple[Verbs, EventStore | None]:
@@ -121,6 +124,14 @@ class Timeline:
         flow = self._verbs.tool_result(call_id, output, envelope, is_error=is_error)
         return self._run(flow)
 
+    def notice(self, text: str) -> int:
+        """What the runtime tells the model, in the user's place but not in the user's name."""
+        return self._run(self._verbs.notice(text))
+
+    def close_calls(self, text: str = INTERRUPTED) -> tuple[CallId, ...]:
+        """Answer open calls that nobody is going to answer, after a crash say; what they were."""
+        return self._run(self._verbs.close_calls(text))
+
     def learn(self, usage: UsageRecorded | None) -> int:
         """Correct the estimate by what a provider counted; None: it did not say."""
         return self._run(self._verbs.learn(usage))
@@ -205,6 +216,10 @@ class Timeline:
     def render_at(self, version: int, *, system: System = None, tools: Tools = None) -> Rendered:
         """The request that the log renders to at a version; decides and records nothing."""
         return self._run(self._verbs.show_at(version, system, tools))
+
+    def snapshot(self) -> "Snapshot[Timeline]":
+        """The timeline as it is now: whatever is appended later, the snapshot stays the same."""
+        return Snapshot(shot=self._run(self._verbs.snapshot()), timeline=self)
 
     def fork(self, name: str, *, at: int | None = None) -> "Timeline":
         """A new timeline in the same store that begins as a copy of this one.

@@ -19,6 +19,7 @@ from blocks import (
     RangeExpanded,
     Recorded,
     SummaryReplaced,
+    SystemMessage,
     TimelineForked,
     TimelineId,
     TurnHeader,
@@ -44,6 +45,7 @@ from timeline._core import Core
 from timeline._flow import Flow, Work
 from timeline._recorder import Output, Recorder, usage_of
 from timeline._settings import Settings, System, Tools
+from timeline._snapshot import Shot
 from timeline._summarize import SummaryRequest
 
 
@@ -123,6 +125,32 @@ class Verbs:
         turn = self._turn_of(call_id) or made.turn
         result = attrs.evolve(made, turn=turn).result(call_id, output, known, is_error=is_error)
         return (yield from self.append(result))
+
+    def notice(self, text: str) -> Flow[int]:
+        """What the runtime tells the model."""
+        made = self._recorder
+        return (yield from self.append(SystemMessage(id=made.new_id(), turn=made.turn, text=text)))
+
+    def close_calls(self, text: str) -> Flow[tuple[CallId, ...]]:
+        """Answer the calls that nobody is going to answer, in one commit; what they were.
+
+        Looks into the store first: an interrupted commit may have gone through.  A call that a
+        request has already shown as interrupted is left alone.
+        """
+        yield from self.core.load()
+        group = self.core.view.groups[-1] if self.core.view.groups else None
+        unanswered = group.unanswered if group else ()
+        calls = [call for entry, call in unanswered if group and entry.version > group.sealed]
+        known = Envelope(outcome="partial")
+        results = [
+            attrs.evolve(self._recorder, turn=call.turn).result(
+                call.call_id, text, known, is_error=True
+            )
+            for call in calls
+        ]
+        if results:
+            yield from self.append(*results)
+        return tuple(call.call_id for call in calls)
 
     def _turn_of(self, call_id: str) -> TurnId | None:
         """The turn of the newest call with this id."""
@@ -211,6 +239,13 @@ class Verbs:
         )
         source, store, target = self.core.id, self.core.store, TimelineId(name)
         yield Work(lambda: store.fork(source, target, event, at=version))
+
+    def snapshot(self) -> Flow[Shot]:
+        """The timeline as it is now, for good."""
+        version = yield from self.core.flush()
+        return Shot(
+            view=self.core.view, version=version, settings=self.settings, at=self.core.clock()
+        )
 
     def read(self, path: str) -> Flow[Block]:
         """The original block at a path."""

@@ -1,0 +1,18 @@
+"""A small, complete agent on a timeline: ask the model, run its tools, until it is done.
+
+agent = ReactAgent(timeline, anthropic.Anthropic(), tools=[read_file], system="You ...")
+outcome = agent.run("Why does the nightly job fail?")
+"""
+
+from timeline.react._agent import AsyncReactAgent as AsyncReactAgent
+from timeline.react._agent import ReactAgent as ReactAgent
+from timeline.react._hooks import AgentHooks as AgentHooks
+from timeline.react._hooks import SessionStarted as SessionStarted
+from timeline.react._hooks import StepDone as StepDone
+from timeline.react._hooks import StepStarted as StepStarted
+from timeline.react._hooks import StreamLost as StreamLost
+from timeline.react._outcome import Outcome as Outcome
+from timeline.react._outcome import Usage as Usage
+from timeline.react._tool import Tool as Tool
+from timeline.react._tool import ToolReply as ToolReply
+from timeline.react._tool import tool as tool

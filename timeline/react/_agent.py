@@ -1,0 +1,158 @@
+"""The agents: a sync and an async shell around one loop."""
+
+import asyncio
+import logging
+from typing import Any, Final
+
+import attrs
+
+from blocks import FoldlineError, Part, ToolCall
+from render import Rendered
+from timeline._async import AsyncTimeline
+from timeline._hooks import acall, call
+from timeline._retry import aretry_with_compaction, retry_with_compaction
+from timeline._timeline import Timeline
+from timeline.react._asking import Asker
+from timeline.react._calling import Done
+from timeline.react._driving import Ask, Effect, Flow, Notify, RunTools, Use, adrive, drive
+from timeline.react._loop import Loop
+from timeline.react._outcome import Outcome
+from timeline.react._settings import Settings
+
+log = logging.getLogger("foldline")
+
+PARALLEL_MAX: Final = 16
+"""Tools of one round that run at the same time."""
+
+
+@attrs.frozen
+class ReactAgent(Settings):
+    """Reasons and acts on a timeline: asks the model, runs its tools, until it is done.
+
+    Interrupted at any point (Ctrl-C, an error of the provider's, a crash), the log stays valid:
+    `run` and `resume` go on from it.
+    """
+
+    timeline: Timeline
+    client: Any = attrs.field(repr=False)
+    """An `anthropic.Anthropic`, or its `.beta`."""
+
+    def run(self, prompt: str, *parts: Part) -> Outcome:
+        """Do what the user asks.
+
+        Raises:
+            what the client raises, except for a prompt that is too long: that is an `Outcome`.
+        """
+        return self._drive(Loop(self.timeline, self).run(prompt, *parts))
+
+    def resume(self) -> Outcome:
+        """Go on where a run ended early; calls without a result are closed first."""
+        return self._drive(Loop(self.timeline, self).resume())
+
+    def _drive(self, flow: Flow[Outcome]) -> Outcome:
+        try:
+            return drive(flow, self._perform)
+        except BaseException:
+            self._settle()
+            raise
+
+    def _settle(self) -> None:
+        """Close what is open; what went wrong before matters more than what goes wrong here."""
+        try:
+            self.timeline.close_calls()
+        except FoldlineError:
+            log.exception("open calls are still open; `resume` closes them")
+
+    def _perform(self, effect: Effect) -> object:
+        match effect:
+            case Use():
+                return effect.do()
+            case Ask():
+                return self._ask(effect)
+            case RunTools():
+                return [self._append(self.caller.call(tool_call)) for tool_call in effect.calls]
+            case Notify():
+                return [call(hook, effect.argument) for hook in effect.hooks]
+
+    def _ask(self, effect: Ask) -> object:
+        asker = Asker(client=self.client, hooks=self.hooks, stream=self.stream)
+
+        def ask(rendered: Rendered) -> object:
+            return effect.take(rendered, asker.ask(self.arguments(rendered)))
+
+        tools = self.definitions
+        return retry_with_compaction(self.timeline, ask, system=self.system, tools=tools)
+
+    def _append(self, done: Done) -> int:
+        return self.timeline.tool_result(
+            done.call.call_id, done.output, is_error=done.is_error, envelope=done.envelope
+        )
+
+
+@attrs.frozen
+class AsyncReactAgent(Settings):
+    """The same for asyncio: tools of one round run at the same time, sync ones in threads."""
+
+    timeline: AsyncTimeline
+    client: Any = attrs.field(repr=False)
+    """An `anthropic.AsyncAnthropic`, or its `.beta`."""
+
+    async def run(self, prompt: str, *parts: Part) -> Outcome:
+        """See `ReactAgent.run`."""
+        return await self._drive(Loop(self.timeline, self).run(prompt, *parts))
+
+    async def resume(self) -> Outcome:
+        """See `ReactAgent.resume`."""
+        return await self._drive(Loop(self.timeline, self).resume())
+
+    async def _drive(self, flow: Flow[Outcome]) -> Outcome:
+        try:
+            return await adrive(flow, self._perform)
+        except BaseException:
+            await asyncio.shield(self._settle())
+            raise
+
+    async def _settle(self) -> None:
+        try:
+            await self.timeline.close_calls()
+        except FoldlineError:
+            log.exception("open calls are still open; `resume` closes them")
+
+    async def _perform(self, effect: Effect) -> object:
+        match effect:
+            case Use():
+                return await effect.do()
+            case Ask():
+                return await self._ask(effect)
+            case RunTools():
+                return await self._run(effect.calls)
+            case Notify():
+                return [await acall(hook, effect.argument) for hook in effect.hooks]
+
+    async def _ask(self, effect: Ask) -> object:
+        asker = Asker(client=self.client, hooks=self.hooks, stream=self.stream)
+
+        async def ask(rendered: Rendered) -> object:
+            return effect.take(rendered, await asker.aask(self.arguments(rendered)))
+
+        tools = self.definitions
+        return await aretry_with_compaction(self.timeline, ask, system=self.system, tools=tools)
+
+    async def _run(self, calls: tuple[ToolCall, ...]) -> list[int]:
+        """All calls at once; each result is appended when it is there."""
+        room = asyncio.Semaphore(PARALLEL_MAX)
+        tasks = [asyncio.create_task(self._run_one(tool_call, room)) for tool_call in calls]
+        try:
+            return await asyncio.gather(*tasks)
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            raise
+
+    async def _run_one(self, tool_call: ToolCall, room: asyncio.Semaphore) -> int:
+        async with room:
+            done = await self.caller.acall(tool_call)
+        return await self.timeline.tool_result(
+            done.call.call_id, done.output, is_error=done.is_error, envelope=done.envelope
+        )

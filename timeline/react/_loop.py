@@ -1,0 +1,216 @@
+"""The loop itself: ask, record, run the tools, until the model gives the floor back.
+
+    user --> [ before_step -> ask -> record -> run tools -> after_step ] --> outcome
+                   ^                                            |
+                   +---- tool_use, pause_turn, cut off, silent -+
+
+Knows neither threads nor asyncio: it yields effects (`_driving`), and two shells do them.
+"""
+
+import logging
+from typing import Any, Final
+
+import attrs
+
+from blocks import FoldlineError, OpaqueBlock, Part, ToolCall
+from render import Place, Rendered, View
+from timeline._retry import overflow_in
+from timeline.react._driving import Ask, Flow, Notify, RunTools, Use
+from timeline.react._hooks import SessionStarted, StepDone, StepStarted
+from timeline.react._outcome import Outcome, Usage, stop_of, text_in
+from timeline.react._settings import Settings
+
+log = logging.getLogger("foldline")
+
+NOT_RUN: Final = "Not run: the answer that asked for it stopped with `{}`."
+CUT_OFF: Final = (
+    "Your answer was cut off at the limit of its length, and a tool call that was not complete was "
+    "discarded. Go on from there, in smaller pieces."
+)
+SILENT: Final = "You ended your turn without a word. Go on with the task, or say that it is done."
+WINDOW: Final = "model_context_window_exceeded"
+_GO_ON: Final = frozenset({"pause_turn", "compaction"})
+"""The provider stopped in the middle of its own work, and goes on when asked again."""
+_RUN: Final = frozenset({"tool_use", "max_tokens"})
+"""Only after these are calls run; of a `max_tokens` stop those that are complete."""
+_NUDGES_MAX: Final = 1
+"""Times in a row that a model is told to go on."""
+_ROOM: Final = 0.5
+"""Share of the limit above which a prompt leaves an answer that was cut off too little room."""
+
+
+class WindowExceededError(FoldlineError):
+    """The answer ran into the end of the model's window; read by `overflow_in` as what it is."""
+
+    type = WINDOW
+
+    def __init__(self, response: object) -> None:
+        super().__init__("the answer ran into the end of the model's window")
+        self.response = response
+
+
+@attrs.frozen
+class _Answer:
+    rendered: Rendered
+    response: Any
+
+
+@attrs.define
+class Loop:
+    """One run of an agent."""
+
+    timeline: Any
+    """A `Timeline`, or an `AsyncTimeline`: the same methods, only that they are awaited."""
+    settings: Settings
+    rounds: int = attrs.field(default=0, init=False)
+    _usage: Usage = attrs.field(factory=Usage, init=False)
+    _said: list[str] = attrs.field(factory=list[str], init=False)
+    """Texts since the last tool was run."""
+    _ran: bool = attrs.field(default=False, init=False)
+    """The last round has run tools."""
+    _nudges: int = attrs.field(default=0, init=False)
+    _boundary: int = attrs.field(default=0, init=False)
+
+    # A run.
+
+    def run(self, prompt: str, *parts: Part) -> Flow[Outcome]:
+        """A turn: what the user asks, and everything that the agent does about it."""
+        if self.timeline.open_calls:
+            yield Use(self.timeline.close_calls)
+        yield from self._started("startup")
+        yield Use(lambda: self.timeline.user(prompt, *parts))
+        return (yield from self._rounds())
+
+    def resume(self) -> Flow[Outcome]:
+        """Go on where a crash or an error ended a run; calls left open are closed first."""
+        yield Use(self.timeline.close_calls)
+        yield from self._started("resume")
+        if is_done(self.timeline.view):
+            return self._outcome("end_turn")
+        return (yield from self._rounds())
+
+    def _started(self, source: Any) -> Flow[None]:
+        view: View = self.timeline.view
+        self._boundary = view.compaction.version if view.compaction else 0
+        started = SessionStarted(source=source, version=self.timeline.version)
+        yield Notify(self.settings.hooks.on_session_start, started)
+
+    def _rounds(self) -> Flow[Outcome]:
+        while self.rounds < self.settings.rounds_max:
+            stop = yield from self._round()
+            if stop:
+                return self._outcome(stop)
+        return self._outcome("rounds_max")
+
+    def _outcome(self, stop: str) -> Outcome:
+        return Outcome(text="".join(self._said), stop=stop, rounds=self.rounds, usage=self._usage)
+
+    # A round.
+
+    def _round(self) -> Flow[str]:
+        """One call of the model and its tools; why to stop, or "" to go on."""
+        self.rounds += 1
+        yield Notify(self.settings.hooks.before_step, StepStarted(round=self.rounds))
+        try:
+            answer: _Answer = yield Ask(self._take)
+        except Exception as error:
+            if overflow_in(error) is None:
+                raise
+            return (yield from self._too_long(error))
+        yield from self._crossed()
+        yield Use(lambda: self.timeline.record(answer.response))
+        stop = yield from self._react(answer)
+        done = StepDone(
+            round=self.rounds,
+            rendered=answer.rendered,
+            response=answer.response,
+            stop=stop_of(answer.response),
+        )
+        yield Notify(self.settings.hooks.after_step, done)
+        return stop
+
+    def _take(self, rendered: Rendered, response: object) -> _Answer:
+        """A response, or the error that makes `retry_with_compaction` compact."""
+        self._usage = self._usage.plus(response)
+        if stop_of(response) == WINDOW:
+            raise WindowExceededError(response)
+        return _Answer(rendered, response)
+
+    def _crossed(self) -> Flow[None]:
+        """Tell the hooks that the prompt was compacted."""
+        compaction = self.timeline.view.compaction
+        if compaction and compaction.version != self._boundary:
+            self._boundary = compaction.version
+            started = SessionStarted(source="compact", version=compaction.version)
+            yield Notify(self.settings.hooks.on_session_start, started)
+
+    def _too_long(self, error: Exception) -> Flow[str]:
+        """Compaction cannot help any more: keep what there is and end the run."""
+        log.warning("the run ends: %s", error)
+        if isinstance(error, WindowExceededError):
+            self._hear(error.response)
+            yield Use(lambda: self.timeline.record(error.response))
+            yield from self._decline(WINDOW)
+        return WINDOW
+
+    def _hear(self, response: object) -> None:
+        if self._ran:
+            self._said, self._ran = [], False
+        self._said.append(text_in(response))
+
+    # What follows from a response.
+
+    def _react(self, answer: _Answer) -> Flow[str]:
+        stop = stop_of(answer.response)
+        self._hear(answer.response)
+        calls = open_calls(self.timeline.view)
+        if calls and stop in _RUN:
+            yield RunTools(calls)
+            self._ran, self._nudges = True, 0
+        else:
+            yield from self._decline(stop)
+        if stop == "max_tokens":
+            return (yield from self._cut_off(answer.rendered))
+        if stop in _GO_ON or (calls and stop in _RUN):
+            return ""
+        if stop == "end_turn" and not text_in(answer.response).strip():
+            return (yield from self._nudge(SILENT, stop))
+        return stop
+
+    def _decline(self, stop: str) -> Flow[None]:
+        """Calls of an answer that was stopped must not be run, but they must be answered."""
+        if open_calls(self.timeline.view):
+            yield Use(lambda: self.timeline.close_calls(NOT_RUN.format(stop)))
+
+    def _cut_off(self, rendered: Rendered) -> Flow[str]:
+        """Go on after an answer that was too long; make room where the prompt left little."""
+        stop = yield from self._nudge(CUT_OFF, "max_tokens")
+        if not stop and rendered.tokens > _ROOM * rendered.account.limit:
+            definitions = self.settings.definitions
+            yield Use(lambda: self.timeline.compact(system=self.settings.system, tools=definitions))
+            yield from self._crossed()
+        return stop
+
+    def _nudge(self, text: str, stop: str) -> Flow[str]:
+        if self._nudges >= _NUDGES_MAX:
+            return stop
+        self._nudges += 1
+        yield Use(lambda: self.timeline.notice(text))
+        return ""
+
+
+def open_calls(view: View) -> tuple[ToolCall, ...]:
+    """The calls that wait for a result."""
+    return tuple(call for _, call in view.groups[-1].unanswered) if view.groups else ()
+
+
+def is_done(view: View) -> bool:
+    """Whether the agent has the last word, so that there is nothing to resume."""
+    if not view.groups:
+        return True
+    group = view.groups[-1]
+    said = [entry.block for entry in group.placed(Place.RESPONSE)]
+    working = any(isinstance(block, ToolCall) for block in said)
+    paused = bool(said) and isinstance(said[-1], OpaqueBlock)
+    heard = any(e.place is Place.USER and e.version > group.first for e in group.entries)
+    return bool(said) and not (working or paused or heard)
