@@ -56,8 +56,8 @@ EXPORTS = {
         tutorial_brain wants_summary
     """,
     "timeline.replay": """
-        Coverage Dump Point ReplayOptions ReplayResult Sent coverage dump_to places replay
-        room_for whole_file
+        Coverage Dump Means Point ReplayOptions ReplayResult Sent compared coverage dump_to places
+        replay room_for whole_file
     """,
 }
 

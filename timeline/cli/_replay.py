@@ -6,6 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from timeline.cli._chart import check_chart, write_chart
 from timeline.cli._console import print_json
 from timeline.cli._errors import DONE, FAILED, UsageError, complain
 from timeline.cli._files import system_from, tools_from
@@ -21,6 +22,7 @@ EXAMPLES = """\
 examples:
   foldline replay session.jsonl --window 60000
   foldline replay a.jsonl b.jsonl --policy default --policy mine.toml
+  foldline replay a.jsonl b.jsonl --policy frugal --policy generous --plot front.svg
   foldline replay session.jsonl --counter o200k --dump requests.jsonl --json
 """
 
@@ -44,6 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--store", type=Path, metavar="PATH", help="keep the timeline in this DuckDB file")
     add("--name", default="", metavar="NAME", help="name of the timeline (default: the session's)")
     add("--dump", type=Path, metavar="FILE", help="write every request as a line of JSON")
+    add("--plot", type=Path, metavar="FILE", help="draw cost against recall: a .png or .svg file")
     add("--format", default="auto", metavar="NAME", help="format of the files, if not detected")
     add("--system", type=Path, metavar="FILE", help="system prompt: a JSON string or text blocks")
     add("--tools", type=Path, metavar="FILE", help="tool definitions: a JSON list")
@@ -62,10 +65,11 @@ def run(options: argparse.Namespace) -> int:
             print_json(result.to_json())
     else:
         tell(results)
+    drawn = not options.plot or _drawn(options.plot, results)
     for result in results:
         for problem in result.problems:
             complain(f"{result.session}: {problem}")
-    complete = len(results) == len(options.files) * len(policies)
+    complete = drawn and len(results) == len(options.files) * len(policies)
     return DONE if complete and not any(r.problems for r in results) else FAILED
 
 
@@ -75,12 +79,26 @@ def _check(options: argparse.Namespace, policies: list[str]) -> None:
             "--summarizer anthropic comes with the runtime, which is not in this release; "
             "take extractive or stand-in"
         )
+    if options.plot:
+        check_chart(options.plot)
     if len(options.files) * len(policies) > 1:
         for name in ("dump", "name"):
             if getattr(options, name):
                 raise UsageError(f"--{name} goes with one session and one policy")
         if options.store and len(policies) > 1:
             raise UsageError("--store goes with one policy")
+
+
+def _drawn(path: Path, results: "list[ReplayResult]") -> bool:
+    """Write the chart; False: nothing was measured that could be on it."""
+    from timeline.replay import compared
+
+    means = compared(results)
+    if not means:
+        complain("--plot: no session exceeds the window and uses older names: nothing to draw")
+        return False
+    write_chart(path, means, results)
+    return True
 
 
 def _tried(file: str, policy: str, options: argparse.Namespace) -> "ReplayResult | None":

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from timeline.cli._comparison import tell_comparison, two_digits
 from timeline.cli._console import plural, screen
 from timeline.cli._curve import curve, short
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from timeline.replay import ReplayResult
 
@@ -22,7 +22,7 @@ def tell(results: "Sequence[ReplayResult]") -> None:
     if len(results) == 1:
         _tell_one(results[0], console)
     elif results:
-        console.print(_comparison(results))
+        tell_comparison(results, console)
 
 
 def _tell_one(result: "ReplayResult", console: "Console") -> None:
@@ -72,6 +72,10 @@ def _lines(result: "ReplayResult") -> Iterator[tuple[str, str, str]]:
     busts = plural(result.warm_busts, "warm bust")
     yield "prompt cache", f"{share:.0%}", f"read; {billed}; {busts}"
     yield "cost", _dollars(result.cost.total), _saved(result)
+    if result.recall.far is not None:
+        yield "recall", two_digits(result.recall.far), _recalled(result)
+    if result.rules is not None:
+        yield "rules", two_digits(result.rules), "of what the user wrote was there to the letter"
     yield "engine", f"{ms.p50:.1f} ms", f"a call; p99 {ms.p99:.0f} ms, at most {ms.max:.0f} ms"
     yield "log", f"{result.events:,}", f"events in {short(result.store_bytes)}B of DuckDB"
     yield "promises", *_promises(result)
@@ -91,6 +95,14 @@ def _saved(result: "ReplayResult") -> str:
     )
 
 
+def _recalled(result: "ReplayResult") -> str:
+    recall = result.recall
+    return (
+        f"of the older names that the agent used next; with their line {two_digits(recall.far_context)}, "
+        f"with its neighbours {two_digits(recall.far_wide)}; newer ones {two_digits(recall.near)}"
+    )
+
+
 def _promises(result: "ReplayResult") -> tuple[str, str]:
     if result.problems:
         return "broken", "; ".join(result.problems[:NOTICES_SHOWN])
@@ -99,31 +111,3 @@ def _promises(result: "ReplayResult") -> tuple[str, str]:
 
 def _dollars(amount: float) -> str:
     return f"${amount:,.2f}" if amount >= 1 else f"${amount:.3f}"
-
-
-def _comparison(results: "Sequence[ReplayResult]") -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, collapse_padding=True)
-    table.add_column("session", no_wrap=True)
-    table.add_column("policy", no_wrap=True)
-    for name in ("calls", "folds", "mean", "max", "over", "read", "cost", "of full", "ms"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for result in results:
-        cache = result.cache
-        billed = max(cache.read + cache.write + cache.uncached, 1)
-        table.add_row(
-            result.session,
-            result.policy,
-            f"{result.calls:,}",
-            f"{result.compactions:,}",
-            short(result.tokens_mean),
-            short(result.tokens_max),
-            f"{result.over_window_calls:,}",
-            f"{cache.read / billed:.0%}",
-            _dollars(result.cost.total),
-            f"{result.cost.ratio:.0%}",
-            f"{result.ms_per_call.p50:.1f}",
-        )
-    return table

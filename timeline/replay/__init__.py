@@ -1,5 +1,7 @@
 """A recorded session through the engine, call by call, and what it would have cost."""
 
+from timeline.replay._compare import Means as Means
+from timeline.replay._compare import compared as compared
 from timeline.replay._coverage import Coverage as Coverage
 from timeline.replay._coverage import coverage as coverage
 from timeline.replay._coverage import places as places

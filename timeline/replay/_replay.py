@@ -20,6 +20,7 @@ from timeline.replay._dump import Dump, Sent
 from timeline.replay._flatten import Flattener
 from timeline.replay._lived import Lived
 from timeline.replay._options import ReplayOptions
+from timeline.replay._recall import Memory
 from timeline.replay._reference import FullHistory
 from timeline.replay._result import Point
 from timeline.replay._standin import StandIn
@@ -40,6 +41,7 @@ class Replay:
     lived: Lived
     bill: Bill
     reference: FullHistory
+    memory: Memory
     stand_in: StandIn | None = None
     dump: Dump | None = None
     points: list[Point] = attrs.field(factory=list[Point])
@@ -70,6 +72,7 @@ class Replay:
             lived=lived,
             bill=bill,
             reference=FullHistory.begin(session, options, full),
+            memory=Memory.of(session),
             stand_in=stand_in,
             dump=dump,
         )
@@ -97,6 +100,8 @@ class Replay:
         step = self.bill.send(item.at, rendered)
         if self.stand_in:
             self.stand_in.sent(item.at, step)
+        if full_tokens > self.lived.settings.limit:
+            self.memory.measure(len(self.points), rendered)
         self._note(rendered, item.at, full_tokens)
         self.milliseconds.append(ms)
         if self.dump:

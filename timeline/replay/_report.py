@@ -43,6 +43,8 @@ def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
         cache=CacheTotals(read=bill.read, write=bill.write, uncached=bill.uncached),
         cost=_cost(bill.dollars, bill.summary_dollars, replay.reference.bill.dollars),
         units=_cost(bill.units, bill.summary_units, replay.reference.bill.units),
+        recall=replay.memory.recall,
+        rules=replay.memory.rules,
         ms_per_call=_milliseconds(replay.milliseconds),
         store_bytes=store_bytes,
         coverage=replay.coverage,

@@ -33,6 +33,23 @@ class Cost:
 
 
 @attrs.frozen(kw_only=True)
+class Recall:
+    """Of the rare names that the recorded agent used next, the share that its request still had.
+
+    Means over the calls at which the full history exceeds the window; None: there were none.
+    """
+
+    near: float | None = None
+    """Of names that last occurred within five calls."""
+    far: float | None = None
+    """Of names that last occurred earlier."""
+    far_context: float | None = None
+    """Of these, with their line."""
+    far_wide: float | None = None
+    """Of these, with the neighbouring lines."""
+
+
+@attrs.frozen(kw_only=True)
 class Milliseconds:
     """Time that the engine took per call."""
 
@@ -89,6 +106,9 @@ class ReplayResult:
     """In dollars."""
     units: Cost
     """In tokens of ordinary input: the same for every model."""
+    recall: Recall
+    rules: float | None
+    """Share of the user's own texts that were there to the letter, at the same calls."""
     ms_per_call: Milliseconds
     store_bytes: int
     coverage: Coverage
@@ -116,4 +136,5 @@ class ReplayResult:
         data["coverage"]["problems"] = list(self.coverage.problems)
         data["notices"] = list(self.notices)
         data["cost_ratio"] = round(self.cost.ratio, 4)
+        data["units_ratio"] = round(self.units.ratio, 4)
         return data

@@ -29,7 +29,7 @@ def test_a_story_for_people_with_a_curve_and_no_colours_in_a_pipe(run: Run, sess
 def test_several_sessions_and_policies_side_by_side(
     run: Run, session: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / "tight.toml").write_text("trigger_ratio = 0.6\n")
+    (tmp_path / "tight.toml").write_text("trigger_ratio = 0.6\ntarget_ratio = 0.5\n")
     arguments = (session, session, *SMALL, "--policy", "default", "--policy", "tight.toml")
     rows = [line.split() for line in run("replay", *arguments).out.splitlines()]
     assert [row[1] for row in rows if row and row[0] == "invented"] == ["default", "tight"] * 2

@@ -1,0 +1,165 @@
+"""`foldline replay` of several: rows, means, the front, a plot in the terminal and one in a file."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.timeline.cli.conftest import Run
+from tests.timeline.replay.invented import invented, session_file
+from timeline.cli._scatter import Scale, letter, scatter
+from timeline.replay import Means
+
+SMALL = ("--window", 3000, "--counter", "estimate")
+TIGHT = "name = 'tight'\ntrigger_ratio = 0.6\ntarget_ratio = 0.5\nindex_ratio = 0.0\n"
+needs_matplotlib = pytest.mark.skipif(
+    importlib.util.find_spec("matplotlib") is None, reason="foldline[plot] is not installed"
+)
+
+
+@pytest.fixture
+def policies() -> tuple[str, ...]:
+    """Two of them, as arguments; needs the folder of `run`."""
+    Path("tight.toml").write_text(TIGHT)
+    return ("--policy", "default", "--policy", "tight.toml")
+
+
+@pytest.fixture
+def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A session that uses names of more than five calls ago."""
+    return session_file(tmp_path_factory.mktemp("sessions") / "long.jsonl", invented(rounds=8))
+
+
+def means(cost: float, far: float, *, front: bool) -> Means:
+    return Means(
+        policy="p",
+        sessions=1,
+        cost=cost,
+        far=far,
+        far_context=far,
+        far_wide=far,
+        rules=1.0,
+        busts=0.0,
+        is_front=front,
+    )
+
+
+def test_recall_and_rules_are_lines_of_the_story_and_fields_of_the_object(
+    run: Run, long: Path
+) -> None:
+    lines = run("replay", long, *SMALL).out.splitlines()
+    told = {line.split()[0]: line for line in lines if line.strip()}
+    assert "of the older names that the agent used next" in told["recall"]
+    assert "of what the user wrote was there to the letter" in told["rules"]
+    data = json.loads(run("replay", long, *SMALL, "--json").out)
+    assert list(data["recall"]) == ["near", "far", "far_context", "far_wide"]
+    assert told["recall"].split()[1] == f"{data['recall']['far']:.2f}"
+    assert 0 <= data["rules"] <= 1
+    assert data["units_ratio"] > 0
+
+
+def test_nothing_is_said_about_recall_when_everything_fits(run: Run, session: Path) -> None:
+    out = run("replay", session, "--window", 100_000, "--counter", "estimate").out
+    assert "recall" not in out
+    data = json.loads(run("replay", session, "--window", 100_000, "--json").out)
+    assert data["recall"]["far"] is data["rules"] is None
+
+
+def test_a_comparison_ends_in_means_a_front_and_a_plot(
+    run: Run, policies: tuple[str, ...], long: Path
+) -> None:
+    out = run("replay", long, long, *SMALL, *policies).out
+    assert "means over 2 sessions\n" in out
+    rows = [line.split() for line in out.splitlines()]
+    averages = [row for row in rows if row[:1] in (["A"], ["B"])]
+    assert [row[1] for row in averages] == ["default", "tight"]
+    assert any(row[-1] == "●" for row in averages)
+    plot = out[out.index("\nfar\n") :]
+    assert "A" in plot
+    assert "│" in plot
+    assert "cost" in plot.splitlines()[-1]
+
+
+def test_one_policy_needs_no_plot(run: Run, long: Path) -> None:
+    out = run("replay", long, long, *SMALL).out
+    assert "means over 2 sessions" in out
+    assert "\nfar\n" not in out
+
+
+def test_sessions_that_fit_are_left_out_of_the_means(
+    run: Run, policies: tuple[str, ...], long: Path
+) -> None:
+    short = Path("short.jsonl")
+    lines = long.read_text(encoding="utf-8").splitlines(keepends=True)
+    short.write_text("".join(lines[:12]), encoding="utf-8")
+    out = run("replay", long, short, *SMALL, *policies).out
+    assert "means over 1 session of 2; each of the others fits the window" in out
+    out = run("replay", short, short, *SMALL, *policies).out
+    assert "No recall to compare: every session fits the window" in out
+
+
+@pytest.mark.parametrize(
+    ("found", "file", "message"),
+    [
+        (True, "front.pdf", "--plot front.pdf: give the name of a .png or .svg file"),
+        (False, "front.png", "--plot needs matplotlib: pip install 'foldline[plot]'"),
+    ],
+)
+def test_a_plot_that_cannot_be_drawn_is_refused_before_the_work(
+    run: Run, session: Path, monkeypatch: pytest.MonkeyPatch, found: object, file: str, message: str
+) -> None:
+    spec = object() if found else None
+    monkeypatch.setattr("timeline.cli._chart.find_spec", lambda _: spec)
+    ran = run("replay", session, *SMALL, "--plot", file)
+    assert (ran.code, ran.out, ran.err) == (2, "", f"foldline: {message}\n")
+
+
+@needs_matplotlib
+@pytest.mark.parametrize(("file", "magic"), [("front.png", b"\x89PNG"), ("front.svg", b"<?xml")])
+def test_a_plot_goes_into_a_file(
+    run: Run, policies: tuple[str, ...], long: Path, file: str, magic: bytes
+) -> None:
+    assert run("replay", long, *SMALL, *policies, "--plot", file).code == 0
+    assert Path(file).read_bytes().startswith(magic)
+
+
+@needs_matplotlib
+def test_no_plot_when_nothing_was_measured(run: Run, session: Path) -> None:
+    ran = run("replay", session, "--window", 100_000, "--plot", "front.svg")
+    assert ran.code == 1
+    assert "no session exceeds the window and uses older names" in ran.err
+    assert not Path("front.svg").exists()
+
+
+# The plot itself.
+
+
+def test_a_scale_covers_its_values_in_steps_of_a_twentieth() -> None:
+    scale = Scale.over([0.33, 0.41, 0.58], 10)
+    assert scale.low == pytest.approx(0.3)
+    assert scale.high == pytest.approx(0.6)
+    assert [scale.cell(value) for value in (0.3, 0.4, 0.6)] == [0, 3, 9]
+    single = Scale.over([0.5], 10)
+    assert single.low <= 0.5 <= single.high
+    assert single.high > single.low
+
+
+def test_cheaper_is_further_left_and_more_is_higher() -> None:
+    plot = scatter([means(0.3, 0.6, front=True), means(0.6, 0.9, front=True)], (), width=60)
+    lines = plot.plain.splitlines()
+    assert all(len(line) <= 60 for line in lines)
+    (low,) = [n for n, line in enumerate(lines) if "A" in line]
+    (high,) = [n for n, line in enumerate(lines) if "B" in line]
+    assert high < low
+    assert lines[low].index("A") < lines[high].index("B")
+
+
+def test_of_two_policies_in_one_place_the_first_is_seen() -> None:
+    plot = scatter([means(0.4, 0.8, front=True)] * 2, ()).plain
+    assert "A" in plot
+    assert "B" not in plot
+
+
+def test_letters_run_out_without_a_failure() -> None:
+    assert (letter(0), letter(25), letter(26)) == ("A", "Z", "*")

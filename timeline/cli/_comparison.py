@@ -1,0 +1,98 @@
+"""Several replays side by side: a row each, the means of each policy, the front, and a plot."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from timeline.cli._console import plural
+from timeline.cli._curve import short
+from timeline.cli._scatter import letter, scatter
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from timeline.replay import Means, ReplayResult
+
+PLOT_COLUMNS = 80
+_UNMEASURED = "fits the window, or used no older name once it did not"
+_NOTHING = "–"
+
+
+def tell_comparison(results: "Sequence[ReplayResult]", console: "Console") -> None:
+    """Everything that there is to say about several replays."""
+    from timeline.replay import compared
+
+    console.print(_rows(results))
+    means = compared(results)
+    if not means:
+        console.print(f"No recall to compare: every session {_UNMEASURED}", style="dim")
+        return
+    console.print(_scope(means, results), style="dim")
+    console.print(_means(means))
+    if len(means) > 1:
+        console.print(scatter(means, results, min(console.width, PLOT_COLUMNS)))
+
+
+def _scope(means: "Sequence[Means]", results: "Sequence[ReplayResult]") -> str:
+    """Over what the means are taken."""
+    counted, total = means[0].sessions, len([r for r in results if r.policy == means[0].policy])
+    left = f" of {total}; each of the others {_UNMEASURED}" if counted < total else ""
+    return f"means over {plural(counted, 'session')}{left}"
+
+
+def _rows(results: "Sequence[ReplayResult]") -> "Table":
+    table = _table("session", "policy")
+    for name in ("calls", "folds", "mean", "over", "$", *_MEASURES):
+        table.add_column(name, justify="right", no_wrap=True)
+    for result in results:
+        recall = result.recall
+        table.add_row(
+            result.session,
+            result.policy,
+            f"{result.calls:,}",
+            f"{result.compactions:,}",
+            short(result.tokens_mean),
+            f"{result.over_window_calls:,}",
+            f"{result.cost.total:,.2f}",
+            two_digits(result.units.ratio),
+            *(two_digits(value) for value in (recall.far, recall.far_context, recall.far_wide)),
+            two_digits(result.rules),
+            f"{100 * result.warm_busts / max(result.calls, 1):.1f}",
+        )
+    return table
+
+
+_MEASURES = ("cost", "far", "line", "wide", "rules", "busts")
+
+
+def _means(means: "Sequence[Means]") -> "Table":
+    table = _table("", "policy")
+    for name in (*_MEASURES, "front"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for index, mean in enumerate(means):
+        table.add_row(
+            letter(index),
+            mean.policy,
+            *(
+                two_digits(v)
+                for v in (mean.cost, mean.far, mean.far_context, mean.far_wide, mean.rules)
+            ),
+            f"{mean.busts:.1f}",
+            "●" if mean.is_front else "",
+        )
+    return table
+
+
+def _table(*names: str) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, collapse_padding=True)
+    for name in names:
+        table.add_column(name, no_wrap=True)
+    return table
+
+
+def two_digits(value: float | None) -> str:
+    """Two digits; a dash for what is not defined."""
+    return _NOTHING if value is None else f"{value:.2f}"

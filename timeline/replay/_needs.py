@@ -1,0 +1,147 @@
+"""What each response of a session really needed from its past; the same for every engine.
+
+A response *needs* a name that it writes and that had occurred before.  A name that last occurred more
+than five calls earlier is *far*, else *near*.  Names in a good part of all texts do not count: any
+engine has them.
+
+    call       0    1    2    3    4    5    6    7    8
+    a.py       ●         ●                            ○      six calls earlier: far
+    b.py                      ●                       ○      five calls earlier: near
+    c.py                                              ○      new: could not be lost
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+import attrs
+
+from blocks import (
+    AssistantBlock,
+    AssistantThinking,
+    Block,
+    ToolCall,
+    ToolResult,
+    UserFollowup,
+    UserPrompt,
+    UserSteer,
+    leaves,
+    text_of,
+)
+from persistence.sessions import Responded, Session
+from timeline.replay._names import rare_names
+from timeline.replay._surroundings import line_around, wide_around
+
+NEAR_CALLS: Final = 5
+TRIVIAL_SHARE: Final = 0.3
+"""Of all texts: a name in more of them does not count."""
+OCCURRENCES_MAX: Final = 3
+"""With the surroundings of any of the last so many occurrences a name is there."""
+RULE_CHARACTERS: Final = 300
+"""Of a user's text, what must be there to the letter."""
+
+
+@attrs.frozen
+class Need:
+    """A name that a response used, and how it had been seen before."""
+
+    name: str
+    lines: tuple[str, ...] = ()
+    """It with its line, newest first; empty: it never stood among other words."""
+    wides: tuple[str, ...] = ()
+    """It with its line and the neighbouring ones."""
+
+
+@attrs.frozen(kw_only=True)
+class Needs:
+    """What one response needed."""
+
+    near: tuple[Need, ...] = ()
+    far: tuple[Need, ...] = ()
+    rules: tuple[str, ...] = ()
+    """How each text of the user's so far begins."""
+
+
+def needs_of(session: Session) -> tuple[Needs, ...]:
+    """What each call of the session needed."""
+    past = _Past()
+    calls: list[tuple[tuple[_Use, ...], tuple[str, ...]]] = []
+    for item in session.items:
+        if isinstance(item, Responded):
+            calls.append((tuple(past.uses(item.blocks)), tuple(past.rules)))
+        for block in item.blocks:
+            # What arrived for the agent is first read by the call that is still to come.
+            is_round = isinstance(block, AssistantBlock | ToolResult)
+            past.add(block, len(calls) - is_round)
+    return tuple(past.needs(call, uses, rules) for call, (uses, rules) in enumerate(calls))
+
+
+@attrs.frozen
+class _Use:
+    """A response wrote a name that stood in so many texts by then, last in one of that call."""
+
+    name: str
+    texts: int
+    call: int
+
+
+@attrs.define
+class _Past:
+    """The texts of a session so far, and where each name stands in them."""
+
+    texts: list[str] = attrs.field(factory=list[str])
+    calls: list[int] = attrs.field(factory=list[int])
+    """Of each text the call that first had it."""
+    places: dict[str, list[int]] = attrs.field(factory=dict[str, list[int]])
+    rules: list[str] = attrs.field(factory=list[str])
+
+    def add(self, block: Block, call: int) -> None:
+        """A block joins the history."""
+        text = _text(block)
+        for name in rare_names(text):
+            self.places.setdefault(name, []).append(len(self.texts))
+        if text:
+            self.texts.append(text)
+            self.calls.append(call)
+        if isinstance(block, UserPrompt | UserFollowup | UserSteer):
+            rule = block.text[:RULE_CHARACTERS].strip()
+            self.rules += [rule] if rule else []
+
+    def uses(self, response: Sequence[Block]) -> Iterator[_Use]:
+        """What of the past a response writes again."""
+        written = set[str]().union(*(rare_names(_written(block)) for block in response))
+        for name in sorted(written & self.places.keys()):
+            places = self.places[name]
+            yield _Use(name, len(places), self.calls[places[-1]])
+
+    def needs(self, call: int, uses: Sequence[_Use], rules: tuple[str, ...]) -> Needs:
+        """Of the names that a call used those that count, as they were known then."""
+        common = TRIVIAL_SHARE * len(self.texts)
+        rare = [use for use in uses if len(self.places[use.name]) <= common]
+        return Needs(
+            near=tuple(self._need(use) for use in rare if call - use.call <= NEAR_CALLS),
+            far=tuple(self._need(use) for use in rare if call - use.call > NEAR_CALLS),
+            rules=rules,
+        )
+
+    def _need(self, use: _Use) -> Need:
+        places = reversed(self.places[use.name][: use.texts])
+        texts = [self.texts[place] for place in places]
+        lines, wides = _last(texts, use.name, line_around), _last(texts, use.name, wide_around)
+        return Need(use.name, lines, wides)
+
+
+def _last(texts: Sequence[str], name: str, around: Callable[[str, str], str]) -> tuple[str, ...]:
+    """The surroundings in the first few texts where there is something around the name."""
+    found = filter(None, (around(text, name) for text in texts))
+    return tuple(islice(found, OCCURRENCES_MAX))
+
+
+def _text(block: Block) -> str:
+    """What of a block a later response can refer to; thinking is not sent back for long."""
+    return "" if isinstance(block, AssistantThinking) else text_of(block)
+
+
+def _written(block: Block) -> str:
+    """What the model had to find the words for; a tool's name stands in its definition."""
+    return leaves(block.input) if isinstance(block, ToolCall) else _text(block)

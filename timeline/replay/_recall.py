@@ -1,0 +1,90 @@
+"""How much of what the agent then used was still in front of it.
+
+Measured at the calls where the full history exceeds the window: at all others anybody sends all of
+it.  A call that needed nothing says nothing; the rest are averaged, each call counting the same.
+"""
+
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+from typing import Self
+
+import attrs
+
+from persistence.sessions import Session
+from render import Rendered
+from timeline.replay._needs import Needs, needs_of
+from timeline.replay._result import Recall
+from timeline.replay._words import Words
+
+DIGITS = 4
+
+
+@attrs.frozen(kw_only=True)
+class Kept:
+    """Shares of what one call needed that its request had; None: it needed nothing of the kind."""
+
+    near: float | None = None
+    far: float | None = None
+    far_context: float | None = None
+    far_wide: float | None = None
+    rules: float | None = None
+
+
+@attrs.define
+class Memory:
+    """Measures the requests of one session, in the order of its calls."""
+
+    needs: tuple[Needs, ...]
+    measured: list[Kept] = attrs.field(init=False, factory=list[Kept])
+    _words: Words = attrs.field(init=False, factory=Words)
+
+    @classmethod
+    def of(cls, session: Session) -> Self:
+        """Nothing measured yet."""
+        return cls(needs_of(session))
+
+    def measure(self, call: int, rendered: Rendered) -> None:
+        """What the request of this call had of what its response then used."""
+        self.measured.append(kept(self.needs[call], self._words.of(rendered)))
+
+    @property
+    def recall(self) -> Recall:
+        """The means over the calls measured."""
+        return Recall(
+            near=_mean(call.near for call in self.measured),
+            far=_mean(call.far for call in self.measured),
+            far_context=_mean(call.far_context for call in self.measured),
+            far_wide=_mean(call.far_wide for call in self.measured),
+        )
+
+    @property
+    def rules(self) -> float | None:
+        """The same of the user's own texts."""
+        return _mean(call.rules for call in self.measured)
+
+
+def kept(needs: Needs, text: str) -> Kept:
+    """What a request of this text has of what a response needed."""
+    far = [need.name in text for need in needs.far]
+    named = list(zip(needs.far, far, strict=True))  # where the name is missing, so is the rest
+    return Kept(
+        near=_share([need.name in text for need in needs.near]),
+        far=_share(far),
+        far_context=_share([is_there and _any(need.lines, text) for need, is_there in named]),
+        far_wide=_share([is_there and _any(need.wides, text) for need, is_there in named]),
+        rules=_share([rule in text for rule in needs.rules]),
+    )
+
+
+def _any(surroundings: Sequence[str], text: str) -> bool:
+    """Whether one of these is in the text; a name that never had any needs none."""
+    return not surroundings or any(around in text for around in surroundings)
+
+
+def _share(found: Sequence[bool]) -> float | None:
+    return sum(found) / len(found) if found else None
+
+
+def _mean(shares: Iterable[float | None]) -> float | None:
+    known = [share for share in shares if share is not None]
+    return round(fmean(known), DIGITS) if known else None
