@@ -54,7 +54,7 @@ class DuckDBStore:
         try:
             self._open()
         except BaseException:
-            self._lock.release()
+            self._lock.abandon()
             raise
 
     def _open(self) -> None:

@@ -25,6 +25,7 @@ class FileLock:
 
     path: Path
     _file: int
+    _is_new: bool
 
     @classmethod
     def acquire(cls, database: Path) -> "FileLock":
@@ -36,13 +37,14 @@ class FileLock:
         if not database.parent.is_dir():
             raise MisuseError(f"no folder {database.parent} to keep {database.name} in; create it")
         path = lock_path(database)
+        is_new = not path.exists()
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             os.close(file)
             raise _locked(database) from error
-        lock = cls(path, file)
+        lock = cls(path, file, is_new)
         _held.add(lock)
         lock.note(lock.acknowledged())  # from here on with our pid
         return lock
@@ -54,6 +56,12 @@ class FileLock:
     def note(self, events: int) -> None:
         """Raise the mark. Not synced: after a power cut an older mark is merely less strict."""
         os.pwrite(self._file, RECORD.format(os.getpid(), events).encode(), 0)
+
+    def abandon(self) -> None:
+        """Release after the database could not be opened; leaves no file behind that it made."""
+        if self._is_new:
+            self.path.unlink(missing_ok=True)
+        self.release()
 
     def release(self) -> None:
         _held.discard(self)

@@ -89,10 +89,27 @@ def _connected(path: Path) -> "Generator[DuckDBPyConnection]":
         connection.close()
 
 
+MAGIC = b"DUCK"
+"""What every DuckDB file has behind its first eight bytes."""
+
+
+def check_magic(path: Path) -> None:
+    """
+    Raises:
+        MisuseError: there is a file, and it is no DuckDB database.
+    """
+    with path.open("rb") as file:
+        start = file.read(12)
+    if start[8:12] != MAGIC:
+        what = "is no DuckDB database" if start else "is empty, not a DuckDB database"
+        raise MisuseError(f"{path} {what}; choose another file")
+
+
 def connect(path: Path, access_mode: str = "READ_WRITE") -> "DuckDBPyConnection":
     """A connection to an existing store of ours; one process at a time, see `_lock`."""
     import duckdb
 
+    check_magic(path)
     with errors(path):
         connection = duckdb.connect(str(path), config={**OPTIONS, "access_mode": access_mode})
         try:

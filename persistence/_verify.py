@@ -10,7 +10,7 @@ import attrs
 from blocks import BlockAppended, CodecError, DamagedStoreError, MisuseError, decode_event, kind_of
 from persistence._duckdb import DuckDBStore
 from persistence._lock import FileLock
-from persistence._schema import connect, errors
+from persistence._schema import check_magic, connect, errors
 from persistence._stored import ref_of
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ def verify(target: DuckDBStore | str | Path) -> StoreReport:
 def _examined_file(path: Path) -> StoreReport:
     if not path.exists():
         raise MisuseError(f"no file {path} to verify")
+    check_magic(path)
     lock = FileLock.acquire(path)
     try:
         connection = connect(path, access_mode="READ_ONLY")

@@ -21,7 +21,7 @@ from blocks import (
     VersionConflictError,
     encode_event,
 )
-from persistence import DuckDBStore, EventStore
+from persistence import DuckDBStore, EventStore, verify
 from persistence._duckdb_writer import Append
 from persistence._stored import store_event
 
@@ -55,7 +55,7 @@ def run(code: str, path: Path) -> subprocess.CompletedProcess[str]:
 DIE_WITH_A_WAL = """
 import os, sys
 from blocks import BlockAppended, UserPrompt
-from persistence import DuckDBStore
+from persistence import DuckDBStore, verify
 store = DuckDBStore(sys.argv[1])
 for n in range(50):
     block = UserPrompt(id=f"b{n}", turn="t1", text="x" * 300)
@@ -187,7 +187,7 @@ def test_another_program_on_the_file_is_named_too(path: Path) -> None:
 FORK = """
 import os, sys
 from blocks import BlockAppended, ClosedError, UserPrompt
-from persistence import DuckDBStore
+from persistence import DuckDBStore, verify
 store = DuckDBStore(sys.argv[1])
 event = BlockAppended(id="e", at=0.0, block=UserPrompt(id="b", turn="t1", text="x"))
 store.append("t", [event], expected_version=0)
@@ -380,3 +380,17 @@ def test_use_after_close_names_the_file(store: DuckDBStore, path: Path) -> None:
 def test_importing_the_package_does_not_load_the_database() -> None:
     code = "import sys, persistence; sys.exit('duckdb' in sys.modules)"
     assert run(code, Path()).returncode == 0
+
+
+@pytest.mark.parametrize(("content", "said"), [(b"", "is empty"), (b"{}\n" * 20, "is no DuckDB")])
+def test_a_file_of_another_kind_is_refused_and_nothing_is_left_beside_it(
+    tmp_path: Path, content: bytes, said: str
+) -> None:
+    path = tmp_path / "notes.json"
+    path.write_bytes(content)
+    with pytest.raises(MisuseError, match=said):
+        DuckDBStore(path)
+    with pytest.raises(MisuseError, match=said):
+        verify(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["notes.json"]
+    assert path.read_bytes() == content
