@@ -36,7 +36,7 @@ Step: TypeAlias = tuple[Any, ...]
 
 CALLS = ("c1", "c2", "c3", "bad id!", "c1_9", "")
 """Few, so that ids repeat, and results find calls, or several, or none."""
-SIZES = (0, 1, 1, 2, 5, 20, 80, 400)
+SIZES = (20, 0, 1, 2, 5, 20, 80, 400)
 """Lines of a generated text."""
 
 
@@ -88,31 +88,33 @@ def _odd() -> st.SearchStrategy[Step]:
     return st.tuples(st.just("odd"), odd)
 
 
-def _acts() -> st.SearchStrategy[Step]:
-    return st.one_of(
-        st.tuples(st.just("render")),
-        st.tuples(st.just("render")),
+def _acts(*, hides: bool) -> st.SearchStrategy[Step]:
+    """What happens to a timeline between appends; to be rendered, mostly."""
+    others = [
         st.tuples(st.just("wait"), st.sampled_from((1.0, 289.0, 291.0, 4000.0, -50.0))),
-        st.tuples(st.just("hide"), st.integers(0, 30)),
-        st.tuples(st.just("restore"), st.integers(0, 30)),
-        st.tuples(st.just("flush")),
-        st.tuples(st.just("reopen")),
-    )
+        st.tuples(st.sampled_from(("flush", "reopen", "compact"))),
+    ]
+    if hides:
+        others += [
+            st.tuples(st.just("hide"), st.integers(0, 30)),
+            st.tuples(st.just("restore"), st.integers(0, 30)),
+            st.tuples(st.just("expand")),
+        ]
+    render = st.tuples(st.just("render"))
+    return st.one_of(render, render, *others)
 
 
-def _rare() -> st.SearchStrategy[Step]:
-    return st.one_of(st.tuples(st.just("compact")), st.tuples(st.just("expand")))
+def _stretch(*, hides: bool) -> st.SearchStrategy[list[Step]]:
+    """A few things that are appended, and then something that is done."""
+    words = st.one_of(_rounds(), _rounds(), _rounds(), _responses(), _results(), _words(), _odd())
+    appends = st.lists(words, min_size=1, max_size=6)
+    return st.tuples(appends, _acts(hides=hides)).map(lambda made: [*made[0], made[1]])
 
 
 def steps(*, hides: bool = True) -> st.SearchStrategy[list[Step]]:
     """A log's steps; without `hides` nobody asks for anything to be hidden or undone."""
-    step = st.one_of(_rounds(), _responses(), _results(), _words(), _odd(), _acts(), _rare())
-    if not hides:
-        step = step.filter(lambda s: s[0] not in {"hide", "restore", "expand"})
-    lengths = st.one_of(
-        st.lists(step, min_size=1, max_size=10), st.lists(step, min_size=12, max_size=60)
-    )
-    return lengths.map(lambda made: [("user", 2), *made])
+    stretches = st.lists(_stretch(hides=hides), min_size=2, max_size=9)
+    return stretches.map(lambda made: [("user", 2), *(step for part in made for step in part)])
 
 
 def settings() -> st.SearchStrategy[dict[str, Any]]:
@@ -132,7 +134,7 @@ def settings() -> st.SearchStrategy[dict[str, Any]]:
     )
     return st.fixed_dictionaries(
         {
-            "window": st.sampled_from((300, 1000, 1000, 3000, 3000, 12_000, 100_000)),
+            "window": st.sampled_from((1000, 300, 1000, 3000, 3000, 12_000, 100_000)),
             "policy": policies,
             "model": st.sampled_from((LOOSE, BOUND, attrs.evolve(BOUND, prefill=True))),
         }
