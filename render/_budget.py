@@ -75,7 +75,7 @@ def account(view: View, context: Context) -> Account:
     """The account of the request that this view would be rendered to."""
     encoder = Encoder(counter=context.counter, keep_thinking=context.keep_thinking)
     pieces = encoder.pieces(slice_visible(view))
-    head = pieces[0].tokens if view.compaction else 0
+    head = pieces[0].tokens if view.compaction and not view.summarised else 0
     messages = sum(map(attrgetter("tokens"), pieces))
     system, tools = system_tokens(context), tools_tokens(context)
     estimated = system + tools + messages

@@ -34,6 +34,7 @@ from blocks import (
     UserPrompt,
 )
 from render._group import Entry, Place
+from render._verbatim import verbatim
 
 
 def is_candidate(block: Block) -> bool:
@@ -132,11 +133,13 @@ def _spans(entries: Sequence[Entry]) -> list[tuple[int, int]]:
     answered = {entry.wire_id for entry in entries if entry.place is Place.RESULT}
     for index, entry in enumerate(entries):
         block = entry.block
-        if isinstance(block, ToolCall):
+        if isinstance(block, ToolCall) or verbatim(block) is not None:
             first, last = spans.get(entry.round, (index, index))
-            is_open = entry.round == newest and entry.wire_id not in answered
+            is_open = False
+            if isinstance(block, ToolCall):
+                rounds[block.call_id] = entry.round
+                is_open = entry.round == newest and entry.wire_id not in answered
             spans[entry.round] = (first, max(last, len(entries) if is_open else index))
-            rounds[block.call_id] = entry.round
         elif isinstance(block, ToolResult) and entry.place is not Place.ORPHAN:
             asked = rounds.get(block.call_id)
             if asked is not None:

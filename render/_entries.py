@@ -19,6 +19,7 @@ from blocks import (
     path_of,
 )
 from render._group import Entry, Group, Place
+from render._verbatim import verbatim
 
 Replacements: TypeAlias = Mapping[BlockId, str | None]
 """By block id: what is shown instead; None: the block itself."""
@@ -38,7 +39,7 @@ def place_of(block: Block) -> Place:
         case Note() | Plan():
             return Place.USER
         case OpaqueBlock():
-            if not block.text:
+            if not block.text and verbatim(block) is None:
                 return Place.SILENT
             return Place.RESPONSE if block.author == "assistant" else Place.USER
         case _:

@@ -7,7 +7,6 @@ import attrs
 import msgspec
 
 from blocks import (
-    AssistantBlock,
     Block,
     BlockAppended,
     BlocksHidden,
@@ -29,6 +28,7 @@ from blocks import (
 from render._calibration import calibrated
 from render._entries import Replacements, place_of, rehide, summary_entry, unbind
 from render._group import Entry, Group, Place
+from render._verbatim import is_server_compaction, response_of, verbatim
 from render._view import View
 
 PREPARED_MAX = 4
@@ -50,6 +50,7 @@ class Folding:
         self._ordinals = view.ordinals
         self._prepared = view.prepared
         self._rewritten = view.rewritten
+        self._summarised = view.summarised
         self._tape: list[Recorded] = []
         # The group that grows; the last of `_groups` once it is closed.
         self._open: list[Entry] = list(self._groups[-1].entries) if self._groups else []
@@ -98,6 +99,7 @@ class Folding:
             ordinals=self._ordinals,
             prepared=self._prepared,
             rewritten=self._rewritten,
+            summarised=self._summarised,
             tape=(*self._view.tape, *self._tape),
         )
 
@@ -115,7 +117,12 @@ class Folding:
             self._turn_start = version
         place = place_of(block)
         if place is Place.RESPONSE and not self._joins(block):
-            self._begin_round(block)
+            if self._was_paused():
+                self._go_on(block)
+            else:
+                self._begin_round(block)
+        if is_server_compaction(block):
+            self._summarised = version
         place, wire_id = self._pair(block, place)
         entry = Entry(
             version=version,
@@ -155,7 +162,7 @@ class Folding:
         group = self._current
         if group.round == 0 or group.sealed:
             return False
-        response = block.response if isinstance(block, AssistantBlock) else ""
+        response = response_of(block)
         if response or group.response:
             return response == group.response
         return all(e.place in (Place.RESPONSE, Place.SILENT) for e in self._open)
@@ -164,12 +171,22 @@ class Folding:
         self._close()
         rounds = self._state.rounds + 1
         self._evolve(rounds=rounds)
-        response = block.response if isinstance(block, AssistantBlock) else ""
+        response = response_of(block)
         group = Group(entries=(), round=rounds, response=response)
         if self._groups and not self._groups[-1].entries:
             self._groups.pop()
         self._groups.append(group)
         self._open = []
+
+    def _was_paused(self) -> bool:
+        """Whether the provider stopped in the middle of its own work, and nobody spoke since."""
+        calls = any(isinstance(entry.block, ToolCall) for entry in self._open)
+        return bool(self._open) and not calls and verbatim(self._open[-1].block) is not None
+
+    def _go_on(self, block: Block) -> None:
+        """What it says when asked again belongs to the same round."""
+        self._close()
+        self._groups[-1] = attrs.evolve(self._groups[-1], response=response_of(block), sealed=0)
 
     def _close(self) -> None:
         if self._grew:

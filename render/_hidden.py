@@ -47,7 +47,8 @@ def stand_in(block: Block, text: str) -> Block:
         case AssistantThinking() | TurnHeader() | RangeSummary():
             return block  # thinking is verbatim or absent; the other two are never hidden
         case Opaque():
-            return Opaque(block.tag, {**block.fields, "text": text})
+            kept = {name: value for name, value in block.fields.items() if name != "value"}
+            return Opaque(block.tag, {**kept, "text": text})
         case _:
             return _with_text(block, text)
 

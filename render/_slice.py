@@ -1,5 +1,8 @@
 """The visible slice: the latest summary with what it carried, and everything it did not fold."""
 
+from bisect import bisect_left
+from operator import attrgetter
+
 import attrs
 
 from render._group import Group
@@ -25,11 +28,25 @@ class Shown:
 def slice_visible(view: View) -> Shown:
     """From the latest summary onward; the view holds nothing older."""
     head = (view.compaction.head,) if view.compaction else ()
-    unopened = sum(1 for group in view.groups[:1] if not group.round)  # only the first may be
+    groups = view.groups
+    if view.summarised:
+        head, groups = (), _since(groups, view.summarised)
+    unopened = sum(1 for group in groups[:1] if not group.round)  # only the first may be
     return Shown(
-        groups=(*head, *view.groups),
+        groups=(*head, *groups),
         turn_start=view.turn_start,
         tail=view.state.tail,
-        rounds=len(view.groups) - unopened,
+        rounds=len(groups) - unopened,
         shelf=view.shelf,
     )
+
+
+def _since(groups: tuple[Group, ...], version: int) -> tuple[Group, ...]:
+    """What begins with the block of this version."""
+    index = bisect_left(groups, version, key=attrgetter("last"))
+    first, later = groups[index], groups[index + 1 :]
+    return (first.memo(("since", version), lambda: _from(first, version)), *later)
+
+
+def _from(group: Group, version: int) -> Group:
+    return attrs.evolve(group, entries=tuple(e for e in group.entries if e.version >= version))

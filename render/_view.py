@@ -47,6 +47,9 @@ class View:
     """Summaries that were paid for and may still be used, newest last."""
     rewritten: int = 0
     """Version of the latest event that changed what had been shown before."""
+    summarised: int = 0
+    """Version of the latest compaction that the provider made itself: what precedes it is not shown
+    any more, because the provider would refuse it there, or ignore it."""
     tape: tuple[Recorded, ...] = attrs.field(default=(), repr=False)
     """Every event since the cut: what the next compaction starts its view from."""
     decisions: tuple[Event, ...] = ()

@@ -1,7 +1,7 @@
 """From what people have in hand (texts, responses, tool output) to typed blocks."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
@@ -28,6 +28,8 @@ from blocks import (
 )
 from timeline._ids import IdFactory
 
+_CUT_OFF: Final = frozenset({"max_tokens", "model_context_window_exceeded"})
+
 Output: TypeAlias = "str | Sequence[Part | Mapping[str, Any]]"
 
 
@@ -45,13 +47,13 @@ class Recorder:
     def response(self, response: object) -> list[Block]:
         """The blocks of an Anthropic message (the SDK's object, or its JSON).
 
-        A tool call that a `max_tokens` stop left incomplete is discarded: its input may be cut
+        A tool call at the end of an answer that was cut off is discarded: its input may be cut
         anywhere.  (Provider documentation: handling stop reasons.)
         """
         message = as_json(response)
         found = cast("list[object]", message.get("content") or [])
         contents = [cast("dict[str, Any]", c) for c in found if isinstance(c, dict)]
-        if message.get("stop_reason") == "max_tokens" and contents:
+        if message.get("stop_reason") in _CUT_OFF and contents:
             contents = contents[: -1 if contents[-1].get("type") == "tool_use" else None]
         blocks = (self._content(c, str(message.get("id", ""))) for c in contents)
         return [block for block in blocks if block is not None]
@@ -76,9 +78,10 @@ class Recorder:
                     name=str(content.get("name", "")),
                     input=_arguments(content.get("input")),
                 )
-            case kind:  # a server tool's traffic: kept, though this version does not show it
+            case kind:  # the provider's own: a server tool's traffic, its compaction
                 fields = {"id": self.new_id(), "turn": self.turn, "author": "assistant"}
-                return OpaqueBlock(f"provider.{kind}", {**fields, "value": content})
+                known = {"response": response, "value": content}
+                return OpaqueBlock(f"provider.{kind}", {**fields, **known})
 
     def result(
         self, call_id: str, output: Output, envelope: Envelope, *, is_error: bool
@@ -174,7 +177,9 @@ def as_json(response: object) -> dict[str, Any]:
     for name in ("to_dict", "model_dump"):
         dump = getattr(response, name, None)
         if callable(dump):
-            return cast("dict[str, Any]", dump())
+            # The SDK's models complain about content that they do not know; we keep it as it is.
+            is_sdk = name == "to_dict" and hasattr(response, "model_dump")
+            return cast("dict[str, Any]", dump(warnings=False) if is_sdk else dump())
     raise MisuseError(
         f"a response is an Anthropic message or its JSON, not {type(response).__name__}"
     )

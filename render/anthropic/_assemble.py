@@ -23,9 +23,15 @@ def assemble(pieces: Sequence[Piece], marks: Iterable[tuple[int, int]]) -> list[
     for index, spots in marked.items():
         parts[index] = _marked(pieces[index], frozenset(spots))
     messages = _joined(list(chain.from_iterable(parts)))
-    if not messages or messages[0]["role"] != "user":
+    if not messages or not _may_open(messages[0]):
         messages.insert(0, {"role": "user", "content": [{"type": "text", "text": MIDWAY}]})
     return messages
+
+
+def _may_open(message: Json) -> bool:
+    """The user speaks first, unless the provider has summarised all that came before."""
+    opening: str = message["content"][0].get("type", "")
+    return message["role"] == "user" or opening == "compaction"
 
 
 def _joined(messages: list[Json]) -> list[Json]:

@@ -46,9 +46,11 @@ from render._group import Entry, Group, Place
 from render._hidden import replaced
 from render._report import report
 from render._slice import Shown
+from render._verbatim import verbatim
 from render.anthropic._count import content_tokens
 from render.anthropic._parts import part_content
 from render.anthropic._piece import Piece, Spot
+from render.anthropic._server import is_replayed, is_resumable, paired
 
 INTERRUPTED: Final = "interrupted, no result was recorded"
 CONTINUE: Final = "[continue]"
@@ -85,7 +87,8 @@ class Encoder:
     def _encode(self, group: Group) -> Piece:
         notices: list[str] = []
         assistant = list(self._assistant(group, notices))
-        user = list(self._user(group, notices, said=bool(assistant)))
+        ended = bool(assistant) and not is_resumable(assistant)
+        user = list(self._user(group, notices, said=ended))
         spots = (*_spots("assistant", assistant, self.counter), *_spots("user", user, self.counter))
         said = tuple(content for _, content in assistant)
         heard = tuple(content for _, content in user)
@@ -116,8 +119,12 @@ class Encoder:
             elif isinstance(block, AssistantThinking):
                 if self.keep_thinking and _is_signed(block, entry, notices):
                     contents.append((entry.version, _unmarked(block.provider)))
+            elif (own := verbatim(block)) is not None:
+                contents += [(entry.version, _unmarked(own))] if is_replayed(own) else []
             elif (text := text_of(block)).strip():
                 contents.append((entry.version, {"type": "text", "text": text}))
+        others = any(entry.place in _OTHERS for entry in group.entries)
+        contents = list(paired(contents, notices, is_last=not others))
         while contents and contents[-1][1].get("type") in {"thinking", "redacted_thinking"}:
             notices.append(
                 f"thinking at the end of a message is not shown: version {contents[-1][0]}"

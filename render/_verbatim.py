@@ -1,0 +1,37 @@
+"""What a provider put into an answer that this version only passes on.
+
+Tools that the provider runs itself, and its own compaction, come as content blocks that nobody but
+the provider reads.  The recorder keeps them whole; here is what the other stages must know of them.
+"""
+
+from typing import Final, cast
+
+from blocks import AssistantBlock, Block, OpaqueBlock
+from render._context import Json
+
+TAG_PREFIX: Final = "provider."
+
+
+def verbatim(block: Block) -> Json | None:
+    """The provider's own content block, if that is what was recorded."""
+    if not isinstance(block, OpaqueBlock) or not block.tag.startswith(TAG_PREFIX):
+        return None
+    value: object = block.fields.get("value")
+    known = block.author == "assistant" and response_of(block)
+    return cast("Json", value) if known and isinstance(value, dict) else None
+
+
+def response_of(block: Block) -> str:
+    """Id of the model response that a block came in, if it says so."""
+    if isinstance(block, AssistantBlock):
+        return block.response
+    response: object = block.fields.get("response", "") if isinstance(block, OpaqueBlock) else ""
+    return response if isinstance(response, str) else ""
+
+
+def is_server_compaction(block: Block) -> bool:
+    """Whether the provider itself has summarised all that precedes this block."""
+    content = verbatim(block)
+    return (
+        content is not None and content.get("type") == "compaction" and bool(content.get("content"))
+    )

@@ -1,0 +1,71 @@
+"""The provider's own blocks in an answer: its tools' traffic, and its compaction.
+
+They go back exactly as they came, in the place where they came, as long as the provider will take
+them: a result needs its call before it, and a call without a result may only be the last word (the
+provider has paused and goes on when asked again).  What is left out is told in a notice.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias
+
+from render._context import Json
+from render.anthropic._block_rules import SERVER_TOOL_TYPES
+from render.anthropic._message_rules import message_facts
+
+REPLAYED: Final = SERVER_TOOL_TYPES | {"compaction"}
+_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
+
+Numbered: TypeAlias = tuple[int, Json]
+"""A content block, with the version of the block that it shows."""
+
+
+def is_replayed(content: Json) -> bool:
+    """Whether the provider takes this block back."""
+    if content.get("type") not in REPLAYED:
+        return False
+    return not message_facts({"role": "assistant", "content": [content]}).faults
+
+
+def is_resumable(contents: Sequence[Numbered]) -> bool:
+    """Whether an answer ends in the provider's own work, which it will go on with."""
+    return bool(contents) and contents[-1][1].get("type") in REPLAYED
+
+
+def paired(
+    contents: Sequence[Numbered], notices: list[str], *, is_last: bool
+) -> Iterator[Numbered]:
+    """The contents without calls and results of the provider's that have lost each other.
+
+    `is_last`: nobody has said anything after this answer.
+    """
+    if not any(content.get("type") in REPLAYED for _, content in contents):
+        yield from contents
+        return
+    called: set[object] = set()
+    answered = {call for _, content in contents for call in _answered(content)}
+    resting = len(contents) - _resting(contents) if is_last else len(contents)
+    for index, (version, content) in enumerate(contents):
+        if content.get("type") in _CALLS:
+            if content.get("id") not in answered and index < resting:
+                notices.append(f"a call of the provider's without a result: version {version}")
+                continue
+            called.add(content.get("id"))
+        elif content.get("type") in SERVER_TOOL_TYPES and _answered(content) - called:
+            notices.append(f"a result of the provider's without a call: version {version}")
+            continue
+        yield version, content
+
+
+def _answered(content: Json) -> set[object]:
+    """The call that a result of the provider's answers."""
+    return {content["tool_use_id"]} if "tool_use_id" in content else set()
+
+
+def _resting(contents: Sequence[Numbered]) -> int:
+    """How many blocks at the end are all the provider's own."""
+    run = 0
+    for _, content in reversed(contents):
+        if content.get("type") not in SERVER_TOOL_TYPES:
+            break
+        run += 1
+    return run
