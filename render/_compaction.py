@@ -174,7 +174,6 @@ def compaction_event(
     view: View, plan: CompactionPlan, summary: Summary, context: Context
 ) -> RangeCompacted:
     """The event that a compaction would be, not yet decided."""
-    state = view.state
     return RangeCompacted(
         id=EventId(""),
         at=context.now,
@@ -187,7 +186,7 @@ def compaction_event(
             rounds=_rounds_before(plan.kept),
             failures=0,
             failed_tokens=0,
-            summaries=state.summaries + bool(summary.provenance and summary.provenance.model),
+            summaries=plan.kept[0].state.summaries + _is_uncounted(view, summary),
             ordinals=ordinals_after(view, plan.folded, plan.kept),
         ),
         trigger=plan.trigger,
@@ -195,6 +194,13 @@ def compaction_event(
         policy=context.policy.name,
         provenance=summary.provenance,
     )
+
+
+def _is_uncounted(view: View, summary: Summary) -> bool:
+    """Whether a model was asked and the log does not say so yet: it failed, or has no name."""
+    spent = summary.provenance
+    known = any(event.provenance == spent for event in view.prepared)
+    return spent is not None and spent.model != "" and not known
 
 
 def _rounds_before(kept: Sequence[Entry]) -> int:

@@ -78,6 +78,7 @@ class Folding:
                 self._replace_summary(version, event)
             case SummaryPrepared():
                 self._prepared = (*self._prepared, event)[-PREPARED_MAX:]
+                self._evolve(summaries=self._state.summaries + 1)
             case RangeExpanded():
                 self._rewrite(version, 0)
             case _:  # compactions start a view (see `View`); the rest changes nothing that is shown
@@ -282,7 +283,8 @@ class Folding:
     def _replace_summary(self, version: int, event: SummaryReplaced) -> None:
         head = self._compaction
         if head and head.version == event.compaction:
-            changed = msgspec.structs.replace(head.event, summary=event.summary)
+            written = {"summary": event.summary, "provenance": event.provenance}
+            changed = msgspec.structs.replace(head.event, **written)
             entries = (summary_entry(changed), *head.head.entries[1:])
             group = attrs.evolve(head.head, entries=entries)
             self._compaction = attrs.evolve(head, event=changed, head=group)

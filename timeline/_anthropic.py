@@ -9,11 +9,11 @@ from collections.abc import Generator, Mapping
 from typing import Any, Final, TypeAlias, cast
 
 import attrs
+import msgspec
 
-from blocks import FoldlineError, Provenance, StructuredSummary
+from blocks import FoldlineError, MisuseError, Provenance, StructuredSummary
 from render import (
     PROMPT_VERSION,
-    Json,
     Model,
     Prompt,
     RejectedAnswerError,
@@ -35,6 +35,24 @@ ANSWER_TOKENS: Final = 2400
 class SummaryFailedError(FoldlineError):
     """The model gave no usable summary; the message says what it gave instead."""
 
+    provenance: Provenance | None = None
+    """What was spent in vain."""
+
+
+class _Content(msgspec.Struct, frozen=True, kw_only=True):
+    """A content block of an answer; only text is read."""
+
+    type: str
+    text: str | None = None
+
+
+class _Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What is read of an answer."""
+
+    content: tuple[_Content, ...]
+    stop_reason: str | None = None
+    usage: dict[str, Any] | None = None
+
 
 @attrs.define
 class _Spent:
@@ -47,9 +65,9 @@ class _Spent:
     output: int = 0
     stop_reason: str = ""
 
-    def add(self, message: Json) -> None:
-        usage = usage_of(message, at=0.0, estimated=0)
-        self.stop_reason = str(message.get("stop_reason") or "")
+    def add(self, message: _Answer) -> None:
+        usage = usage_of({"usage": message.usage}, at=0.0, estimated=0)
+        self.stop_reason = message.stop_reason or ""
         if usage:
             self.input += usage.input
             self.cached += usage.cache_read
@@ -157,7 +175,7 @@ class AnthropicSummarizer:
         self, prompt: Prompt, request: SummaryRequest, spent: _Spent
     ) -> Generator[dict[str, Any], object, StructuredSummary]:
         """One summary, with one more try when the first gave none."""
-        failure: Exception = SummaryFailedError("not asked")
+        failure: Exception | None = None
         for _ in range(TRIES_MAX):
             answer = yield {
                 **self.options,
@@ -168,28 +186,41 @@ class AnthropicSummarizer:
             if isinstance(answer, Exception):
                 failure = answer
                 continue
-            message = as_json(answer)
-            spent.add(message)
             try:
+                message = _message(answer)
+                spent.add(message)
                 return parse_answer(_text(message), request.plan, request.context)
             except RejectedAnswerError as error:
                 failure = error
-        raise SummaryFailedError(
+        failed = SummaryFailedError(
             f"no summary after {TRIES_MAX} tries: {type(failure).__name__}: {failure}"
-        ) from failure
+        )
+        failed.provenance = spent.provenance(request.plan.source_hash)
+        raise failed from failure
 
 
-def _text(message: Json) -> str:
+def _message(answer: object) -> _Answer:
+    """The message that a client returned.
+
+    Raises:
+        RejectedAnswerError: it is none; some proxies answer with pages.
+    """
+    try:
+        return msgspec.convert(as_json(answer), _Answer)
+    except (MisuseError, msgspec.ValidationError) as error:
+        raise RejectedAnswerError(f"no message: {error}") from error
+
+
+def _text(message: _Answer) -> str:
     """What the model answered.
 
     Raises:
         RejectedAnswerError: it refused, was cut off, or said nothing.
     """
-    reason = message.get("stop_reason")
+    reason = message.stop_reason
     if reason in {"refusal", "max_tokens", "model_context_window_exceeded"}:
         raise RejectedAnswerError(f"stopped with {reason}")
-    contents = cast("list[Json]", message.get("content") or [])
-    text = "\n".join(str(c.get("text", "")) for c in contents if c.get("type") == "text")
+    text = "\n".join(content.text or "" for content in message.content if content.type == "text")
     if not text.strip():
         raise RejectedAnswerError("an empty answer")
     return text

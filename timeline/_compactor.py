@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from blocks import EventId, SummaryPrepared, Trigger
+from blocks import EventId, Provenance, SummaryPrepared, Trigger
 from render import (
     CompactionPlan,
     Context,
@@ -94,7 +94,7 @@ class Compactor:
 
     def summary(self, request: SummaryRequest) -> Flow[Summary]:
         """The summary, whatever the summariser does: the agent's loop never sees it fail."""
-        if self._model(request.context) and self._spent(request.view, request.context):
+        if self.is_spent(request.view, request.context):
             log.warning("the timeline has had its model calls for summaries; extractive from now")
             return _degraded(extractive(request.plan))
         try:
@@ -105,16 +105,27 @@ class Compactor:
                 raise
             log.warning("summariser failed (%s); %s instead", error, policy.on_failure)
             stand_in = truncated if policy.on_failure == "truncate" else extractive
-            return _degraded(stand_in(request.plan))
+            return _degraded(stand_in(request.plan), self._in_vain(request, error))
         return answer
+
+    def _in_vain(self, request: SummaryRequest, error: Exception) -> Provenance | None:
+        """What was spent on a model that gave no summary; it counts as a call, too."""
+        model = self._model(request.context)
+        if not model:
+            return None
+        spent: object = getattr(error, "provenance", None)
+        if isinstance(spent, Provenance):
+            return spent
+        return Provenance(source_hash=request.plan.source_hash, model=model)
 
     def _model(self, context: Context) -> str:
         """The model that the summariser asks; empty when it asks none."""
         name: str | None = getattr(self.summarizer, "name", FREE)
         return context.model.name if name == "timeline" else name or FREE
 
-    def _spent(self, view: View, context: Context) -> bool:
-        return view.state.summaries >= context.policy.summaries_max
+    def is_spent(self, view: View, context: Context) -> bool:
+        """Whether the timeline has had the model calls that it may have."""
+        return bool(self._model(context)) and view.state.summaries >= context.policy.summaries_max
 
     # Summaries that were paid for.
 
@@ -160,7 +171,7 @@ class Compactor:
         """What to summarise ahead of time, now that the soft threshold is passed; None: nothing."""
         policy = context.policy
         due_soon = total_tokens(view, context) > policy.prepare_ratio * context.limit
-        if not due_soon or not self._model(context) or self._spent(view, context):
+        if not due_soon or not self._model(context) or self.is_spent(view, context):
             return None
         oldest = view.groups[0].first if view.groups else 0
         if any(event.cut > oldest for event in view.prepared):
@@ -172,5 +183,5 @@ class Compactor:
         return SummaryRequest(plan=plan, view=view, context=squeezed)
 
 
-def _degraded(summary: Summary) -> Summary:
-    return attrs.evolve(summary, degraded=True)
+def _degraded(summary: Summary, spent: Provenance | None = None) -> Summary:
+    return attrs.evolve(summary, degraded=True, provenance=spent or summary.provenance)

@@ -1,7 +1,7 @@
 """The state of one timeline and the flows over it; knows no thread, no loop, no clock of its own."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from math import isfinite
 
@@ -109,9 +109,23 @@ class Core:
         raise VersionConflictError(expected=self.version, found=self.store.head(self.id))
 
     def _write(self, events: Sequence[Event]) -> Flow[None]:
-        if events:
-            version = self.version
+        if not events:
+            return
+        version = self.version
+        try:
             yield Work(lambda: self.store.append(self.id, events, expected_version=version))
+        except VersionConflictError:
+            raise
+        except Exception:  # the disk is full, say: what was paid for goes with the next commit
+            self._hold(events)
+            raise
+
+    def _hold(self, events: Iterable[Event]) -> None:
+        """Let what was paid for wait for the next commit: it is true whatever else happened."""
+        waiting = {event.id for event in self.pending}
+        paid = [e for e in events if isinstance(e, SummaryPrepared) and e.id not in waiting]
+        self.pending = (*self.pending, *paid)
+        self.view = commit(self.view, *paid)
 
     def _stamp(self, event: Event) -> Event:
         if event.id or not isinstance(event, msgspec.Struct):
@@ -171,11 +185,12 @@ class Core:
     def render(self, context: Context, *, force: bool = False) -> Flow[Rendered]:
         """Decide, commit what was decided once, show."""
         self._check_open()
+        kept: list[Event] = []
         for _ in range(CONFLICTS_MAX):
             before = self.view
-            view = yield from self._decide(before, context, force=force)
-            rendered = show(view, context, self._validator)
             try:
+                view = yield from self._decide(before, context, kept, force=force)
+                rendered = show(view, context, self._validator)
                 yield from self._settle(view)
             except VersionConflictError:  # somebody appended: what was decided may be wrong now
                 yield from self.load()
@@ -183,15 +198,18 @@ class Core:
             yield from self.compactor.report(before, view)
             event = rendered.event(context.now, context.policy.ttl_seconds)
             self._remember(event)
-            return rendered
+            return attrs.evolve(rendered, decisions=(*kept, *rendered.decisions))
         raise VersionConflictError(expected=self.version, found=self.store.head(self.id))
 
-    def _decide(self, view: View, context: Context, *, force: bool) -> Flow[View]:
+    def _decide(
+        self, view: View, context: Context, kept: list[Event], *, force: bool
+    ) -> Flow[View]:
         """The deciding stages: what they change is recorded, so the next render agrees."""
+        keep = partial(self._keep, kept)
         view = prune_expired(view, context)
         view = clip_oversized(view, context)
         view = limit_pictures(view, context)
-        view = yield from self.compactor.compact(view, context, self._keep, force=force)
+        view = yield from self.compactor.compact(view, context, keep, force=force)
         return strip_unbound(view, context)
 
     def _settle(self, view: View) -> Flow[None]:
@@ -200,9 +218,8 @@ class Core:
         if decided:
             try:
                 yield from self._write((*self.pending, *decided))
-            except VersionConflictError:  # what was paid for is true whatever else happened
-                paid = tuple(e for e in decided if isinstance(e, SummaryPrepared))
-                self.pending = (*self.pending, *paid)
+            except VersionConflictError:
+                self._hold(decided)
                 raise
             self.pending = ()
         self.view = view.settled()
@@ -212,9 +229,10 @@ class Core:
         self.pending = (*self.pending, stamped)
         self.view = commit(self.view, stamped)
 
-    def _keep(self, view: View) -> Flow[View]:
-        """Commit what a view has decided so far, and go on from there."""
+    def _keep(self, kept: list[Event], view: View) -> Flow[View]:
+        """Commit what a view has decided so far, note it in `kept`, and go on from there."""
         yield from self._settle(view)
+        kept += view.decisions
         return self.view
 
     # Reading.

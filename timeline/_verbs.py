@@ -35,6 +35,7 @@ from render import (
     Context,
     Rendered,
     RequestValidator,
+    Summary,
     View,
     compaction_event,
     open_view,
@@ -198,8 +199,8 @@ class Verbs:
         if plan is None:
             return False
         request = SummaryRequest(plan=plan, view=before, context=context)
-        summary = yield from self.core.compactor.summary(request)
-        if summary.degraded:
+        summary, paid = yield from self._rewritten(request)
+        if summary is None:
             return False
         written = compaction_event(before, plan, summary, context)
         event = SummaryReplaced(
@@ -209,8 +210,18 @@ class Verbs:
             summary=written.summary,
             provenance=summary.provenance,
         )
-        yield from self.core.commit(event)
+        yield from self.core.commit(*paid, event)
         return True
+
+    def _rewritten(self, request: SummaryRequest) -> Flow[tuple[Summary | None, list[Event]]]:
+        """A summary that is not degraded, and the fact that it was paid for."""
+        compactor, view = self.core.compactor, self.core.view
+        known = compactor.prepared(attrs.evolve(request, view=view))
+        if known or compactor.is_spent(view, request.context):
+            return known, []
+        summary = yield from compactor.summary(request)
+        paid = compactor.worth_keeping(request, summary)
+        return None if summary.degraded else summary, [paid] if paid else []
 
     # Looking.
 
