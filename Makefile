@@ -58,7 +58,7 @@ pytest: $(TESTING) ## run the tests
 	$(BIN)/python -m pytest -q -n auto
 
 bench: $(TESTING) ## measure (minutes; nothing else should run)
-	$(BIN)/python -m pytest -q -p benchmark benchmarks/bench_*.py
+	$(BIN)/python -m pytest -q -p benchmark --benchmark-quiet benchmarks/bench_*.py
 
 docs: $(TESTING) ## generate docs/reference.md, refresh the captured outputs
 	$(BIN)/python docs/build_reference.py

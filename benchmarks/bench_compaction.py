@@ -1,0 +1,43 @@
+"""A compaction without a model: plan, extractive summary with digest and index, apply.
+
+Against one pass of the bare tokenizer over the same window, which is about the least that looking at
+every text once can cost. The counter is new in every round: nothing was counted before but the window.
+"""
+
+import pytest
+
+from benchmarks.figures import Meter
+from benchmarks.logs import context
+from benchmarks.material import STARTED_AT, Writer, appended
+from blocks import RangeCompacted, text_of
+from render import Context, View, apply_compaction, extractive, fitting_plan, fold, total_tokens
+from timeline.tokens._ranks import o200k
+
+
+def compacted(view: View, now: Context) -> None:
+    found = fitting_plan(view, now, "proactive")
+    assert found
+    plan, squeezed = found
+    after = apply_compaction(view, plan, extractive(plan), squeezed)
+    assert isinstance(after.decisions[-1], RangeCompacted)
+
+
+@pytest.mark.parametrize("limit", [60_000, 200_000])
+def test_a_compaction(meter: Meter, limit: int) -> None:
+    events = list(enumerate(appended(Writer(seed=5).blocks(limit // 135)), 1))
+    now = STARTED_AT + len(events)
+    tokens = total_tokens(fold(View(), events), context(limit, now))
+    texts = [text_of(event.block) for _, event in events]
+
+    def tokenize(_: object) -> None:
+        for text in texts:
+            o200k().encode(text, disallowed_special=())
+
+    def prepare() -> tuple[tuple[View, Context], None]:
+        view, fresh = fold(View(), events), context(limit, now)
+        total_tokens(view, fresh)
+        return (view, fresh), None
+
+    sample = meter.compare(lambda made: compacted(*made), tokenize, prepare, rounds=9)
+    size = f"{len(events):,} blocks, {tokens // 1000}k of {limit // 1000}k tokens"
+    meter.note("compaction", size, sample, against="tokenizing the window")

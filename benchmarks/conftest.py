@@ -1,0 +1,31 @@
+"""One table for all measurements: each test adds its rows, the end of the run prints them."""
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from benchmarks.figures import Figures, Meter
+
+TABLE = pytest.StashKey[Figures]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[TABLE] = Figures()
+
+
+@pytest.fixture
+def meter(request: pytest.FixtureRequest, benchmark: BenchmarkFixture) -> Meter:
+    """Measures, and notes what was measured in the table of this run."""
+    return Meter(benchmark=benchmark, figures=request.config.stash[TABLE])
+
+
+@pytest.fixture
+def figures(request: pytest.FixtureRequest) -> Figures:
+    """The table of this run, for what is no time."""
+    return request.config.stash[TABLE]
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    for line in config.stash[TABLE].lines():
+        terminalreporter.write_line(line)
