@@ -1,6 +1,5 @@
 """The same timeline for asyncio: the same methods, with `await`."""
 
-import asyncio
 from collections.abc import Awaitable, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
@@ -21,6 +20,12 @@ from timeline._verbs import Verbs
 _T = TypeVar("_T")
 
 
+def _new_lock() -> Any:
+    from asyncio import Lock
+
+    return Lock()
+
+
 @attrs.define(kw_only=True)
 class AsyncTimeline:
     """One conversation, for asyncio; see `Timeline`.
@@ -31,7 +36,7 @@ class AsyncTimeline:
 
     _verbs: Verbs = attrs.field(alias="verbs")
     _owned: EventStore | None = attrs.field(default=None, alias="owned")
-    _lock: Any = attrs.field(factory=asyncio.Lock, init=False)
+    _lock: Any = attrs.field(factory=_new_lock, init=False)
     _preparation: AsyncPreparation = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -41,7 +46,9 @@ class AsyncTimeline:
     @classmethod
     async def open(cls, name: str, **options: Unpack[Options]) -> Self:
         """Open a timeline, or begin it; see `Timeline.open`."""
-        verbs, owned = await asyncio.to_thread(prepare, name, options)
+        from asyncio import to_thread
+
+        verbs, owned = await to_thread(prepare, name, options)
         timeline = cls(verbs=verbs, owned=owned)
         await timeline._run(verbs.core.load())
         return timeline
@@ -204,7 +211,9 @@ class AsyncTimeline:
             await adrive(self._verbs.core.flush())
             self._verbs.core.closed = True
             if self._owned is not None:
-                await asyncio.to_thread(self._owned.close)
+                from asyncio import to_thread
+
+                await to_thread(self._owned.close)
 
     async def __aenter__(self) -> Self:
         return self

@@ -5,10 +5,10 @@ answer becomes an event of its own (`SummaryPrepared`).  When the compaction is 
 its range is still what it was.  Appends meanwhile are legal, and a restart finds what was paid for.
 """
 
-import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -16,6 +16,9 @@ from blocks import Event
 from render import Context, compaction_due
 from timeline._core import Core
 from timeline._summarize import SummaryRequest, asummarize, summarize
+
+if TYPE_CHECKING:
+    from asyncio import Task
 
 log = logging.getLogger("foldline")
 
@@ -68,7 +71,7 @@ class AsyncPreparation:
     core: Core
     commit: Callable[[Event], object]
     """Commits one fact, under the timeline's lock; returns an awaitable."""
-    _task: "asyncio.Task[None] | None" = attrs.field(default=None, init=False)
+    _task: "Task[None] | None" = attrs.field(default=None, init=False)
     _tried: int = attrs.field(default=-1, init=False)
 
     def start(self, context: Context) -> None:
@@ -78,7 +81,9 @@ class AsyncPreparation:
         request = next_request(self.core, context, self._tried)
         if request:
             self._tried = generation(self.core)
-            self._task = asyncio.get_running_loop().create_task(self._work(request))
+            from asyncio import get_running_loop
+
+            self._task = get_running_loop().create_task(self._work(request))
 
     async def _work(self, request: SummaryRequest) -> None:
         compactor = self.core.compactor
@@ -96,7 +101,9 @@ class AsyncPreparation:
 
     async def finish(self) -> None:
         """See `Preparation.finish`."""
-        if self._task and self._task is not asyncio.current_task():
+        from asyncio import current_task
+
+        if self._task and self._task is not current_task():
             await self._task
 
 

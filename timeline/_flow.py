@@ -4,7 +4,6 @@ A flow yields an `Effect` and is sent its result (or has its error thrown in).  
 does the work itself, the async one awaits it; the logic in between exists once.
 """
 
-import asyncio
 import contextlib
 from collections.abc import Callable, Generator
 from typing import Any, TypeAlias, TypeVar
@@ -112,6 +111,8 @@ async def _finished(effect: Work, flow: Flow[Any]) -> object:
     A thread cannot be cancelled: when its task is, what it commits is waited for, and the flow is
     told, so that the timeline does not lose sight of what its store now holds.
     """
+    import asyncio  # here, because it is a sixth of what importing the library would cost
+
     work = asyncio.ensure_future(asyncio.to_thread(effect.do))
     try:
         return await asyncio.shield(work)

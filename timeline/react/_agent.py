@@ -1,8 +1,7 @@
 """The agents: a sync and an async shell around one loop."""
 
-import asyncio
 import logging
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -18,6 +17,9 @@ from timeline.react._driving import Ask, Effect, Flow, Notify, RunTools, Use, ad
 from timeline.react._loop import Loop
 from timeline.react._outcome import Outcome
 from timeline.react._settings import Settings
+
+if TYPE_CHECKING:
+    from asyncio import Semaphore
 
 log = logging.getLogger("foldline")
 
@@ -109,7 +111,9 @@ class AsyncReactAgent(Settings):
         try:
             return await adrive(flow, self._perform)
         except BaseException:
-            await asyncio.shield(self._settle())
+            from asyncio import shield
+
+            await shield(self._settle())
             raise
 
     async def _settle(self) -> None:
@@ -140,6 +144,8 @@ class AsyncReactAgent(Settings):
 
     async def _run(self, calls: tuple[ToolCall, ...]) -> list[int]:
         """All calls at once; each result is appended when it is there."""
+        import asyncio  # here, as in `timeline._flow`
+
         room = asyncio.Semaphore(PARALLEL_MAX)
         tasks = [asyncio.create_task(self._run_one(tool_call, room)) for tool_call in calls]
         try:
@@ -150,7 +156,7 @@ class AsyncReactAgent(Settings):
             await asyncio.wait(tasks)
             raise
 
-    async def _run_one(self, tool_call: ToolCall, room: asyncio.Semaphore) -> int:
+    async def _run_one(self, tool_call: ToolCall, room: "Semaphore") -> int:
         async with room:
             done = await self.caller.acall(tool_call)
         return await self.timeline.tool_result(

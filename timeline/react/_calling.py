@@ -4,7 +4,6 @@ Tools are other people's code: what they raise is told to the model (the text, n
 logged, and the loop goes on.  Being cancelled is not an error and goes through.
 """
 
-import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -57,6 +56,8 @@ class Caller:
 
     async def acall(self, call: ToolCall) -> Done:
         """The same for asyncio; a sync tool runs in a thread."""
+        import asyncio  # here, as in `timeline._flow`
+
         started = self.clock()
         try:
             tool, arguments = self._prepared(call)
@@ -100,8 +101,10 @@ class Caller:
 
 def _run(answer: Coroutine[Any, Any, Any]) -> object:
     """Run a coroutine to its end, even where a loop is running already."""
+    from asyncio import run
+
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, answer).result()
+        return pool.submit(run, answer).result()
 
 
 def _failed(call: ToolCall, error: BaseException) -> ToolReply:
