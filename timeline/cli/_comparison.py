@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from timeline.replay import Means, ReplayResult
 
 PLOT_COLUMNS = 80
+_MEASURES = ("cost", "far", "line", "wide", "rules", "busts")
 _UNMEASURED = "fits the window, or used no older name once it did not"
 _NOTHING = "–"
 
@@ -60,9 +61,6 @@ def _rows(results: "Sequence[ReplayResult]") -> "Table":
             f"{100 * result.warm_busts / max(result.calls, 1):.1f}",
         )
     return table
-
-
-_MEASURES = ("cost", "far", "line", "wide", "rules", "busts")
 
 
 def _means(means: "Sequence[Means]") -> "Table":

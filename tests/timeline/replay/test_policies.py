@@ -1,0 +1,31 @@
+"""The shipped policies stand where their names say on the front of cost against recall."""
+
+from pathlib import Path
+
+import pytest
+
+from persistence.sessions import read_session
+from timeline import named_policies
+from timeline.replay import Means, ReplayOptions, compared, replay
+
+SAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "invoice-service.jsonl"
+NAMES = ["frugal", "default", "generous"]
+
+
+@pytest.fixture(scope="module")
+def means() -> tuple[Means, ...]:
+    session = read_session(SAMPLE)
+    options = (ReplayOptions(window=20_000, policy=name) for name in NAMES)
+    return compared([replay(session, option) for option in options])
+
+
+def test_there_are_no_others() -> None:
+    assert set(named_policies()) == set(NAMES)
+
+
+def test_each_costs_more_than_the_one_before_and_keeps_more(means: tuple[Means, ...]) -> None:
+    assert [mean.policy for mean in means] == NAMES
+    for measure in ("cost", "far", "far_context", "far_wide"):
+        values = [getattr(mean, measure) for mean in means]
+        assert values == sorted(values), measure
+    assert all(mean.is_front for mean in means)
