@@ -7,6 +7,7 @@ of it.  When that would not fit, the folded blocks are quoted in bounded chunks 
 Everything quoted is data: delimiters inside it are escaped, and the instruction says so.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Any, Final
@@ -48,6 +49,8 @@ CHUNK_SHARE: Final = 0.5
 """Of the limit, what one chunk of quoted blocks may have."""
 QUOTE_SHARE: Final = 0.1
 """Of the limit, what one quoted block may have before it is shortened, with a marker."""
+_DELIMITER: Final = re.compile(r"<(?=\s*/?\s*(?:block|summary-so-far)\b)", re.IGNORECASE)
+_BREAKING: Final = re.compile(r'[\x00-\x1f"<>]')
 
 
 @attrs.frozen(kw_only=True)
@@ -144,12 +147,18 @@ def _quoted(entry: Entry, context: Context) -> str:
     tokens = context.counter.count(text)
     if tokens > tokens_max:
         text = cut_text(text, tokens, tokens_max, entry.path, context)
-    return f'<block path="{entry.path}" kind="{tag_of(entry.block)}">\n{_escaped(text)}\n</block>'
+    path, kind = _attribute(entry.path), _attribute(tag_of(entry.block))
+    return f'<block path="{path}" kind="{kind}">\n{_escaped(text)}\n</block>'
 
 
 def _escaped(text: str) -> str:
-    """Text that cannot close the quotation that it stands in."""
-    return text.replace("</", "<\\/")
+    """Text that can neither close the quotation that it stands in nor open another."""
+    return _DELIMITER.sub(r"<\\", text)
+
+
+def _attribute(text: str) -> str:
+    """A name that somebody else chose, within quotation marks."""
+    return _BREAKING.sub("_", text)
 
 
 # The answer.

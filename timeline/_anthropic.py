@@ -14,6 +14,8 @@ import msgspec
 from blocks import FoldlineError, MisuseError, Provenance, StructuredSummary
 from render import (
     PROMPT_VERSION,
+    Context,
+    Json,
     Model,
     Prompt,
     RejectedAnswerError,
@@ -26,6 +28,7 @@ from render import (
 from timeline._models import model_named
 from timeline._recorder import as_json, usage_of
 from timeline._summarize import SummaryRequest
+from timeline.tokens import counter_for
 
 TRIES_MAX: Final = 2
 ANSWER_TOKENS: Final = 2400
@@ -61,7 +64,8 @@ class _Spent:
     model: Model
     input: int = 0
     cached: int = 0
-    written: int = 0
+    written_5m: int = 0
+    written_1h: int = 0
     output: int = 0
     stop_reason: str = ""
 
@@ -71,18 +75,21 @@ class _Spent:
         if usage:
             self.input += usage.input
             self.cached += usage.cache_read
-            self.written += usage.cache_write
+            kept_1h = _kept_1h(message)
+            self.written_5m += usage.cache_write - kept_1h
+            self.written_1h += kept_1h
             self.output += usage.output
 
     @property
     def dollars(self) -> float:
         """At the model's list prices."""
         model = self.model
-        uncached = self.input - self.cached - self.written
+        uncached = self.input - self.cached - self.written_5m - self.written_1h
         priced = (
             (uncached, model.price_input),
             (self.cached, model.price_read),
-            (self.written, model.price_write_5m),
+            (self.written_5m, model.price_write_5m),
+            (self.written_1h, model.price_write_1h),
             (self.output, model.price_output),
         )
         return sum(tokens * price for tokens, price in priced) / 1_000_000
@@ -98,6 +105,14 @@ class _Spent:
             output_tokens=self.output,
             cost_usd=self.dollars,
         )
+
+
+def _kept_1h(message: _Answer) -> int:
+    """Tokens that were written to the cache for an hour, which costs more."""
+    written: object = (message.usage or {}).get("cache_creation")
+    known = cast("Json", written) if isinstance(written, dict) else {}
+    tokens: object = known.get("ephemeral_1h_input_tokens")
+    return tokens if isinstance(tokens, int) else 0
 
 
 _Calls: TypeAlias = Generator[dict[str, Any], object, Summary]
@@ -162,7 +177,8 @@ class AnthropicSummarizer:
         model = model_named(self.model) if self.model else context.model
         spent = _Spent(model)
         merged: StructuredSummary | None = None
-        for prompt in summary_prompts(request.view, request.plan, context, self.answer_tokens):
+        reading = self._reading(context, model)
+        for prompt in summary_prompts(request.view, request.plan, reading, self.answer_tokens):
             asked = continued(prompt, merged) if merged else prompt
             part = yield from self._ask(asked, request, spent)
             limit = context.policy.summary_tokens + context.policy.prefix_tokens
@@ -170,6 +186,17 @@ class AnthropicSummarizer:
         if merged is None:
             raise SummaryFailedError("nothing to summarise")
         return Summary(summary=merged, provenance=spent.provenance(request.plan.source_hash))
+
+    def _reading(self, context: Context, model: Model) -> Context:
+        """What the prompt is made with: another model has another window, tokenizer and rules."""
+        if model == context.model:
+            return context
+        return attrs.evolve(
+            context,
+            model=model,
+            counter=counter_for("model", model) if context.calibrate else context.counter,
+            limit=min(context.limit, model.tokens_window - self.answer_tokens),
+        )
 
     def _ask(
         self, prompt: Prompt, request: SummaryRequest, spent: _Spent

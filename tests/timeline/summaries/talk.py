@@ -24,7 +24,8 @@ def options(**changes: Any) -> dict[str, Any]:
 
 def opened(client: Any, name: str = "talk", **changes: Any) -> Timeline:
     """A sync timeline with a small window whose summaries a model writes."""
-    return open_timeline(name, **options(summarizer=AnthropicSummarizer(client=client), **changes))
+    given = {"summarizer": AnthropicSummarizer(client=client), **changes}
+    return open_timeline(name, **options(**given))
 
 
 async def aopened(client: Any, name: str = "talk", **changes: Any) -> AsyncTimeline:
