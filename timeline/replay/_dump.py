@@ -1,4 +1,4 @@
-"""The dump: one JSON line per model call, the contract for judges outside.
+"""The dump: one JSON line per model call, the contract for whoever measures from outside.
 
 Everything but `ms` is the same on every machine; that field comes last.
 """
