@@ -7,16 +7,15 @@ from operator import attrgetter
 from typing import Literal
 
 import attrs
-import msgspec
 
 from blocks import Event, EventId, RequestRendered
 from render._budget import Account, account, fixed_tokens
 from render._cache import CachePoint, place_cache_points
 from render._context import Context, Json
-from render._fixed import Fixed
+from render._prefix import prefix_of
 from render._slice import slice_visible
 from render._view import View
-from render.anthropic import Encoder, RequestValidator, Violation, assemble, marked_prefix
+from render.anthropic import Encoder, RequestValidator, Violation, assemble
 
 
 @attrs.frozen(kw_only=True)
@@ -110,7 +109,7 @@ def show(view: View, context: Context, validator: RequestValidator) -> Rendered:
     pieces = encoder.pieces(shown)
     points = place_cache_points(shown, pieces, fixed_tokens(context), context)
     messages = assemble(pieces, [(point.piece, point.spot) for point in points])
-    prefix = _prefix(context)
+    prefix = prefix_of(context)
     request = {"system": prefix.system, "tools": prefix.tools, "messages": messages}
     sizes = account(view, context)
     return Rendered(
@@ -128,28 +127,6 @@ def show(view: View, context: Context, validator: RequestValidator) -> Rendered:
         violations=validator.check(request, context.model),
         cannot_fit=_cannot_fit(sizes, context),
     )
-
-
-@attrs.frozen(kw_only=True)
-class _Prefix:
-    """System and tools as they are sent."""
-
-    system: tuple[Json, ...]
-    tools: tuple[Json, ...]
-    digest: str
-
-
-def _prefix(context: Context) -> _Prefix:
-    """System and tools with their mark; without one where the provider would not cache them."""
-    enough = fixed_tokens(context) >= context.model.cache_tokens_min
-    ttl = context.policy.system_ttl if enough else None
-    return context.fixed.memo(("marked", ttl), lambda: _marked(context.fixed, ttl))
-
-
-def _marked(fixed: Fixed, ttl: str | None) -> _Prefix:
-    system, tools = marked_prefix(fixed.system, fixed.tools, ttl)
-    digest = sha256(msgspec.json.encode([system, tools])).hexdigest()
-    return _Prefix(system=tuple(system), tools=tuple(tools), digest=digest)
 
 
 def _hash(prefix_hash: str, pieces: Iterable[bytes], points: Sequence[CachePoint]) -> str:

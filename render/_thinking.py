@@ -13,12 +13,13 @@ from blocks import AssistantThinking, BlocksHidden, EventId, Hidden
 from render._context import Context
 from render._fold import decide
 from render._group import Entry, Group
+from render._prefix import prefix_of
 from render._view import View
 
 
 def strip_unbound(view: View, context: Context) -> View:
-    """Hide the thinking that the last rewrite made unusable."""
-    if not context.keep_thinking or not view.rewritten:
+    """Hide the thinking that the last rewrite, or other tools or another system, made unusable."""
+    if not context.keep_thinking or not (view.rewritten or _is_elsewhere(view, context)):
         return view
     hidden = tuple(Hidden(block=entry.block.id) for entry in _unusable(view, context))
     if not hidden:
@@ -31,12 +32,19 @@ def _unusable(view: View, context: Context) -> Iterator[Entry]:
     """Thinking behind a rewrite, where it is bound; that of a loop which the cut went through."""
     split = view.compaction.event.summary.split_turn_id if view.compaction else None
     cut_at = view.compaction.version if view.compaction else 0
+    elsewhere = _is_elsewhere(view, context)
     for entries in view.shelf.each("thinking", view.groups, _thinking):
         for entry in entries:
-            unbound = entry.unbound or entry.version < cut_at
+            unbound = elsewhere or entry.unbound or entry.version < cut_at
             halved = entry.version < cut_at and entry.block.turn == split
             if (unbound and context.model.thinking_bound) or halved:
                 yield entry
+
+
+def _is_elsewhere(view: View, context: Context) -> bool:
+    """Whether system and tools are not what they were when the model thought."""
+    before = view.state.prefix_hash
+    return bool(before) and before != prefix_of(context).digest
 
 
 def _thinking(group: Group) -> tuple[Entry, ...]:

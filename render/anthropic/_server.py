@@ -42,11 +42,11 @@ def paired(
         yield from contents
         return
     called: set[object] = set()
-    answered = {call for _, content in contents for call in _answered(content)}
+    answered = _answered_later(contents)
     resting = len(contents) - _resting(contents) if is_last else len(contents)
     for index, (version, content) in enumerate(contents):
         if content.get("type") in _CALLS:
-            if content.get("id") not in answered and index < resting:
+            if index not in answered and index < resting:
                 notices.append(f"a call of the provider's without a result: version {version}")
                 continue
             called.add(content.get("id"))
@@ -54,6 +54,18 @@ def paired(
             notices.append(f"a result of the provider's without a call: version {version}")
             continue
         yield version, content
+
+
+def _answered_later(contents: Sequence[Numbered]) -> set[int]:
+    """Indices of the provider's calls whose results come after them."""
+    found: set[int] = set()
+    results: set[object] = set()
+    for index in reversed(range(len(contents))):
+        content = contents[index][1]
+        results |= _answered(content)
+        if content.get("type") in _CALLS and content.get("id") in results:
+            found.add(index)
+    return found
 
 
 def _answered(content: Json) -> set[object]:
