@@ -1,0 +1,118 @@
+"""A long life: 300 rounds in a small window, and the provider takes every request."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import pytest
+
+from blocks import BlockAppended, Event, RangeCompacted, ToolCall, ToolResult
+from tests._practice import Practice
+from timeline import AsyncReactAgent, AsyncTimeline, Compacted, Hooks, ReactAgent, Timeline
+from timeline.practice import Call, Fault, PracticeServer, Reply
+from timeline.react import AgentHooks, Outcome
+
+ROUNDS = 300
+WINDOW = 30_000
+ANSWER = 2_000
+SECONDS_MAX = 20
+LINE = "2026-11-21 INFO the job read /srv/data/part-{}.csv and wrote 1000 rows\n"
+TASK = "Read all parts. Never write to /srv."
+
+
+def read_part(number: int) -> str:
+    """Read a part of the log."""
+    return "".join(LINE.format(f"{number}-{line}") for line in range(25))
+
+
+def script() -> Iterator[Reply | Fault]:
+    """One or two calls a round, thinking, and every 30th time something goes wrong."""
+    for number in range(ROUNDS - 1):
+        if number % 30 == 29:
+            yield Fault.overloaded()
+        calls = [Call("read_part", {"number": number + n}) for n in range(1 + number % 2)]
+        yield Reply(thinking=f"On to {number}.", text=f"I read part {number}.", calls=calls)
+    yield Reply(thinking="Enough.", text="All parts are read.")
+
+
+@attrs.define
+class Counted:
+    """Hooks that count."""
+
+    before: list[int] = attrs.field(factory=list[int])
+    after: list[int] = attrs.field(factory=list[int])
+    compacted: list[Compacted] = attrs.field(factory=list[Compacted])
+    sources: list[str] = attrs.field(factory=list[str])
+
+    def of_agent(self) -> AgentHooks:
+        return AgentHooks(
+            before_step=[lambda step: self.before.append(step.round)],
+            after_step=[lambda step: self.after.append(step.round)],
+            on_session_start=[lambda started: self.sources.append(started.source)],
+        )
+
+
+def check(outcome: Outcome, log: list[Event], server: PracticeServer, counted: Counted) -> None:
+    assert not server.refused
+    assert (outcome.text, outcome.stop) == ("All parts are read.", "end_turn")
+    assert outcome.rounds == ROUNDS
+    assert counted.before == counted.after == list(range(1, ROUNDS + 1))
+    compactions = [event for event in log if isinstance(event, RangeCompacted)]
+    assert len(compactions) == len(counted.compacted) >= 3
+    assert counted.sources == ["startup", *["compact"] * len(compactions)]
+    blocks: list[Any] = [event.block for event in log if isinstance(event, BlockAppended)]
+    calls = [block.call_id for block in blocks if isinstance(block, ToolCall)]
+    results = [block.call_id for block in blocks if isinstance(block, ToolResult)]
+    assert len(calls) == ROUNDS - 1 + ROUNDS // 2 - 1 + ROUNDS % 2
+    assert sorted(calls) == sorted(results)
+    assert TASK in str(server.requests[-1]["messages"])
+    assert outcome.usage.cache_read > 5 * outcome.usage.uncached
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_three_hundred_rounds(practice: Practice, *, stream: bool) -> None:
+    """Features 004-8 and 002-10."""
+    server = practice.serve(brain=script(), window=WINDOW)
+    counted, started = Counted(), time.monotonic()
+    hooks = Hooks(on_after_compaction=[counted.compacted.append])
+    with Timeline.open("agent", window=WINDOW - ANSWER, hooks=hooks) as timeline:
+        client = practice.client(server, max_retries=2)
+        agent = ReactAgent(
+            timeline,
+            client,
+            tools=[read_part],
+            system="You read logs.",
+            max_tokens=ANSWER,
+            rounds_max=ROUNDS,
+            hooks=counted.of_agent(),
+            stream=stream,
+        )
+        outcome = agent.run(TASK)
+        check(outcome, [event for _, event in timeline.events()], server, counted)
+    assert time.monotonic() - started < SECONDS_MAX
+
+
+def test_three_hundred_async_rounds(practice: Practice) -> None:
+    server = practice.serve(brain=script(), window=WINDOW)
+    counted = Counted()
+
+    async def run() -> None:
+        hooks = Hooks(on_after_compaction=[counted.compacted.append])
+        timeline = await AsyncTimeline.open("agent", window=WINDOW - ANSWER, hooks=hooks)
+        async with practice.aclient(server, max_retries=2) as client:
+            agent = AsyncReactAgent(
+                timeline,
+                client,
+                tools=[read_part],
+                system="You read logs.",
+                max_tokens=ANSWER,
+                rounds_max=ROUNDS,
+                hooks=counted.of_agent(),
+            )
+            outcome = await agent.run(TASK)
+        check(outcome, [event for _, event in await timeline.events()], server, counted)
+        await timeline.close()
+
+    asyncio.run(run())
