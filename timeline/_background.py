@@ -8,7 +8,7 @@ its range is still what it was.  Appends meanwhile are legal, and a restart find
 import logging
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -33,16 +33,18 @@ class Preparation:
     _thread: threading.Thread | None = attrs.field(default=None, init=False)
     _tried: int = attrs.field(default=-1, init=False)
     """Version of the compaction after which a preparation was last tried."""
+    _starting: Any = attrs.field(factory=threading.Lock, init=False)
 
     def start(self, context: Context) -> None:
         """Begin, when the soft threshold is passed and nothing is on its way."""
-        if self._thread and self._thread.is_alive():
-            return
-        request = next_request(self.core, context, self._tried)
-        if request:
-            self._tried = generation(self.core)
-            self._thread = threading.Thread(target=self._work, args=(request,), daemon=True)
-            self._thread.start()
+        with self._starting:
+            if self._thread and self._thread.is_alive():
+                return
+            request = next_request(self.core, context, self._tried)
+            if request:
+                self._tried = generation(self.core)
+                self._thread = threading.Thread(target=self._work, args=(request,), daemon=True)
+                self._thread.start()
 
     def _work(self, request: SummaryRequest) -> None:
         compactor = self.core.compactor
@@ -55,13 +57,15 @@ class Preparation:
 
     def wait(self, context: Context) -> None:
         """When a compaction is due now: let what is on its way arrive, rather than pay twice."""
-        if self._thread and self._thread.is_alive() and compaction_due(self.core.view, context):
-            self._thread.join()
+        thread = self._thread
+        if thread and thread.is_alive() and compaction_due(self.core.view, context):
+            thread.join()
 
     def finish(self) -> None:
         """Wait for what is on its way."""
-        if self._thread and self._thread is not threading.current_thread():
-            self._thread.join()
+        thread = self._thread
+        if thread and thread is not threading.current_thread():
+            thread.join()
 
 
 @attrs.define
@@ -97,14 +101,21 @@ class AsyncPreparation:
     async def wait(self, context: Context) -> None:
         """See `Preparation.wait`."""
         if self._task and not self._task.done() and compaction_due(self.core.view, context):
-            await self._task
+            await _arrived(self._task)
 
     async def finish(self) -> None:
         """See `Preparation.finish`."""
         from asyncio import current_task
 
-        if self._task and self._task is not current_task():
-            await self._task
+        if self._task and not self._task.done() and self._task is not current_task():
+            await _arrived(self._task)
+
+
+async def _arrived(task: "Task[None]") -> None:
+    """Wait for a task, whatever becomes of it; who waits may be cancelled, and the task goes on."""
+    from asyncio import wait
+
+    await wait([task])
 
 
 def generation(core: Core) -> int:

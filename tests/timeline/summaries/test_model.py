@@ -187,7 +187,7 @@ def test_the_previous_summary_is_integrated_by_rule(practice: Practice) -> None:
 
 def test_an_answer_that_is_too_long_is_cut_by_rule(practice: Practice) -> None:
     """002-6: at most 800 tokens; the oldest tool outcomes go first, constraints never."""
-    outcomes = [{"tool": "read", "outcome": f"page {n} read, and it was fine"} for n in range(60)]
+    outcomes = [{"tool": "read", "outcome": f"page {n} read, and it was fine"} for n in range(75)]
     answer = {"constraints": ["Never touch db-2!"], "tool_outcomes": outcomes}
     server = practice.serve(brain=answering(answer))
     timeline = opened(practice.client(server))
@@ -196,7 +196,7 @@ def test_an_answer_that_is_too_long_is_cut_by_rule(practice: Practice) -> None:
     event = event_of(timeline)
     assert event.summary.summary.constraints == ("Never touch db-2!",)
     kept = [outcome.outcome for outcome in event.summary.summary.tool_outcomes]
-    assert 0 < len(kept) < 60
+    assert 0 < len(kept) < 75
     assert kept == [outcome["outcome"] for outcome in outcomes[-len(kept) :]]
 
 
