@@ -106,6 +106,8 @@ class FoldState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Hash of the system text and tools of the last request."""
     tail: int = 0
     """Version of the block that carried the last request's tail cache point."""
+    tail_before: int = 0
+    """The same of the latest request that had another tail: what a repeated request must find."""
     tokens: int = 0
     """Estimated size of the last request."""
     failures: int = 0

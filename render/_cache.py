@@ -94,7 +94,7 @@ def _pre_tail(
     shown: Shown, pieces: Sequence[Piece], tail: _Place, context: Context
 ) -> _Place | None:
     """The end of round N-4; or the last request's tail, when the look-back would miss it."""
-    last = _last_tail(shown, pieces)
+    last = _last_tail(shown, pieces, tail)
     if last is not None and _distance(pieces, last, tail) >= LOOKBACK:
         return last
     policy = context.policy
@@ -104,14 +104,24 @@ def _pre_tail(
     return _at_or_before(pieces, (index, len(pieces[index].spots) - 1))
 
 
-def _last_tail(shown: Shown, pieces: Sequence[Piece]) -> _Place | None:
-    """Where the last request's tail point was, if it is still shown."""
-    index = _piece_of(shown.groups, shown.tail)
-    if not shown.tail or index is None:
+def _last_tail(shown: Shown, pieces: Sequence[Piece], tail: _Place) -> _Place | None:
+    """Where the last request's tail point was, if it is still shown.
+
+    When nothing came since then, this request is the last one again; it is to have the same points,
+    so what counts is the request before that.
+    """
+    last = _place_of(shown, pieces, shown.tail)
+    return _place_of(shown, pieces, shown.tail_before) if last == tail else last
+
+
+def _place_of(shown: Shown, pieces: Sequence[Piece], version: int) -> _Place | None:
+    """Where the last content block of this version stands."""
+    index = _piece_of(shown.groups, version)
+    if not version or index is None:
         return None
     spots = pieces[index].spots
     return next(
-        ((index, i) for i in reversed(range(len(spots))) if spots[i].version == shown.tail), None
+        ((index, i) for i in reversed(range(len(spots))) if spots[i].version == version), None
     )
 
 

@@ -250,11 +250,14 @@ class Folding:
 
     def _rendered(self, version: int, event: RequestRendered) -> None:
         self._seal(event.shown or version)
+        tail = event.cache_points[-1] if event.cache_points else 0
+        before = self._state
         self._evolve(
             touched_at=event.at,
             ttl=event.ttl,
             prefix_hash=event.prefix_hash,
-            tail=event.cache_points[-1] if event.cache_points else 0,
+            tail=tail,
+            tail_before=before.tail if tail != before.tail else before.tail_before,
             tokens=event.tokens,
         )
 

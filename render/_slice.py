@@ -19,6 +19,8 @@ class Shown:
     """Version of the first block of the current turn."""
     tail: int
     """Version of the block that carried the last request's tail cache point; 0: none."""
+    tail_before: int
+    """The same of the latest request that had another tail; 0: none."""
     rounds: int
     """Rounds in `groups`."""
     shelf: Shelf = attrs.field(repr=False)
@@ -36,6 +38,7 @@ def slice_visible(view: View) -> Shown:
         groups=(*head, *groups),
         turn_start=view.turn_start,
         tail=view.state.tail,
+        tail_before=view.state.tail_before,
         rounds=len(groups) - unopened,
         shelf=view.shelf,
     )

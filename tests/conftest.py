@@ -18,7 +18,7 @@ settings.register_profile(
     suppress_health_check=SLOW_IS_FINE,
 )
 settings.register_profile(
-    "thorough", deadline=None, max_examples=3000, suppress_health_check=SLOW_IS_FINE
+    "thorough", deadline=None, max_examples=1000, suppress_health_check=SLOW_IS_FINE
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 

@@ -177,6 +177,17 @@ def test_two_requests_find_each_other_however_much_came_in_between(steps: int, s
     assert any(positions(after, old_tail, new) <= 20 for new in tails(after))
 
 
+def test_a_request_that_is_repeated_has_the_same_points() -> None:
+    """Although its own tail is the last one on record by then."""
+    view = make.view_of(make.prompt("go"), *rounds(3))
+    view = after_request(view, make.shown(view))
+    view = make.grown(view, *rounds(15, first=20))
+    first = make.shown(view)
+    again = make.shown(after_request(view, first))
+    assert "pre-tail" in points(first)
+    assert make.request_bytes(again) == make.request_bytes(first)
+
+
 def test_a_long_run_of_parallel_calls_counts_as_one_position() -> None:
     """So the usual place of the pre-tail point is kept."""
     view = make.view_of(make.prompt("go"), *rounds(8))
