@@ -18,6 +18,7 @@ PACKAGES = (
     "render",
     "persistence",
     "persistence.sessions",
+    "timeline.react",
     "timeline.tokens",
     "timeline.replay",
 )

@@ -141,9 +141,14 @@ RUNNABLE = {
     for name, page in PAGES.items()
     if any(s.language in {"python", "sh"} for s in shown_in(page))
 }
+SERVED = [name for name, page in RUNNABLE.items() if "PracticeServer" in page.read_text("utf-8")]
+"""Pages that talk to a server on a loopback port."""
 
 
-@pytest.mark.parametrize("name", RUNNABLE)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.network) if n in SERVED else n for n in RUNNABLE],
+)
 def test_everything_that_a_page_shows_runs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,7 +45,7 @@ EXPORTS = {
         AsyncReactAgent ReactAgent tool
     """,
     "timeline.react": """
-        AgentHooks AsyncReactAgent Outcome ReactAgent SessionStarted StepDone StepStarted
+        AgentHooks AgentSettings AsyncReactAgent Outcome ReactAgent SessionStarted StepDone StepStarted
         StreamLost Tool ToolReply Usage tool
     """,
     "timeline.tokens": """

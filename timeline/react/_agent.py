@@ -16,7 +16,7 @@ from timeline.react._calling import Done
 from timeline.react._driving import Ask, Effect, Flow, Notify, RunTools, Use, adrive, drive
 from timeline.react._loop import Loop
 from timeline.react._outcome import Outcome
-from timeline.react._settings import Settings
+from timeline.react._settings import AgentSettings
 
 if TYPE_CHECKING:
     from asyncio import Semaphore
@@ -28,7 +28,7 @@ PARALLEL_MAX: Final = 16
 
 
 @attrs.frozen
-class ReactAgent(Settings):
+class ReactAgent(AgentSettings):
     """Reasons and acts on a timeline: asks the model, runs its tools, until it is done.
 
     Interrupted at any point (Ctrl-C, an error of the provider's, a crash), the log stays valid:
@@ -92,7 +92,7 @@ class ReactAgent(Settings):
 
 
 @attrs.frozen
-class AsyncReactAgent(Settings):
+class AsyncReactAgent(AgentSettings):
     """The same for asyncio: tools of one round run at the same time, sync ones in threads."""
 
     timeline: AsyncTimeline

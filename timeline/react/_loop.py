@@ -18,7 +18,7 @@ from timeline._retry import overflow_in
 from timeline.react._driving import Ask, Flow, Notify, RunTools, Use
 from timeline.react._hooks import SessionStarted, StepDone, StepStarted
 from timeline.react._outcome import Outcome, Usage, stop_of, text_in
-from timeline.react._settings import Settings
+from timeline.react._settings import AgentSettings
 
 log = logging.getLogger("foldline")
 
@@ -61,7 +61,7 @@ class Loop:
 
     timeline: Any
     """A `Timeline`, or an `AsyncTimeline`: the same methods, only that they are awaited."""
-    settings: Settings
+    settings: AgentSettings
     rounds: int = attrs.field(default=0, init=False)
     _usage: Usage = attrs.field(factory=Usage, init=False)
     _said: list[str] = attrs.field(factory=list[str], init=False)

@@ -25,7 +25,7 @@ def _tools(given: Iterable[AnyTool]) -> tuple[Tool | Mapping[str, Any], ...]:
 
 
 @attrs.frozen(kw_only=True)
-class Settings:
+class AgentSettings:
     """How an agent works."""
 
     system: System = None

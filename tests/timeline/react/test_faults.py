@@ -139,7 +139,8 @@ def test_an_agent_with_other_tools_goes_on_without_the_thinking_that_knew_the_ol
     server = practice.serve(brain=[thoughtful, DONE, thoughtful, DONE, thoughtful, DONE])
     with Timeline.open("agent") as timeline:
         client = practice.client(server)
-        for tools in ([read_file], [read_file, large], [read_file, large]):
+        more: list[Any] = [read_file, large]
+        for tools in ([read_file], more, more):
             assert ReactAgent(timeline, client, tools=tools).run("Look.").stop == "end_turn"
     thinking = [str(request).count("signature") for request in server.requests]
     assert thinking == [0, 1, 0, 1, 1, 2]
