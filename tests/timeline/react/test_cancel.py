@@ -41,10 +41,6 @@ class Trap:
         if self.seen == self.at:
             self.spring()
 
-    @property
-    def sprung(self) -> bool:
-        return self.seen >= self.at
-
 
 class TrappedStore(MemoryStore):
     """Springs the trap after each commit: it is durable, but nobody heard of it."""
@@ -93,9 +89,8 @@ def test_ctrl_c_at_every_commit_tool_and_hook(practice: Practice, at: int) -> No
     hooks = AgentHooks(before_step=[trap.step], after_step=[trap.step])
     with Timeline.open("agent", store=store) as timeline:
         agent = ReactAgent(timeline, practice.client(server), tools=tool, hooks=hooks)
-        if at <= 14:
-            with pytest.raises(KeyboardInterrupt):
-                agent.run("Look.")
+        with pytest.raises(KeyboardInterrupt):
+            agent.run("Look.")
         check(timeline)
         agent.run("Go on.")
         check(timeline)
