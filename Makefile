@@ -20,7 +20,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint types pyright imports pytest bench docs clean
+.PHONY: help demo test lint types pyright imports pytest bench tune docs clean
 
 help: ## say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -59,6 +59,9 @@ pytest: $(TESTING) ## run the tests
 
 bench: $(TESTING) ## measure (minutes; nothing else should run)
 	$(BIN)/python -m pytest -q -p benchmark --benchmark-quiet benchmarks/bench_*.py
+
+tune: $(TESTING) ## replay a grid of policies over recorded sessions (ten minutes)
+	$(BIN)/python benchmarks/tune.py
 
 docs: $(TESTING) ## generate docs/reference.md, refresh the captured outputs
 	$(BIN)/python docs/build_reference.py

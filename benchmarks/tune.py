@@ -1,0 +1,182 @@
+"""Tune the default policy by replay, without fitting it to one agent.
+
+    make tune                             # the shipped grid, on the recorded sessions
+    .venv/bin/python benchmarks/tune.py --window 30000 --vary keep_ratio=0.08,0.1,0.15
+
+Every candidate is replayed over every recorded session; a candidate is *admitted* when it costs no
+more than `--cost-max` and keeps the user's rules, and the best of the admitted keeps most (the mean
+of the three kinds of far recall).  To see whether a choice would hold for agents that nobody tuned
+on, it is made once for every source (Claude Code, Codex, pi, mini-swe-agent) from all *other*
+sources, and judged on the one left out.
+"""
+
+import argparse
+import itertools
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import attrs
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from persistence.sessions import read_session
+from render import Policy
+from timeline import policy_named
+from timeline.replay import ReplayOptions, replay
+
+SOURCES = ("cc", "codex", "pi", "mini")
+GRID = {
+    "keep_ratio": (0.08, 0.1, 0.15),
+    "index_ratio": (0.24, 0.32, 0.4),
+    "clip_ratio": (0.04, 0.06, 0.1),
+}
+RULES_MIN = 0.99
+
+
+@attrs.frozen(kw_only=True)
+class Score:
+    """One candidate on one session."""
+
+    candidate: str
+    source: str
+    cost: float
+    far: float
+    context: float
+    wide: float
+    rules: float
+
+    @property
+    def kept(self) -> float:
+        """The mean of the three kinds of far recall."""
+        return fmean((self.far, self.context, self.wide))
+
+
+def candidates(base: str, varied: dict[str, Sequence[float]]) -> Iterator[Policy]:
+    """Every combination of the varied numbers, on top of a named policy."""
+    for values in itertools.product(*varied.values()):
+        changes = dict(zip(varied, values, strict=True))
+        name = " ".join(f"{field}={value:g}" for field, value in changes.items())
+        fields: dict[str, Any] = {"name": name, **changes}
+        yield attrs.evolve(policy_named(base), **fields)
+
+
+def score(job: tuple[Policy, Path, int]) -> Score | None:
+    """Replay one session; None when it never exceeds the window, so that nothing can be lost."""
+    policy, path, window = job
+    options = ReplayOptions(window=window, counter="o200k", keep_thinking=False, policy=policy)
+    result = replay(read_session(path), options)
+    recall = result.recall
+    if recall.far is None:
+        return None
+    return Score(
+        candidate=policy.name,
+        source=path.name.split("-")[0],
+        cost=result.units.ratio,
+        far=recall.far,
+        context=recall.far_context or 0.0,
+        wide=recall.far_wide or 0.0,
+        rules=1.0 if result.rules is None else result.rules,
+    )
+
+
+def best(scores: Sequence[Score], cost_max: float) -> str:
+    """The admitted candidate that keeps most; the cheapest when none is admitted."""
+    by_name = grouped(scores)
+    admitted = {
+        name: group
+        for name, group in by_name.items()
+        if mean(group, "cost") <= cost_max and mean(group, "rules") >= RULES_MIN
+    }
+    if not admitted:
+        return min(by_name, key=lambda name: mean(by_name[name], "cost"))
+    return max(admitted, key=lambda name: mean(admitted[name], "kept"))
+
+
+def grouped(scores: Sequence[Score]) -> dict[str, list[Score]]:
+    """Scores by candidate."""
+    groups: dict[str, list[Score]] = {}
+    for one in scores:
+        groups.setdefault(one.candidate, []).append(one)
+    return groups
+
+
+def mean(scores: Sequence[Score], field: str) -> float:
+    """The mean of one figure."""
+    return fmean(getattr(one, field) for one in scores)
+
+
+def show(console: Console, title: str, rows: dict[str, list[Score]], chosen: str) -> None:
+    """A table of means, cheapest first."""
+    table = Table(title=title, title_justify="left")
+    for column in ("candidate", "cost", "far", "farctx", "farwide", "rules", "sessions"):
+        table.add_column(column, justify="left" if column == "candidate" else "right")
+    for name, group in sorted(rows.items(), key=lambda row: mean(row[1], "cost")):
+        figures = [f"{mean(group, f):.3f}" for f in ("cost", "far", "context", "wide", "rules")]
+        mark = "* " if name == chosen else ""
+        table.add_row(mark + name, *figures, str(len(group)))
+    console.print(table)
+
+
+def cross_validated(console: Console, scores: Sequence[Score], cost_max: float) -> None:
+    """What is chosen without a source, and what it then does there."""
+    table = Table(title="Chosen without a source, judged on it", title_justify="left")
+    for column in ("left out", "chosen from the others", "cost", "far", "farctx", "farwide"):
+        table.add_column(column, justify="right" if len(column) < 8 else "left")
+    for source in SOURCES:
+        there = [one for one in scores if one.source == source]
+        others = [one for one in scores if one.source != source]
+        if there and others:
+            name = best(others, cost_max)
+            held = [one for one in there if one.candidate == name]
+            figures = [f"{mean(held, f):.3f}" for f in ("cost", "far", "context", "wide")]
+            table.add_row(source, name, *figures)
+    console.print(table)
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--window", type=int, default=30_000)
+    parser.add_argument("--policy", default="default", help="the policy that is varied")
+    parser.add_argument("--cost-max", type=float, default=0.42)
+    parser.add_argument("--vary", action="append", default=[], metavar="FIELD=A,B,C")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    return parser.parse_args()
+
+
+def sessions() -> list[Path]:
+    """The recorded sessions, beside the repository or where FOLDLINE_SESSIONS says."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data" / "sessions"
+    folder = Path(os.environ.get("FOLDLINE_SESSIONS", beside))
+    return sorted(p for p in folder.glob("*.json*") if p.name.split("-")[0] in SOURCES)
+
+
+def main() -> int:
+    """Replay, choose, show."""
+    console = Console()
+    given = arguments()
+    pairs = (text.partition("=") for text in given.vary)
+    asked = {field: [float(v) for v in values.split(",")] for field, _, values in pairs}
+    varied: dict[str, Sequence[float]] = {**(asked or GRID)}
+    paths = sessions()
+    if not paths:
+        console.print("no recorded sessions found; set FOLDLINE_SESSIONS to their folder")
+        return 1
+    jobs = [(p, path, given.window) for p in candidates(given.policy, varied) for path in paths]
+    with ProcessPoolExecutor(given.jobs) as pool:
+        found = list(track(pool.map(score, jobs), total=len(jobs), console=console))
+    scores = [one for one in found if one is not None]
+    chosen = best(scores, given.cost_max)
+    show(console, f"Window {given.window:,}, * keeps most", grouped(scores), chosen)
+    cross_validated(console, scores, given.cost_max)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
