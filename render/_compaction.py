@@ -223,7 +223,8 @@ def _block(view: View, plan: CompactionPlan, summary: Summary, context: Context)
     hidden = [entry for entry in plan.kept if entry.replacement is not None]
     written = report_summary(text) + "".join(part for _, part in digest_sections(digest))
     budget = _index_budget(plan, count(written), context)
-    index = build_index(digest.index, [*plan.folded, *hidden], _visible(plan), budget, count)
+    sources = [*_given_up(view, plan), *plan.folded, *hidden]
+    index = build_index(digest.index, sources, _visible(plan), budget, count)
     return RangeSummary(
         id=BlockId(f"summary.{view.version + 1}"),
         turn=plan.folded[-1].block.turn,
@@ -235,6 +236,13 @@ def _block(view: View, plan: CompactionPlan, summary: Summary, context: Context)
         digest=msgspec.structs.replace(digest, index=index),
         degraded=summary.degraded,
     )
+
+
+def _given_up(view: View, plan: CompactionPlan) -> list[Entry]:
+    """What the last compaction carried whole and this one does not: the index has not seen it."""
+    whole = {item.version for item in plan.carried if not item.clipped}
+    carried = view.compaction.head.entries[1:] if view.compaction else ()
+    return [e for e in carried if e.replacement is None and e.version not in whole]
 
 
 def _index_budget(plan: CompactionPlan, written: int, context: Context) -> IndexBudget:
