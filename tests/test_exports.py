@@ -66,8 +66,8 @@ def public_names(module: ModuleType) -> set[str]:
     """What a package offers: no underscore, no submodule that an import happened to load."""
     return {
         name
-        for name, value in vars(module).items()
-        if not name.startswith("_") and not isinstance(value, ModuleType)
+        for name in dir(module)
+        if not name.startswith("_") and not isinstance(getattr(module, name), ModuleType)
     }
 
 

@@ -1,13 +1,17 @@
-"""An append-only timeline of blocks, rendered into the next model request."""
+"""An append-only timeline of blocks, rendered into the next model request.
+
+What a program needs first is here at once; agents, the async shell and the model's summariser load
+when they are first asked for.
+"""
+
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
 
 from timeline._siblings import check_siblings as _check_siblings
 
 _check_siblings()
 
-from render import Policy as Policy  # noqa: E402
-from timeline._anthropic import AnthropicSummarizer as AnthropicSummarizer  # noqa: E402
-from timeline._anthropic import SummaryFailedError as SummaryFailedError  # noqa: E402
-from timeline._async import AsyncTimeline as AsyncTimeline  # noqa: E402 -- after the check
+from render import Policy as Policy  # noqa: E402 -- after the check, as all that follows
 from timeline._hooks import Compacted as Compacted  # noqa: E402
 from timeline._hooks import Compacting as Compacting  # noqa: E402
 from timeline._hooks import Hooks as Hooks  # noqa: E402
@@ -15,14 +19,43 @@ from timeline._models import known_models as known_models  # noqa: E402
 from timeline._models import model_named as model_named  # noqa: E402
 from timeline._policies import named_policies as named_policies  # noqa: E402
 from timeline._policies import policy_named as policy_named  # noqa: E402
-from timeline._retry import aretry_with_compaction as aretry_with_compaction  # noqa: E402
-from timeline._retry import overflow_in as overflow_in  # noqa: E402
-from timeline._retry import retry_with_compaction as retry_with_compaction  # noqa: E402
 from timeline._settings import Options as Options  # noqa: E402
 from timeline._summarize import ExtractiveSummarizer as ExtractiveSummarizer  # noqa: E402
 from timeline._summarize import Summarizer as Summarizer  # noqa: E402
 from timeline._summarize import SummaryRequest as SummaryRequest  # noqa: E402
 from timeline._timeline import Timeline as Timeline  # noqa: E402
-from timeline.react._agent import AsyncReactAgent as AsyncReactAgent  # noqa: E402
-from timeline.react._agent import ReactAgent as ReactAgent  # noqa: E402
-from timeline.react._tool import tool as tool  # noqa: E402
+
+if TYPE_CHECKING:
+    from timeline._anthropic import AnthropicSummarizer as AnthropicSummarizer
+    from timeline._anthropic import SummaryFailedError as SummaryFailedError
+    from timeline._async import AsyncTimeline as AsyncTimeline
+    from timeline._retry import aretry_with_compaction as aretry_with_compaction
+    from timeline._retry import overflow_in as overflow_in
+    from timeline._retry import retry_with_compaction as retry_with_compaction
+    from timeline.react import AsyncReactAgent as AsyncReactAgent
+    from timeline.react import ReactAgent as ReactAgent
+    from timeline.react import tool as tool
+
+_LATER = {
+    "AnthropicSummarizer": "timeline._anthropic",
+    "SummaryFailedError": "timeline._anthropic",
+    "AsyncTimeline": "timeline._async",
+    "aretry_with_compaction": "timeline._retry",
+    "overflow_in": "timeline._retry",
+    "retry_with_compaction": "timeline._retry",
+    "AsyncReactAgent": "timeline.react",
+    "ReactAgent": "timeline.react",
+    "tool": "timeline.react",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(_import_module(_LATER[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER} - {"TYPE_CHECKING"})
