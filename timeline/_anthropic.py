@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias, cast
 import attrs
 import msgspec
 
-from blocks import FoldlineError, MisuseError, Provenance, StructuredSummary
+from blocks import FoldlineError, MisuseError, Provenance, StructuredSummary, UsageRecorded
 from render import (
     PROMPT_VERSION,
     Context,
@@ -64,9 +64,9 @@ class _Spent:
     model: Model
     input: int = 0
     cached: int = 0
-    written_5m: int = 0
-    written_1h: int = 0
     output: int = 0
+    dollars: float = 0.0
+    """At the model's list prices."""
     stop_reason: str = ""
 
     def add(self, message: _Answer) -> None:
@@ -75,24 +75,8 @@ class _Spent:
         if usage:
             self.input += usage.input
             self.cached += usage.cache_read
-            kept_1h = _kept_1h(message)
-            self.written_5m += usage.cache_write - kept_1h
-            self.written_1h += kept_1h
             self.output += usage.output
-
-    @property
-    def dollars(self) -> float:
-        """At the model's list prices."""
-        model = self.model
-        uncached = self.input - self.cached - self.written_5m - self.written_1h
-        priced = (
-            (uncached, model.price_input),
-            (self.cached, model.price_read),
-            (self.written_5m, model.price_write_5m),
-            (self.written_1h, model.price_write_1h),
-            (self.output, model.price_output),
-        )
-        return sum(tokens * price for tokens, price in priced) / 1_000_000
+            self.dollars += _dollars(usage, _kept_1h(message), self.model)
 
     def provenance(self, source_hash: str) -> Provenance:
         return Provenance(
@@ -105,6 +89,28 @@ class _Spent:
             output_tokens=self.output,
             cost_usd=self.dollars,
         )
+
+
+def _dollars(usage: UsageRecorded, kept_1h: int, model: Model) -> float:
+    """What one call cost; some models have other prices for long prompts."""
+    prices = (
+        model.price_input,
+        model.price_read,
+        model.price_write_5m,
+        model.price_write_1h,
+        model.price_output,
+    )
+    if model.long_prompt_tokens and usage.input > model.long_prompt_tokens:
+        prices = (
+            model.long_price_input,
+            model.long_price_read,
+            model.long_price_write_5m,
+            model.long_price_write_1h,
+            model.long_price_output,
+        )
+    kept_5m = usage.cache_write - kept_1h
+    tokens = (usage.uncached, usage.cache_read, kept_5m, kept_1h, usage.output)
+    return sum(n * price for n, price in zip(tokens, prices, strict=True)) / 1_000_000
 
 
 def _kept_1h(message: _Answer) -> int:
