@@ -92,7 +92,9 @@ class Policy:
 
     # Time to live.
     ttl_seconds: float = attrs.field(default=300.0, validator=_seconds())
-    ttl_buffer_seconds: float = attrs.field(default=10.0, validator=_seconds())
+    ttl_buffer_seconds: float = attrs.field(default=0.0, validator=_seconds())
+    """How much earlier the cache counts as cold. Above 0, a request in that margin may still find it
+    warm, and pay for a rewrite: where the clocks agree, 0 is right."""
     turns_intact: int = attrs.field(default=2, validator=v.ge(1))
     turns_visible: int = attrs.field(default=12, validator=v.ge(1))
     rounds_intact: int = attrs.field(default=12, validator=v.ge(1))
