@@ -58,9 +58,15 @@ def rendered_at(at: float, ttl: float = 300.0) -> RequestRendered:
 
 def test_while_the_cache_is_warm_nothing_is_pruned() -> None:
     view = commit(make.view_of(*turns(4)), rendered_at(NOW))
-    for seconds in (0.0, 100.0, 289.0, -5000.0):
+    for seconds in (0.0, 100.0, 299.9, -5000.0):
         assert pruned(view, now=NOW + seconds) is view
-    assert hidden(pruned(view, now=NOW + 290.0))
+    assert hidden(pruned(view, now=NOW + 300.0))
+
+
+def test_a_buffer_lets_the_cache_count_as_cold_a_little_earlier() -> None:
+    view = commit(make.view_of(*turns(4)), rendered_at(NOW))
+    assert pruned(view, now=NOW + 289.0, ttl_buffer_seconds=10.0) is view
+    assert hidden(pruned(view, now=NOW + 290.0, ttl_buffer_seconds=10.0))
 
 
 def test_the_life_of_the_cache_is_the_recorded_one() -> None:
