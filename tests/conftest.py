@@ -13,7 +13,7 @@ SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.fi
 settings.register_profile(
     "default",
     deadline=None,
-    max_examples=60,
+    max_examples=40,
     derandomize=bool(os.environ.get("CI")),
     suppress_health_check=SLOW_IS_FINE,
 )
