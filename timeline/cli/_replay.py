@@ -1,6 +1,7 @@
 """`foldline replay`: a recorded session through the engine, and what it would have cost."""
 
 import argparse
+import os
 from contextlib import AbstractContextManager, nullcontext
 from itertools import product
 from pathlib import Path
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 NAME = "replay"
 HELP = "feed recorded sessions through the engine, call by call"
+KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+"""Where the client looks for its key."""
 EXAMPLES = """\
 examples:
   foldline replay session.jsonl --window 60000
@@ -40,8 +43,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--summarizer",
         choices=("extractive", "stand-in", "anthropic"),
         default="extractive",
-        help="extractive (default) needs no model; stand-in prices the calls that one would have had",
+        help="extractive (default) needs no model; stand-in prices the calls that one would have had; "
+        "anthropic asks a model, with ANTHROPIC_API_KEY",
     )
+    add("--base-url", default="", metavar="URL", help="where --summarizer anthropic asks")
     add("--thinking", choices=("keep", "drop"), default="keep", help="recorded thinking blocks")
     add("--store", type=Path, metavar="PATH", help="keep the timeline in this DuckDB file")
     add("--name", default="", metavar="NAME", help="name of the timeline (default: the session's)")
@@ -74,11 +79,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace, policies: list[str]) -> None:
-    if options.summarizer == "anthropic":
-        raise UsageError(
-            "--summarizer anthropic comes with the runtime, which is not in this release; "
-            "take extractive or stand-in"
-        )
+    if options.summarizer == "anthropic" and not any(map(os.environ.get, KEYS)):
+        raise UsageError(f"--summarizer anthropic needs a key: set {KEYS[0]}")
+    if options.base_url and options.summarizer != "anthropic":
+        raise UsageError("--base-url goes with --summarizer anthropic")
     if options.plot:
         check_chart(options.plot)
     if len(options.files) * len(policies) > 1:
@@ -138,6 +142,7 @@ def _options(policy: str, options: argparse.Namespace) -> "ReplayOptions":
         policy=policy,
         model=options.model,
         summarizer=options.summarizer,
+        base_url=options.base_url,
         keep_thinking=options.thinking == "keep",
         system=system_from(options.system),
         tools=tools_from(options.tools),

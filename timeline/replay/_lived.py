@@ -44,7 +44,7 @@ class Lived:
         clock = Clock()
         chosen: Options = {
             "model": options.model_for(session),
-            "policy": options.policy,
+            "policy": options.policy_for_replay(),
             "counter": options.counter,
             "keep_thinking": options.keep_thinking,
         }

@@ -9,9 +9,10 @@ from blocks import ToolCall
 from persistence.sessions import Session
 from render import Json, Policy
 from timeline._models import model_named
+from timeline._policies import policy_named
 from timeline._settings import System, Tools
 
-Summaries: TypeAlias = Literal["extractive", "stand-in"]
+Summaries: TypeAlias = Literal["extractive", "stand-in", "anthropic"]
 
 MODEL = "claude-sonnet-5-5"
 """Whose prices and rules count when the session's own model is not in the table."""
@@ -31,8 +32,11 @@ class ReplayOptions:
     model: str = ""
     """Default: the session's, when its prices are known."""
     summarizer: Summaries = attrs.field(
-        default="extractive", validator=in_(("extractive", "stand-in"))
+        default="extractive", validator=in_(("extractive", "stand-in", "anthropic"))
     )
+    """`anthropic` asks a real model, with the key in the environment."""
+    base_url: str = ""
+    """Of the provider, for `anthropic`; default: the client's."""
     keep_thinking: bool = True
     system: System = None
     """Default: what the log has, or one sentence."""
@@ -40,6 +44,11 @@ class ReplayOptions:
     """Default: what the log has, or an open definition for each name seen."""
     name: str = ""
     """Of the timeline; default: the session's."""
+
+    def policy_for_replay(self) -> Policy:
+        """The policy, without summaries in the background: a replay is one step after the other."""
+        chosen = policy_named(self.policy) if isinstance(self.policy, str) else self.policy
+        return attrs.evolve(chosen, prepare_ratio=1.0)
 
     def model_for(self, session: Session) -> str:
         """The model whose rules and prices count."""

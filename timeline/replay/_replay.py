@@ -14,6 +14,7 @@ from blocks import BlocksHidden, CompactionSkipped, Event, RangeCompacted
 from persistence import EventStore
 from persistence.sessions import Item, Responded, Session
 from render import Rendered, open_view
+from timeline.replay._asked import Asked
 from timeline.replay._bill import Bill
 from timeline.replay._coverage import Coverage, coverage
 from timeline.replay._dump import Dump, Sent
@@ -42,7 +43,8 @@ class Replay:
     bill: Bill
     reference: FullHistory
     memory: Memory
-    stand_in: StandIn | None = None
+    writer: StandIn | Asked | None = None
+    """Who writes summaries and knows what that cost; None: they are extractive."""
     dump: Dump | None = None
     points: list[Point] = attrs.field(factory=list[Point])
     milliseconds: list[float] = attrs.field(factory=list[float])
@@ -59,8 +61,8 @@ class Replay:
         cls, session: Session, options: ReplayOptions, store: EventStore, dump: Dump | None = None
     ) -> "Replay":
         """Nothing lived yet."""
-        stand_in = StandIn() if options.summarizer == "stand-in" else None
-        extra = {"summarizer": stand_in} if stand_in else {}
+        writer = _writer(options)
+        extra = {"summarizer": writer} if writer else {}
         lived = Lived.begin(session, options, store, extra)  # type: ignore[arg-type]
         model = lived.settings.model
         flattener = Flattener(_text_counter(options.counter, lived))
@@ -73,7 +75,7 @@ class Replay:
             bill=bill,
             reference=FullHistory.begin(session, options, full),
             memory=Memory.of(session),
-            stand_in=stand_in,
+            writer=writer,
             dump=dump,
         )
 
@@ -95,11 +97,11 @@ class Replay:
     def _call(self, item: Item, full_tokens: int) -> None:
         """One model call: what would have been sent."""
         rendered, ms = self.lived.render(item.at)
-        summaries = self.stand_in.taken() if self.stand_in else ()
+        summaries = self.writer.taken() if self.writer else ()
         self.bill.summarized(summaries)
         step = self.bill.send(item.at, rendered)
-        if self.stand_in:
-            self.stand_in.sent(item.at, step)
+        if self.writer:
+            self.writer.sent(item.at, step)
         if full_tokens > self.lived.settings.limit:
             self.memory.measure(len(self.points), rendered)
         self._note(rendered, item.at, full_tokens)
@@ -140,6 +142,16 @@ class Replay:
         reopened = open_view(store.load_window(timeline.id))
         live, again = self.lived.shown(timeline.view), self.lived.shown(reopened)
         self.reopened_equal &= live.content_hash == again.content_hash
+
+
+def _writer(options: ReplayOptions) -> StandIn | Asked | None:
+    match options.summarizer:
+        case "extractive":
+            return None
+        case "stand-in":
+            return StandIn()
+        case "anthropic":
+            return Asked.at(options.base_url)
 
 
 def _text_counter(name: str, lived: Lived) -> TextCounter:

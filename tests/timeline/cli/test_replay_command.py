@@ -86,7 +86,7 @@ def test_into_a_store_and_under_a_name(run: Run, session: Path) -> None:
         (("--policy", "none.toml"), "policy file none.toml"),
         (("--counter", "nope"), "no counter 'nope'; there are model, o200k and estimate"),
         (("--format", "nope"), "no session format 'nope'"),
-        (("--summarizer", "anthropic"), "comes with the runtime"),
+        (("--base-url", "http://localhost"), "goes with --summarizer anthropic"),
         (("--thinking", "maybe"), "invalid choice: 'maybe'"),
         (("--system", "number.json"), "give a JSON string or a list of text blocks"),
         (("--tools", "number.json"), "give a JSON list of objects with a name"),

@@ -1,0 +1,59 @@
+"""A real model in a replay: asked through the official client, and what each call was."""
+
+from typing import Any
+
+import attrs
+
+from blocks import Provenance
+from render import Summary
+from timeline._anthropic import AnthropicSummarizer, SummaryFailedError
+from timeline._summarize import SummaryRequest
+from timeline.replay._cache import CacheStep
+from timeline.replay._price import SummaryCall
+
+
+@attrs.define
+class Asked:
+    """Passes requests on to a model; `taken` tells what the calls were."""
+
+    _inner: AnthropicSummarizer
+    _calls: list[SummaryCall] = attrs.field(init=False, factory=list[SummaryCall])
+
+    @classmethod
+    def at(cls, base_url: str) -> "Asked":
+        """With the client's own way to find its key, and its address when none is given."""
+        from anthropic import Anthropic
+
+        given: dict[str, Any] = {"base_url": base_url} if base_url else {}
+        return cls(AnthropicSummarizer(client=Anthropic(**given)))
+
+    @property
+    def name(self) -> str:
+        """What prepared summaries are kept under."""
+        return self._inner.name
+
+    def sent(self, ts: float, step: CacheStep) -> None:
+        """Nothing to note: the provider knows what it has cached."""
+
+    def taken(self) -> tuple[SummaryCall, ...]:
+        """The calls since this was last asked."""
+        calls, self._calls = tuple(self._calls), []
+        return calls
+
+    def __call__(self, request: SummaryRequest, /) -> Summary:
+        try:
+            summary: Summary = self._inner(request)
+        except SummaryFailedError as error:
+            self._note(error.provenance)
+            raise
+        self._note(summary.provenance)
+        return summary
+
+    def _note(self, spent: Provenance | None) -> None:
+        if spent and (spent.input_tokens or spent.output_tokens):
+            call = SummaryCall(
+                input_tokens=spent.input_tokens,
+                cached_prefix_tokens=spent.cached_tokens,
+                output_tokens=spent.output_tokens,
+            )
+            self._calls.append(call)
