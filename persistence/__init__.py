@@ -1,9 +1,37 @@
-"""Where events are kept. Anything that passes `tests/persistence/contract.py` is a store."""
+"""Where events are kept. Anything that passes `tests/persistence/contract.py` is a store.
 
-from persistence._duckdb import DuckDBStore as DuckDBStore
+The DuckDB store and what checks it load when they are first asked for.
+"""
+
+from typing import TYPE_CHECKING
+
 from persistence._memory import MemoryStore as MemoryStore
 from persistence._store import EventStore as EventStore
 from persistence._store import TimelineInfo as TimelineInfo
-from persistence._verify import StoreProblem as StoreProblem
-from persistence._verify import StoreReport as StoreReport
-from persistence._verify import verify as verify
+
+if TYPE_CHECKING:
+    from persistence._duckdb import DuckDBStore as DuckDBStore
+    from persistence._verify import StoreProblem as StoreProblem
+    from persistence._verify import StoreReport as StoreReport
+    from persistence._verify import verify as verify
+
+_LATER = {
+    "DuckDBStore": "persistence._duckdb",
+    "StoreProblem": "persistence._verify",
+    "StoreReport": "persistence._verify",
+    "verify": "persistence._verify",
+}
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(_LATER[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER} - {"TYPE_CHECKING"})

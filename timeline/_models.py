@@ -2,7 +2,7 @@
 
 import re
 from functools import cache, lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from render import Model
@@ -17,7 +17,7 @@ def known_models() -> tuple[Model, ...]:
     """Every model of the table."""
     import tomllib
 
-    text = files("timeline").joinpath("models.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("models.toml").read_text(encoding="utf-8")
     table = tomllib.loads(text)
     generations: dict[str, dict[str, Any]] = table["tokenizers"]
     return tuple(

@@ -1,8 +1,6 @@
 """Named policies, and policies from TOML files."""
 
-import tomllib
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,9 @@ from render import Policy
 @cache
 def named_policies() -> dict[str, Policy]:
     """The shipped policies by name."""
-    text = files("timeline").joinpath("policies.toml").read_text(encoding="utf-8")
+    import tomllib
+
+    text = Path(__file__).with_name("policies.toml").read_text(encoding="utf-8")
     table: dict[str, dict[str, Any]] = tomllib.loads(text)
     return {name: _policy(name, values, "policies.toml") for name, values in table.items()}
 
@@ -39,6 +39,8 @@ def policy_from(path: Path) -> Policy:
     Raises:
         PolicyError: see `policy_named`.
     """
+    import tomllib
+
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar, Unpack
 import attrs
 
 from blocks import Block, CallId, Envelope, Part, Recorded, TimelineId, UsageRecorded
-from persistence import DuckDBStore, EventStore, MemoryStore
+from persistence import EventStore, MemoryStore
 from render import Rendered, View
 from timeline._background import Preparation
 from timeline._compactor import Compactor
@@ -39,6 +39,8 @@ def prepare(name: str, options: Options) -> tuple[Verbs, EventStore | None]:
     store = options.get("store") or MemoryStore()
     owned: EventStore | None = None
     if isinstance(store, Path | str):
+        from persistence import DuckDBStore
+
         store = owned = DuckDBStore(store)
     core = Core(
         id=TimelineId(name),
