@@ -16,6 +16,7 @@ import pytest
 
 from timeline import Policy
 from timeline.cli import main
+from timeline.practice import PracticeServer
 
 ROOT = Path(__file__).parent.parent
 PAGES = {
@@ -145,13 +146,24 @@ SERVED = [name for name, page in RUNNABLE.items() if "PracticeServer" in page.re
 """Pages that talk to a server on a loopback port."""
 
 
+@pytest.fixture
+def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A provider where the client looks for one, as pages that export its address have it."""
+    with PracticeServer() as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "practice")
+        yield
+
+
 @pytest.mark.parametrize(
     "name",
     [pytest.param(n, marks=pytest.mark.network) if n in SERVED else n for n in RUNNABLE],
 )
 def test_everything_that_a_page_shows_runs(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
+    if name in SERVED:
+        request.getfixturevalue("provider")
     (tmp_path / "docs").symlink_to(ROOT / "docs")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "__main__", **GIVEN}
