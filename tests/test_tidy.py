@@ -19,10 +19,9 @@ EDGES = frozenset(
     {
         "timeline/_anthropic.py",
         "timeline/_background.py",
-        "timeline/_flow.py",
+        "timeline/_driving.py",
         "timeline/_hooks.py",
         "timeline/react/_calling.py",
-        "timeline/react/_driving.py",
     }
 )
 """The only places that catch what they did not expect: hooks, tools and models' clients are other

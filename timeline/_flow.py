@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import attrs
 
+from timeline import _driving
 from timeline._hooks import acall, call
 from timeline._summarize import Summarizer, SummaryRequest, asummarize, summarize
 
@@ -45,44 +46,12 @@ Flow: TypeAlias = Generator[Effect, Any, _T]
 
 def drive(flow: Flow[_T]) -> _T:
     """Run a flow to its end."""
-    step: Callable[[], Effect] = lambda: next(flow)  # noqa: E731 -- replaced in the loop
-    while True:
-        try:
-            effect = step()
-        except StopIteration as stop:
-            result: _T = stop.value
-            return result
-        try:
-            answer = _perform(effect)
-        except Exception as error:  # noqa: BLE001 -- the flow decides; it re-raises what it cannot mend
-            step = _thrower(flow, error)
-        else:
-            step = _sender(flow, answer)
+    return _driving.drive(flow, _perform)
 
 
 async def adrive(flow: Flow[_T]) -> _T:
     """Run a flow to its end, awaiting what it asks for."""
-    step: Callable[[], Effect] = lambda: next(flow)  # noqa: E731 -- replaced in the loop
-    while True:
-        try:
-            effect = step()
-        except StopIteration as stop:
-            result: _T = stop.value
-            return result
-        try:
-            answer = await _aperform(effect, flow)
-        except Exception as error:  # noqa: BLE001 -- as above
-            step = _thrower(flow, error)
-        else:
-            step = _sender(flow, answer)
-
-
-def _sender(flow: Flow[_T], answer: object) -> Callable[[], Effect]:
-    return lambda: flow.send(answer)
-
-
-def _thrower(flow: Flow[_T], error: Exception) -> Callable[[], Effect]:
-    return lambda: flow.throw(error)
+    return await _driving.adrive(flow, lambda effect: _aperform(effect, flow))
 
 
 def _perform(effect: Effect) -> object:

@@ -8,12 +8,13 @@ import attrs
 from blocks import FoldlineError, Part, ToolCall
 from render import Rendered
 from timeline._async import AsyncTimeline
+from timeline._driving import adrive, drive
 from timeline._hooks import acall, call
 from timeline._retry import aretry_with_compaction, retry_with_compaction
 from timeline._timeline import Timeline
 from timeline.react._asking import Asker
 from timeline.react._calling import Done
-from timeline.react._driving import Ask, Effect, Flow, Notify, RunTools, Use, adrive, drive
+from timeline.react._effects import Ask, Effect, Flow, Notify, RunTools, Use
 from timeline.react._loop import Loop
 from timeline.react._outcome import Outcome
 from timeline.react._settings import AgentSettings

@@ -15,7 +15,7 @@ import attrs
 from blocks import FoldlineError, OpaqueBlock, Part, ToolCall
 from render import Place, Rendered, View
 from timeline._retry import overflow_in
-from timeline.react._driving import Ask, Flow, Notify, RunTools, Use
+from timeline.react._effects import Ask, Flow, Notify, RunTools, Use
 from timeline.react._hooks import SessionStarted, StepDone, StepStarted
 from timeline.react._outcome import Outcome, Usage, stop_of, text_in
 from timeline.react._settings import AgentSettings
