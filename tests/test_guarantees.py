@@ -4,7 +4,7 @@ One test a row of the table of guarantees, in its order. Rows that are not
 here have their own home:
 
 * the compaction call is never cached, empty or invented summaries, the summariser's input
-  overflows, compaction takes minutes in the loop: they need a model's summariser;
+  overflows, compaction takes minutes in the loop: `timeline/summaries/`, where a model writes;
 * torn writes, storage explosion: `persistence/test_duckdb_kill.py`, `persistence/contract.py`.
 """
 
