@@ -20,7 +20,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint types pyright imports pytest bench tune docs clean
+.PHONY: help demo test lint types pyright imports pytest bench tune peers docs clean
 
 help: ## say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -63,12 +63,16 @@ bench: $(TESTING) ## measure (minutes; nothing else should run)
 tune: $(TESTING) ## replay a grid of policies over recorded sessions (ten minutes)
 	$(BIN)/python benchmarks/tune.py
 
+peers: $(TESTING) ## other engines on the same sessions: one environment each, one table (an hour)
+	$(BIN)/python -m benchmarks.peers.install
+	$(BIN)/python -m benchmarks.peers --window $(WINDOW)
+
 docs: $(TESTING) ## generate docs/reference.md, refresh the captured outputs
 	$(BIN)/python docs/build_reference.py
 	$(BIN)/python docs/build_captures.py
 
 clean: ## remove the environment, the demo's output and all caches
-	rm -rf $(VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
+	rm -rf $(VENV) .peers demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(RUNTIME): pyproject.toml

@@ -1,0 +1,1 @@
+"""Other engines beside ours: the same sessions, the same window, one run, one table."""

@@ -1,0 +1,129 @@
+"""One peer in its own environment, as a child process that is asked call by call."""
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+import attrs
+import msgspec
+
+from timeline.replay._price import SummaryCall
+
+HERE = Path(__file__).resolve().parent
+PLACES = HERE.parents[1] / ".peers"
+Message = dict[str, Any]
+
+
+@attrs.frozen(kw_only=True)
+class Peer:
+    """An adapter, and where what it drives is installed."""
+
+    name: str
+    adapter: str
+    place: str
+    command: tuple[str, ...] = ("bin/python", "-W", "ignore")
+    """The interpreter, inside the peer's environment."""
+    python_min: tuple[int, int] = (3, 11)
+
+    @property
+    def folder(self) -> Path:
+        """Its environment."""
+        return PLACES / self.place
+
+    @property
+    def line(self) -> list[str]:
+        """The command that starts its adapter."""
+        interpreter, *options = self.command
+        return [str(self.folder / interpreter), *options, str(HERE / "adapters" / self.adapter)]
+
+
+PEERS = (
+    Peer(name="langchain", adapter="langchain_summary.py", place="langchain"),
+    Peer(name="pydantic-ai-harness", adapter="pydantic_tiered.py", place="pydantic-ai"),
+    Peer(name="strands", adapter="strands_summary.py", place="strands"),
+    Peer(name="agent-framework", adapter="agent_framework_summary.py", place="agent-framework"),
+    Peer(name="openhands", adapter="openhands_condenser.py", place="openhands", python_min=(3, 12)),
+    Peer(name="pi", adapter="pi.mjs", place="pi", command=("node_modules/.bin/node",)),
+)
+
+
+@attrs.frozen(kw_only=True)
+class Answer:
+    """What a peer would send at one call."""
+
+    messages: list[Message]
+    summaries: list[SummaryCall]
+    ms: float
+
+
+class PeerFailedError(Exception):
+    """The child ended, or answered with something else."""
+
+
+@attrs.define
+class Child:
+    """A running adapter; a context manager."""
+
+    peer: Peer
+    ready: str = ""
+    _process: subprocess.Popen[bytes] = attrs.field(init=False)
+    _errors: IO[bytes] = attrs.field(init=False)
+
+    def __enter__(self) -> Self:
+        """Start it."""
+        self._errors = (PLACES / f"{self.peer.name}.err").open("wb")
+        self._process = subprocess.Popen(
+            self.peer.line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
+        )
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End it."""
+        self._process.kill()
+        self._process.wait()
+        self._errors.close()
+
+    def begin(self, window: int, fixed_tokens: int) -> None:
+        """A new session; `fixed_tokens` are those of system prompt and tools."""
+        task = {
+            "window": window,
+            "trigger": int(0.9 * window) - fixed_tokens,
+            "keep": int(0.35 * window),
+            "fixed": fixed_tokens,
+        }
+        self.ready = self._ask({"begin": task})["ready"]
+
+    def step(self, new: Sequence[Mapping[str, Any]], *, wanted: bool = True) -> Answer:
+        """What happened since the last call; what would be sent, if that is wanted."""
+        answer = self._ask({"new": new, "wanted": wanted})
+        calls = [
+            SummaryCall(input_tokens=s["input_tokens"], output_tokens=s["output_tokens"])
+            for s in answer["summaries"]
+        ]
+        return Answer(messages=answer["messages"], summaries=calls, ms=answer["ms"])
+
+    def _ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        assert self._process.stdin
+        assert self._process.stdout
+        try:
+            self._process.stdin.write(msgspec.json.encode(question) + b"\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = b""
+        if not line:
+            raise PeerFailedError(self._last_words())
+        answer: dict[str, Any] = msgspec.json.decode(line)
+        return answer
+
+    def _last_words(self) -> str:
+        path = PLACES / f"{self.peer.name}.err"
+        lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return lines[-1][:200] if lines else "it ended without a word"

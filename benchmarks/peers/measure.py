@@ -1,0 +1,277 @@
+"""Measures one engine over one session: the project's own cache, units and recall, ours or a peer."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from statistics import fmean
+from typing import Any
+
+import attrs
+import msgspec
+
+from benchmarks.peers.driver import Child, Message
+from persistence import MemoryStore
+from persistence.sessions import Responded, Session
+from render import Rendered
+from timeline.replay import ReplayOptions
+from timeline.replay._bill import Bill
+from timeline.replay._flatten import Flattener
+from timeline.replay._recall import Memory
+from timeline.replay._reference import FullHistory
+from timeline.replay._replay import Replay
+from timeline.tokens import O200kCounter
+
+_MARK = {"type": "ephemeral"}
+_CALLED = {"tool_use"}
+_THERE = {"text", "tool_use", "tool_result"}
+
+
+@attrs.frozen(kw_only=True)
+class Row:
+    """One engine over one session; `over`, `busts` and `sums` are in 100 calls."""
+
+    engine: str
+    cost: float
+    far: float
+    farctx: float
+    farwide: float
+    rules: float
+    busts: float
+    over: float
+    sums: float
+    ms: float
+
+
+@attrs.frozen(kw_only=True)
+class Moment:
+    """One recorded call: what full history would have sent, and what is new since the last one."""
+
+    at: float
+    full: Rendered
+    full_tokens: int
+    new: tuple[Message, ...]
+
+
+@attrs.frozen(kw_only=True)
+class Recording:
+    """A session as every engine gets it."""
+
+    session: Session
+    window: int
+    moments: tuple[Moment, ...]
+    flattener: Flattener
+    units: float
+    """What sending everything costs."""
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the window is ever exceeded; if not, anybody sends everything."""
+        return any(moment.full_tokens > self.window for moment in self.moments)
+
+    @property
+    def fixed_tokens(self) -> int:
+        """System prompt and tools."""
+        full = self.moments[0].full
+        flat = self.flattener.flatten({"tools": full.tools, "system": full.system})
+        return sum(block.tokens for block in flat)
+
+
+def options(window: int, policy: str = "default") -> ReplayOptions:
+    """The same for every engine."""
+    return ReplayOptions(window=window, counter="o200k", keep_thinking=False, policy=policy)
+
+
+def recorded(session: Session, window: int) -> Recording:
+    """Live through the session without a limit."""
+    flattener = Flattener(O200kCounter())
+    chosen = options(window)
+    reference = _reference(session, chosen, flattener)
+    moments: list[Moment] = []
+    seen = 0
+    for item in session.items:
+        if isinstance(item, Responded):
+            full, _ = reference.lived.render(item.at)
+            tokens = reference.bill.send(item.at, full).total
+            blocks = [(m["role"], block) for m in full.messages for block in m["content"]]
+            new = tuple(neutral(blocks[seen:], flattener))
+            seen = len(blocks)
+            moments.append(Moment(at=item.at, full=full, full_tokens=tokens, new=new))
+        reference.lived.append(item.at, item.blocks)
+    return Recording(
+        session=session,
+        window=window,
+        moments=tuple(moments),
+        flattener=flattener,
+        units=reference.bill.units,
+    )
+
+
+def _reference(session: Session, chosen: ReplayOptions, flattener: Flattener) -> FullHistory:
+    model = Replay.begin(session, chosen, MemoryStore()).lived.settings.model
+    return FullHistory.begin(session, chosen, Bill(model=model, flattener=flattener))
+
+
+def neutral(
+    blocks: Sequence[tuple[str, dict[str, Any]]], flattener: Flattener
+) -> Iterator[Message]:
+    """Request blocks as messages: one for each response, result and user text."""
+    message: Message | None = None
+    for role, block in blocks:
+        kind = block["type"]
+        text = _text(block)
+        tokens = flattener.flatten({"messages": [{"role": role, "content": [block]}]})[0].tokens
+        if role == "assistant":
+            message = message or {"role": role, "text": "", "calls": [], "tokens": 3}
+            if kind in _CALLED:
+                call = {key: block[key] for key in ("id", "name", "input")}
+                message["calls"].append({**call, "tokens": tokens})
+            elif text:
+                message["text"] = f"{message['text']}\n{text}".strip()
+                message["tokens"] += tokens
+            continue
+        if message:
+            yield message
+            message = None
+        if kind == "tool_result":
+            what = {"id": block["tool_use_id"], "error": bool(block.get("is_error"))}
+            yield {"role": "tool", "text": text, "tokens": tokens, **what}
+        else:
+            yield {"role": "user", "text": text, "tokens": tokens}
+    if message:
+        yield message
+
+
+def _text(block: dict[str, Any]) -> str:
+    """What a peer gets of a block; of a picture the word."""
+    match block["type"]:
+        case "text":
+            return str(block["text"])
+        case "tool_result":
+            content = block.get("content") or ""
+            if isinstance(content, str):
+                return content
+            return "\n".join(_text(part) for part in content)
+        case "tool_use" | "thinking" | "redacted_thinking":
+            return ""
+        case kind:
+            return f"[{kind}]"
+
+
+@attrs.define
+class Writer:
+    """Turns a peer's messages into those of a request, with good cache marks.
+
+    Equal messages give the same block objects, so that they are counted and read once.
+    """
+
+    _known: dict[bytes, list[dict[str, Any]]] = attrs.field(
+        init=False, factory=dict[bytes, list[dict[str, Any]]]
+    )
+    _last: dict[str, Any] | None = attrs.field(init=False, default=None)
+
+    def messages(self, sent: Sequence[Message]) -> tuple[dict[str, Any], ...]:
+        """Marks on the last block, and where the previous request ended."""
+        out: list[dict[str, Any]] = []
+        for message in sent:
+            role = "assistant" if message["role"] == "assistant" else "user"
+            if not out or out[-1]["role"] != role:
+                out.append({"role": role, "content": []})
+            out[-1]["content"] += self._blocks(message)
+        last = out[-1]["content"][-1] if out and out[-1]["content"] else None
+        marked = [block for block in (self._last, last) if block is not None]
+        self._last = last
+        return tuple(_marked(message, marked) for message in out if message["content"])
+
+    def _blocks(self, message: Message) -> list[dict[str, Any]]:
+        key = msgspec.json.encode(message)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = list(_made(message))
+        return known
+
+
+def _made(message: Message) -> Iterator[dict[str, Any]]:
+    text = message["text"]
+    if message["role"] == "tool":
+        result = {"type": "tool_result", "tool_use_id": message["id"], "content": text}
+        yield {**result, "is_error": True} if message.get("error") else result
+        return
+    if text:
+        yield {"type": "text", "text": text}
+    for call in message.get("calls", ()):
+        yield {"type": "tool_use", **{key: call[key] for key in ("id", "name", "input")}}
+
+
+def _marked(message: dict[str, Any], marked: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    content = [
+        {**block, "cache_control": _MARK} if any(block is one for one in marked) else block
+        for block in message["content"]
+    ]
+    return {"role": message["role"], "content": content}
+
+
+def measured(child: Child, recording: Recording) -> Row:
+    """A peer over a session."""
+    child.begin(recording.window, recording.fixed_tokens)
+    model = Replay.begin(recording.session, options(recording.window), MemoryStore())
+    bill = Bill(model=model.lived.settings.model, flattener=recording.flattener)
+    memory, writer = Memory.of(recording.session), Writer()
+    over, sums = 0, 0
+    milliseconds: list[float] = []
+    for call, moment in enumerate(recording.moments):
+        answer = child.step(moment.new)
+        rendered = attrs.evolve(moment.full, messages=writer.messages(answer.messages))
+        bill.summarized(answer.summaries)
+        over += bill.send(moment.at, rendered).total > recording.window
+        sums += len(answer.summaries)
+        if moment.full_tokens > recording.window:
+            memory.measure(call, rendered)
+        milliseconds.append(answer.ms)
+    cost = (bill.units + bill.summary_units) / recording.units
+    counted = (bill.busts, over, sums)
+    return _row(child.peer.name, cost, memory, counted, milliseconds)
+
+
+def ours(policy: str, recording: Recording) -> Row:
+    """One of our policies over a session."""
+    replay = Replay.begin(recording.session, options(recording.window, policy), MemoryStore())
+    replay.run()
+    cost = (replay.bill.units + replay.bill.summary_units) / recording.units
+    counted = (replay.bill.busts, replay.over_window, 0)
+    return _row(f"foldline {policy}", cost, replay.memory, counted, replay.milliseconds)
+
+
+def full_history(recording: Recording) -> Row:
+    """The yardstick of the costs."""
+    memory = Memory.of(recording.session)
+    over = 0
+    for call, moment in enumerate(recording.moments):
+        if moment.full_tokens > recording.window:
+            memory.measure(call, moment.full)
+            over += 1
+    return _row("full history", 1.0, memory, (0, over, 0), [0.0])
+
+
+def _row(
+    engine: str, cost: float, memory: Memory, counted: tuple[int, int, int], ms: Sequence[float]
+) -> Row:
+    recall = memory.recall
+    calls = max(1, len(memory.needs))
+    busts, over, sums = (100 * count / calls for count in counted)
+    return Row(
+        engine=engine,
+        cost=cost,
+        far=recall.far or 0.0,
+        farctx=recall.far_context or 0.0,
+        farwide=recall.far_wide or 0.0,
+        rules=1.0 if memory.rules is None else memory.rules,
+        busts=busts,
+        over=over,
+        sums=sums,
+        ms=fmean(ms),
+    )
+
+
+def is_append_only(recording: Recording) -> bool:
+    """Whether each full request extends the one before, as the driver takes for granted."""
+    counts = [sum(len(m["content"]) for m in moment.full.messages) for moment in recording.moments]
+    return all(first <= second for first, second in pairwise(counts))
