@@ -12,6 +12,7 @@ A message is `{"role": "user" | "assistant" | "tool", "text": ...}`; an assistan
 """
 
 import json
+import logging
 import re
 import sys
 import time
@@ -127,6 +128,7 @@ class Peer:
 
 def serve(make, ready):
     """Answer until the input ends."""
+    logging.disable(logging.CRITICAL)
     out, sys.stdout = sys.stdout, sys.stderr  # what a peer prints is no answer
     peer = None
     for line in sys.stdin:
