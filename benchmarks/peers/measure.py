@@ -1,7 +1,6 @@
 """Measures one engine over one session: the project's own cache, units and recall, ours or a peer."""
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
@@ -269,9 +268,3 @@ def _row(
         sums=sums,
         ms=fmean(ms),
     )
-
-
-def is_append_only(recording: Recording) -> bool:
-    """Whether each full request extends the one before, as the driver takes for granted."""
-    counts = [sum(len(m["content"]) for m in moment.full.messages) for moment in recording.moments]
-    return all(first <= second for first, second in pairwise(counts))

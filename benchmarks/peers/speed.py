@@ -1,13 +1,14 @@
 """Milliseconds a call on generated logs: an engine lives through a long history, call by call."""
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from statistics import median
 from time import perf_counter
 
-from benchmarks.material import STARTED_AT, SYSTEM, TOOLS, Writer
+from benchmarks.material import BLOCKS_PER_ROUND, STARTED_AT, SYSTEM, TOOLS, Writer
 from benchmarks.peers.driver import Child, Message, Peer, PeerFailedError
-from benchmarks.peers.measure import neutral, options
-from blocks import Block, UserPrompt
+from benchmarks.peers.measure import options
+from blocks import AssistantCompletion, Block, ToolCall, ToolResult, UserPrompt, text_of
 from persistence import MemoryStore
 from persistence.sessions import Session
 from timeline.replay._flatten import Flattener
@@ -15,20 +16,16 @@ from timeline.replay._lived import Lived
 from timeline.tokens import O200kCounter
 
 SIZES = (1_000, 10_000, 100_000)
-SECONDS_MAX = 60.0
+SECONDS_MAX = 25.0
 """For one engine and one size."""
 LAST_CALLS = 100
 
 
 def speeds(peers: Sequence[Peer], window: int) -> Iterator[tuple[str, list[str]]]:
     """Engine and figures, one for each of the sizes."""
-    yield "foldline default", _figures([_ours(size, window) for size in SIZES])
+    yield "foldline default", [_ours(size, window) for size in SIZES]
     for peer in peers:
-        yield peer.name, _figures([_theirs(peer, size, window) for size in SIZES])
-
-
-def _figures(found: Sequence[float | str]) -> list[str]:
-    return [one if isinstance(one, str) else f"{one:.1f}" for one in found]
+        yield peer.name, [_theirs(peer, size, window) for size in SIZES]
 
 
 def _rounds(blocks: int) -> Iterator[list[Block]]:
@@ -45,46 +42,71 @@ def _rounds(blocks: int) -> Iterator[list[Block]]:
         pending = []
 
 
-def _ours(size: int, window: int) -> float | str:
-    chosen = options(window)
+def _ours(size: int, window: int) -> str:
     session = Session(name="speed", format="made-up", tools=tuple(TOOLS), system=SYSTEM)
-    lived = Lived.begin(session, chosen, MemoryStore(), {})
+    lived = Lived.begin(session, options(window), MemoryStore(), {})
     began, milliseconds = perf_counter(), list[float]()
     for number, new in enumerate(_rounds(size)):
         at = STARTED_AT + 5 * number
         lived.append(at, new)
-        _, ms = lived.render(at)
-        milliseconds.append(ms)
+        milliseconds.append(lived.render(at)[1])
         if perf_counter() - began > SECONDS_MAX:
-            return _late(number, size)
-    return median(milliseconds[-LAST_CALLS:])
+            return _late(milliseconds)
+    return _last(milliseconds)
 
 
-def _theirs(peer: Peer, size: int, window: int) -> float | str:
-    flattener, milliseconds = Flattener(O200kCounter()), list[float]()
-    fixed = flattener.flatten({"tools": TOOLS, "system": [{"type": "text", "text": SYSTEM}]})
-    began = perf_counter()
+def _theirs(peer: Peer, size: int, window: int) -> str:
+    flat = Flattener(_counter()).flatten(
+        {"tools": TOOLS, "system": [{"type": "text", "text": SYSTEM}]}
+    )
+    milliseconds = list[float]()
     try:
         with Child(peer) as child:
-            child.begin(window, sum(block.tokens for block in fixed))
-            for number, new in enumerate(_rounds(size)):
-                milliseconds.append(child.step(_messages(new, flattener), wanted=False).ms)
+            child.begin(window, sum(block.tokens for block in flat))
+            began = perf_counter()
+            for new in _rounds(size):
+                milliseconds.append(child.step(_messages(new), wanted=False).ms)
                 if perf_counter() - began > SECONDS_MAX:
-                    return _late(number, size)
+                    return _late(milliseconds)
     except PeerFailedError as error:
         return f"failed: {error}"[:40]
-    return median(milliseconds[-LAST_CALLS:])
+    return _last(milliseconds)
 
 
-def _late(number: int, size: int) -> str:
-    done = min(99, 100 * number * 3 // size)
-    return f"> {SECONDS_MAX:.0f} s ({done}%)"
+def _last(milliseconds: Sequence[float]) -> str:
+    return f"{median(milliseconds[-LAST_CALLS:]):.2f}"
 
 
-def _messages(blocks: Sequence[Block], flattener: Flattener) -> list[Message]:
-    session = Session(name="speed", format="made-up")
-    lived = Lived.begin(session, options(10**8), MemoryStore(), {})
-    lived.append(STARTED_AT, blocks)
-    rendered, _ = lived.render(STARTED_AT)
-    found = [(m["role"], block) for m in rendered.messages for block in m["content"]]
-    return list(neutral(found, flattener))
+def _late(milliseconds: Sequence[float]) -> str:
+    """What it had come to when the time was up."""
+    blocks = len(milliseconds) * BLOCKS_PER_ROUND
+    return f"{_last(milliseconds)} (at {blocks // 1_000}k, {SECONDS_MAX:.0f} s)"
+
+
+@cache
+def _counter() -> O200kCounter:
+    return O200kCounter()
+
+
+def _messages(blocks: Sequence[Block]) -> list[Message]:
+    """As the recorded ones; a response is one message."""
+    found: list[Message] = []
+    count = _counter().count
+    for block in blocks:
+        match block:
+            case UserPrompt():
+                text = block.text
+                found.append({"role": "user", "text": text, "tokens": count(text) + 3})
+            case AssistantCompletion():
+                said = {"text": block.text, "tokens": count(block.text) + 3}
+                found.append({"role": "assistant", "calls": [], **said})
+            case ToolCall():
+                call = {"id": block.call_id, "name": block.name, "input": block.input}
+                found[-1]["calls"].append({**call, "tokens": count(str(block.input)) + 15})
+            case ToolResult():
+                text = text_of(block)
+                told = {"text": text, "tokens": count(text) + 15}
+                found.append({"role": "tool", "id": block.call_id, "error": False, **told})
+            case _:
+                pass
+    return found
