@@ -1,6 +1,7 @@
 """Tune the default policy by replay, without fitting it to one agent.
 
     make tune                             # the shipped grid, on the recorded sessions
+    .venv/bin/python benchmarks/tune.py --curves docs/images/tuning.svg   # one number at a time
     .venv/bin/python benchmarks/tune.py --window 30000 --vary keep_ratio=0.08,0.1,0.15
 
 Every candidate is replayed over every recorded session; a candidate is *admitted* when it costs no
@@ -16,6 +17,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -36,6 +38,13 @@ GRID = {
     "index_ratio": (0.24, 0.32, 0.4),
     "clip_ratio": (0.04, 0.06, 0.1),
 }
+CURVES = {
+    "keep_ratio": (0.05, 0.1, 0.15, 0.25),
+    "index_ratio": (0.1, 0.2, 0.32, 0.45),
+    "clip_ratio": (0.03, 0.06, 0.12, 0.25),
+    "trigger_ratio": (0.82, 0.86, 0.9, 0.95),
+}
+"""One at a time, around the default."""
 RULES_MIN = 0.99
 
 
@@ -139,6 +148,42 @@ def cross_validated(console: Console, scores: Sequence[Score], cost_max: float) 
     console.print(table)
 
 
+def replayed(jobs: Sequence[tuple[Policy, Path, int]], workers: int) -> list[Score]:
+    """The scores of all jobs that have one."""
+    with ProcessPoolExecutor(workers) as pool:
+        found = list(track(pool.map(score, jobs), total=len(jobs), console=Console()))
+    return [one for one in found if one is not None]
+
+
+def draw(curves: dict[str, list[list[Score]]], window: int, target: Path) -> None:
+    """One panel a number: what is kept, and what it costs, along its values."""
+    figure = import_module("matplotlib.figure").Figure(figsize=(13, 3.4), layout="constrained")
+    panels = figure.subplots(1, len(curves), sharey=True)
+    for panel, (field, rows) in zip(panels, curves.items(), strict=True):
+        for name, style in (("far", "-"), ("context", "--"), ("wide", ":"), ("cost", "-.")):
+            panel.plot(
+                CURVES[field], [mean(row, name) for row in rows], style, marker="o", label=name
+            )
+        panel.axvline(getattr(policy_named("default"), field), color="0.8", zorder=0)
+        panel.set_xlabel(field)
+    panels[0].legend(fontsize=8)
+    figure.suptitle(f"Recall and cost, window {window:,} (grey: the default)")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(target, metadata={"Date": None})
+
+
+def curves(given: argparse.Namespace, paths: Sequence[Path]) -> None:
+    """Vary one number at a time; a table each, and the drawing."""
+    lines: dict[str, list[list[Score]]] = {}
+    for field, values in CURVES.items():
+        policies = list(candidates(given.policy, {field: values}))
+        scores = replayed([(p, path, given.window) for p in policies for path in paths], given.jobs)
+        groups = grouped(scores)
+        show(Console(), field, groups, best(scores, given.cost_max))
+        lines[field] = [groups[policy.name] for policy in policies]
+    draw(lines, given.window, given.curves)
+
+
 def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
@@ -146,6 +191,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--policy", default="default", help="the policy that is varied")
     parser.add_argument("--cost-max", type=float, default=0.42)
     parser.add_argument("--vary", action="append", default=[], metavar="FIELD=A,B,C")
+    parser.add_argument("--curves", type=Path, metavar="FILE.svg", help="one number at a time")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     return parser.parse_args()
 
@@ -168,10 +214,11 @@ def main() -> int:
     if not paths:
         console.print("no recorded sessions found; set FOLDLINE_SESSIONS to their folder")
         return 1
+    if given.curves:
+        curves(given, paths)
+        return 0
     jobs = [(p, path, given.window) for p in candidates(given.policy, varied) for path in paths]
-    with ProcessPoolExecutor(given.jobs) as pool:
-        found = list(track(pool.map(score, jobs), total=len(jobs), console=console))
-    scores = [one for one in found if one is not None]
+    scores = replayed(jobs, given.jobs)
     chosen = best(scores, given.cost_max)
     show(console, f"Window {given.window:,}, * keeps most", grouped(scores), chosen)
     cross_validated(console, scores, given.cost_max)

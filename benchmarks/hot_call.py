@@ -1,0 +1,60 @@
+"""A long run of an agent in a window of 60,000 tokens: what every call costs, compactions included.
+
+    .venv/bin/python benchmarks/hot_call.py --rounds 2000
+
+For a flame graph, with py-spy installed:
+
+    py-spy record --rate 500 --format flamegraph --output docs/images/call.svg -- \\
+        .venv/bin/python benchmarks/hot_call.py --rounds 4000
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from time import perf_counter
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.material import STARTED_AT, SYSTEM, TOOLS, Writer
+from timeline import Timeline
+
+
+def run(rounds: int, window: int) -> tuple[list[float], list[float]]:
+    """Milliseconds of every call: those that did not compact, and those that did."""
+    writer, now = Writer(seed=5), [STARTED_AT]
+    timeline = Timeline.open("hot", window=window, counter="o200k", clock=lambda: now[0])
+    timeline.append(*writer.blocks(10))
+    plain: list[float] = []
+    compacting: list[float] = []
+    for _ in range(rounds):
+        now[0] += 1.0
+        start = perf_counter()
+        timeline.append(*writer.round())
+        rendered = timeline.render(system=SYSTEM, tools=TOOLS)
+        took = 1000 * (perf_counter() - start)
+        kinds = {type(event).__name__ for event in rendered.decisions}
+        (compacting if "RangeCompacted" in kinds else plain).append(took)
+    return plain, compacting
+
+
+def share(values: list[float], part: float) -> float:
+    """A percentile."""
+    return sorted(values)[min(int(len(values) * part), len(values) - 1)] if values else 0.0
+
+
+def main() -> int:
+    """Run and tell."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--rounds", type=int, default=2000)
+    parser.add_argument("--window", type=int, default=60_000)
+    given = parser.parse_args()
+    for name, values in zip(("plain", "compacting"), run(given.rounds, given.window), strict=True):
+        figures = ", ".join(
+            f"p{round(100 * p)} {share(values, p):.2f} ms" for p in (0.5, 0.9, 0.99)
+        )
+        print(f"{name}: {len(values)} calls, {figures}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
