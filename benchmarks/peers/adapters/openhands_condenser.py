@@ -2,6 +2,7 @@
 
 import json
 import os
+from functools import cache
 from importlib.metadata import version
 
 os.environ["OPENHANDS_SUPPRESS_BANNER"] = "1"
@@ -34,7 +35,9 @@ class StandIn(TestLLM):
     """Counts as the driver does, and answers with the stand-in."""
 
     def get_token_count(self, messages, tools=None, **kwargs):
-        return sum(peer().counts.message(message) for message in _back(messages))
+        counts = peer().counts
+        texts = sum(counts.text(c.text) for m in messages for c in m.content if c.text)
+        return texts + sum(counts.calls[c.id] for m in messages for c in m.tool_calls or ())
 
     def generate(self, messages, **kwargs):
         tokens = sum(peer().counts.text(c.text) for m in messages for c in m.content)
@@ -130,6 +133,11 @@ def _message(role, text):
     return Message(role=role, content=[TextContent(text=text)])
 
 
+@cache
+def _input(arguments):
+    return json.loads(arguments)
+
+
 def _back(messages):
     out = []
     for message in messages:
@@ -138,7 +146,7 @@ def _back(messages):
             out.append({"role": "tool", "id": message.tool_call_id, "text": text, "error": False})
         elif message.role == "assistant":
             calls = [
-                {"id": c.id, "name": c.name, "input": json.loads(c.arguments)}
+                {"id": c.id, "name": c.name, "input": _input(c.arguments)}
                 for c in message.tool_calls or []
             ]
             out.append({"role": "assistant", "text": text, "calls": calls})
