@@ -63,7 +63,7 @@ bench: $(TESTING) ## measure (minutes; nothing else should run)
 tune: $(TESTING) ## replay a grid of policies over recorded sessions (ten minutes)
 	$(BIN)/python benchmarks/tune.py
 
-peers: $(TESTING) ## other engines on the same sessions: one environment each, one table (an hour)
+peers: $(TESTING) ## other engines on the same sessions: one environment each, one table (a quarter of an hour)
 	$(BIN)/python -m benchmarks.peers.install
 	$(BIN)/python -m benchmarks.peers --window $(WINDOW)
 
