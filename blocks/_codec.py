@@ -40,6 +40,7 @@ def _opaque(value: object) -> Fields:
 
 _encoder = msgspec.json.Encoder(enc_hook=_opaque)
 _events: msgspec.json.Decoder[KnownEvent] = msgspec.json.Decoder(KnownEvent)
+_blocks: msgspec.json.Decoder[KnownBlock] = msgspec.json.Decoder(KnownBlock)
 _event_kinds = frozenset(t.__struct_config__.tag for t in KnownEvent.__args__)
 _block_tags = frozenset(t.__struct_config__.tag for t in KnownBlock.__args__)
 
@@ -134,7 +135,10 @@ def decode_block(
     Raises:
         CodecError: `data` is not a JSON object.
     """
-    return _block(_fields(data), upcasters)
+    try:
+        return _blocks.decode(data)
+    except (msgspec.ValidationError, msgspec.DecodeError):
+        return _block(_fields(data), upcasters)
 
 
 def _fields(data: bytes | str) -> Fields:
