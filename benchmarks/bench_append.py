@@ -12,9 +12,9 @@ import duckdb
 import pytest
 
 from benchmarks.figures import Meter
-from benchmarks.logs import fill
+from benchmarks.logs import NAME, fill
 from benchmarks.material import Writer, appended
-from blocks import Block, encode_event
+from blocks import Block, BlockAppended, encode_event
 from persistence import DuckDBStore
 from timeline import Timeline
 
@@ -47,6 +47,30 @@ class Bare:
 def test_a_durable_append_is_nearly_a_bare_commit(
     meter: Meter, tmp_path: Path, blocks: int, baseline: str
 ) -> None:
+    """The store's own append: encode, check the version, commit, keep the heads."""
+    writer, versions = Writer(seed=blocks), count(1)
+    bare, at = Bare(tmp_path / "bare.duckdb"), [0]
+
+    def prepare() -> tuple[list[BlockAppended], list[str]]:
+        events = list(appended(writer.round(), next(versions)))
+        return events, [encode_event(event).decode() for event in events]
+
+    with DuckDBStore(tmp_path / "store.duckdb") as store:
+        at[0] = fill(store, 0, blocks)
+
+        def append(events: Sequence[BlockAppended]) -> None:
+            at[0] = store.append(NAME, events, expected_version=at[0])
+
+        sample = meter.compare(append, getattr(bare, baseline), prepare, rounds=ROUNDS)
+    is_insert = baseline == "insert"
+    against, target = ("bare INSERT", f"<= {RATIO_MAX}") if is_insert else ("bare appender", "")
+    meter.note("append + commit", f"{blocks:,} before", sample, against=against, target=target)
+    assert not is_insert or sample.ratio <= RATIO_MAX
+
+
+@pytest.mark.parametrize("blocks", SIZES)
+def test_what_a_timeline_adds(meter: Meter, tmp_path: Path, blocks: int) -> None:
+    """The same through `Timeline.append`: blocks checked and folded, too."""
     writer, versions = Writer(seed=blocks), count(1)
     bare = Bare(tmp_path / "bare.duckdb")
 
@@ -58,12 +82,6 @@ def test_a_durable_append_is_nearly_a_bare_commit(
         fill(store, 0, blocks)
         timeline = Timeline.open("appended", store=store, counter="o200k")
         sample = meter.compare(
-            lambda found: timeline.append(*found),
-            getattr(bare, baseline),
-            prepare,
-            rounds=ROUNDS,
+            lambda found: timeline.append(*found), bare.insert, prepare, rounds=ROUNDS
         )
-    is_insert = baseline == "insert"
-    against, target = ("bare INSERT", f"<= {RATIO_MAX}") if is_insert else ("bare appender", "")
-    meter.note("append + commit", f"{blocks:,} before", sample, against=against, target=target)
-    assert not is_insert or sample.ratio <= RATIO_MAX
+    meter.note("Timeline.append", f"{blocks:,} before", sample, against="bare INSERT")
