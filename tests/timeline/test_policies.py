@@ -12,7 +12,7 @@ from timeline import named_policies, policy_named
 from timeline.replay import ReplayOptions, replay
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "invoice-service.jsonl"
-OTHERS = ("checkpoint", "forty", "last-messages", "block-timeline")
+OTHERS = ("checkpoint", "forty", "last-messages", "block-timeline", "ladder")
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ def means() -> tuple[Means, ...]:
 
 
 def test_the_others_are_systems_that_others_have_built() -> None:
-    others = {"checkpoint", "forty", "last-messages", "block-timeline"}
+    others = {"checkpoint", "forty", "last-messages", "block-timeline", "ladder"}
     assert set(named_policies()) == {*NAMES, *others}
 
 
