@@ -39,6 +39,7 @@ from render._prompts import continued as continued
 from render._prompts import parse_answer as parse_answer
 from render._prompts import summary_key as summary_key
 from render._prompts import summary_prompts as summary_prompts
+from render._prompts import without_thinking as without_thinking
 from render._prune import is_cold as is_cold
 from render._prune import prune_expired as prune_expired
 from render._rendered import CannotFit as CannotFit

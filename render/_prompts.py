@@ -45,6 +45,7 @@ _SHAPE: Final = """{
  "errors": [{"error": "...", "resolution": "..."}],
  "turn_context": "the folded beginning of the turn that is still running, or empty"
 }"""
+THINKING: Final = frozenset({"thinking", "redacted_thinking"})
 CHUNK_SHARE: Final = 0.5
 """Of the limit, what one chunk of quoted blocks may have."""
 QUOTE_SHARE: Final = 0.1
@@ -88,6 +89,16 @@ def continued(prompt: Prompt, so_far: StructuredSummary) -> Prompt:
     contents = [{"type": "text", "text": text}, *message["content"]]
     request = {**prompt.request, "messages": [{**message, "content": contents}]}
     return attrs.evolve(prompt, request=request)
+
+
+def without_thinking(prompt: Prompt) -> Prompt:
+    """The prompt without the model's thinking, for a provider that refused a signature in it: the
+    documented way out of that refusal. It can no longer be read from the provider's cache."""
+    messages: list[Json] = []
+    for message in prompt.request["messages"]:
+        kept = [c for c in message["content"] if c.get("type") not in THINKING]
+        messages.append({**message, "content": kept or [{"type": "text", "text": "[thinking]"}]})
+    return attrs.evolve(prompt, request={**prompt.request, "messages": messages})
 
 
 def instruction(plan: CompactionPlan, context: Context) -> str:

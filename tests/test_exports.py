@@ -30,7 +30,7 @@ EXPORTS = {
         clip_oversized commit compaction_due compaction_event continued decide extractive
         fits_after fitting_plan fold is_cold limit_pictures merge_summaries open_view overflow_of parse_answer
         plan_at plan_compaction prune_expired report show skip strip_unbound summary_key
-        summary_prompts total_tokens truncated validate_request
+        summary_prompts total_tokens truncated validate_request without_thinking
     """,
     "persistence": """
         DuckDBStore EventStore MemoryStore StoreProblem StoreReport TimelineInfo verify

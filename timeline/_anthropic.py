@@ -24,6 +24,7 @@ from render import (
     merge_summaries,
     parse_answer,
     summary_prompts,
+    without_thinking,
 )
 from timeline._models import model_named
 from timeline._recorder import as_json, usage_of
@@ -218,6 +219,8 @@ class AnthropicSummarizer:
             }
             if isinstance(answer, Exception):
                 failure = answer
+                if "thinking" in str(answer):  # a signature of another organisation, or too old
+                    prompt = without_thinking(prompt)
                 continue
             try:
                 message = _message(answer)
