@@ -98,7 +98,7 @@ class Meter:
         return Sample(self._times(), times)
 
     def _run(self, run: Callable[..., Any], setup: Callable[[], Any], rounds: int) -> None:
-        self.benchmark.pedantic(run, setup=setup, rounds=rounds)  # type: ignore[no-untyped-call]
+        self.benchmark.pedantic(run, setup=setup, rounds=rounds)  # type: ignore[no-untyped-call]  # the plugin has no types
 
     def _times(self) -> list[float]:
         assert self.benchmark.stats

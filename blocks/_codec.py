@@ -35,6 +35,7 @@ def _opaque(value: object) -> Fields:
         return {"type": value.tag, **value.fields}
     if isinstance(value, OpaqueEvent):
         return {"event": value.kind, **value.fields}
+    # msgspec's way of saying that a hook does not know a type; `_encode` makes it a CodecError.
     raise NotImplementedError(f"cannot encode {type(value).__name__}")
 
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -119,32 +119,35 @@ def context(**changes: Any) -> Context:
 _ids = Ids("b")
 
 
-def _new(kind: Callable[..., Any], turn: str, **fields: Any) -> Any:
+_B = TypeVar("_B")
+
+
+def _new(kind: Callable[..., _B], turn: str, **fields: Any) -> _B:
     return kind(id=BlockId(_ids()), turn=TurnId(turn), **fields)
 
 
 def header(turn: str = "t1") -> TurnHeader:
-    return _new(TurnHeader, turn)  # type: ignore[no-any-return]
+    return _new(TurnHeader, turn)
 
 
 def prompt(text: str, turn: str = "t1", *parts: Part) -> UserPrompt:
-    return _new(UserPrompt, turn, text=text, parts=parts)  # type: ignore[no-any-return]
+    return _new(UserPrompt, turn, text=text, parts=parts)
 
 
 def steer(text: str, turn: str = "t1") -> UserSteer:
-    return _new(UserSteer, turn, text=text)  # type: ignore[no-any-return]
+    return _new(UserSteer, turn, text=text)
 
 
 def followup(text: str, turn: str = "t1") -> UserFollowup:
-    return _new(UserFollowup, turn, text=text)  # type: ignore[no-any-return]
+    return _new(UserFollowup, turn, text=text)
 
 
 def attachment(name: str, text: str, turn: str = "t1") -> UserAttachment:
-    return _new(UserAttachment, turn, name=name, part=TextPart(text=text))  # type: ignore[no-any-return]
+    return _new(UserAttachment, turn, name=name, part=TextPart(text=text))
 
 
 def said(text: str, turn: str = "t1", response: str = "") -> AssistantCompletion:
-    return _new(AssistantCompletion, turn, text=text, response=response)  # type: ignore[no-any-return]
+    return _new(AssistantCompletion, turn, text=text, response=response)
 
 
 def thought(
@@ -174,15 +177,15 @@ def result(call_id: str, text: str = "ok", turn: str = "t1", **fields: Any) -> T
 
 
 def note(text: str, turn: str = "t1") -> Note:
-    return _new(Note, turn, text=text)  # type: ignore[no-any-return]
+    return _new(Note, turn, text=text)
 
 
 def plan(text: str, turn: str = "t1") -> Plan:
-    return _new(Plan, turn, text=text)  # type: ignore[no-any-return]
+    return _new(Plan, turn, text=text)
 
 
 def notice(text: str, turn: str = "t1") -> SystemMessage:
-    return _new(SystemMessage, turn, text=text)  # type: ignore[no-any-return]
+    return _new(SystemMessage, turn, text=text)
 
 
 def opaque(tag: str, turn: str = "t1", **fields: Any) -> OpaqueBlock:
