@@ -16,7 +16,7 @@ from render import (
     apply_compaction,
     extractive,
     fold,
-    plan_compaction,
+    plan_range,
 )
 from timeline import model_named
 from timeline.tokens import O200kCounter
@@ -50,7 +50,7 @@ def _compaction() -> RangeCompacted:
     """A real one, of a view of 60,000 tokens."""
     view = fold(View(), enumerate(appended(Writer(seed=3).blocks(500)), 1))
     now = context(60_000, STARTED_AT)
-    plan = plan_compaction(view, now, "forced")
+    plan = plan_range(view, now, "forced")
     assert plan
     event = apply_compaction(view, plan, extractive(plan), now).decisions[-1]
     assert isinstance(event, RangeCompacted)

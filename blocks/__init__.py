@@ -1,15 +1,15 @@
 """The vocabulary: immutable blocks, and the events that say what happened to them."""
 
+from blocks._artifact import Sensitivity as Sensitivity
+from blocks._artifact import artifact_id as artifact_id
+from blocks._artifact import artifact_ids_in as artifact_ids_in
 from blocks._block import AssistantBlock as AssistantBlock
 from blocks._block import AssistantCompletion as AssistantCompletion
 from blocks._block import AssistantThinking as AssistantThinking
 from blocks._block import Author as Author
 from blocks._block import Block as Block
-from blocks._block import Durability as Durability
-from blocks._block import Envelope as Envelope
 from blocks._block import Note as Note
 from blocks._block import OpaqueBlock as OpaqueBlock
-from blocks._block import Outcome as Outcome
 from blocks._block import Plan as Plan
 from blocks._block import RangeSummary as RangeSummary
 from blocks._block import SystemMessage as SystemMessage
@@ -37,6 +37,11 @@ from blocks._content import Part as Part
 from blocks._content import ProviderPart as ProviderPart
 from blocks._content import TextPart as TextPart
 from blocks._content import text_of_parts as text_of_parts
+from blocks._envelope import Determinism as Determinism
+from blocks._envelope import Durability as Durability
+from blocks._envelope import Envelope as Envelope
+from blocks._envelope import Outcome as Outcome
+from blocks._errors import AccessRefusedError as AccessRefusedError
 from blocks._errors import ClosedError as ClosedError
 from blocks._errors import CodecError as CodecError
 from blocks._errors import DamagedStoreError as DamagedStoreError
@@ -44,6 +49,7 @@ from blocks._errors import DataError as DataError
 from blocks._errors import FoldlineError as FoldlineError
 from blocks._errors import MisuseError as MisuseError
 from blocks._errors import PolicyError as PolicyError
+from blocks._errors import Refusal as Refusal
 from blocks._errors import SessionFormatError as SessionFormatError
 from blocks._errors import StoreError as StoreError
 from blocks._errors import StoreLockedError as StoreLockedError
@@ -73,6 +79,7 @@ from blocks._events import TimelineForked as TimelineForked
 from blocks._events import Trigger as Trigger
 from blocks._events import UsageRecorded as UsageRecorded
 from blocks._events import kind_of as kind_of
+from blocks._ids import ArtifactId as ArtifactId
 from blocks._ids import BlockId as BlockId
 from blocks._ids import CallId as CallId
 from blocks._ids import EventId as EventId
@@ -81,10 +88,12 @@ from blocks._ids import TurnId as TurnId
 from blocks._paths import path_of as path_of
 from blocks._paths import path_stem as path_stem
 from blocks._summary import ArtifactNote as ArtifactNote
+from blocks._summary import ArtifactPointer as ArtifactPointer
 from blocks._summary import ArtifactRecord as ArtifactRecord
 from blocks._summary import CommandRecord as CommandRecord
 from blocks._summary import Decision as Decision
 from blocks._summary import Digest as Digest
+from blocks._summary import DroppedSpan as DroppedSpan
 from blocks._summary import Excerpt as Excerpt
 from blocks._summary import HiddenRecord as HiddenRecord
 from blocks._summary import Index as Index

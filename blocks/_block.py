@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 from msgspec import Struct
 
 from blocks._content import DocumentPart, ImagePart, Part, ProviderPart, text_of_parts
+from blocks._envelope import Envelope
 from blocks._ids import BlockId, CallId, TurnId
 from blocks._summary import Digest, StructuredSummary
 
 Author: TypeAlias = Literal["user", "assistant", "tool", "system"]
-Outcome: TypeAlias = Literal["success", "failure", "partial"]
-Durability: TypeAlias = Literal["ephemeral", "anchoring", "replayable", "non-replayable"]
 
 
 class BaseBlock(
@@ -96,19 +95,6 @@ class ToolCall(AssistantBlock, frozen=True, kw_only=True, tag="react.tool.call")
     call_id: CallId
     name: str
     input: dict[str, Any]
-
-
-class Envelope(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is known about a tool result besides its content."""
-
-    outcome: Outcome = "success"
-    key_fields: dict[str, Any] = {}
-    """Small facts that stay when the content is cleared: an exit status, a count, an id."""
-    durability: Durability = "anchoring"
-    determinism: dict[str, str] = {}
-    """Content hash, etag, mtime or version at the time of the call."""
-    started_at: float = 0.0
-    ended_at: float = 0.0
 
 
 class ToolResult(BaseBlock, frozen=True, kw_only=True, tag="react.tool.result"):

@@ -4,6 +4,7 @@
     ├── MisuseError                 the caller's: fix the call
     │   ├── PolicyError             a policy that does not exist or contradicts itself
     │   ├── UnknownPathError        nothing was ever appended at this path
+    │   ├── AccessRefusedError      an artifact that this requester must not read
     │   └── ClosedError             used after close(), or in a forked child
     ├── DataError                   the data's: look at what was read
     │   ├── CodecError              bytes that are no event, values that no JSON can hold
@@ -16,6 +17,8 @@
 
 A prompt that cannot be made to fit is no error: render returns it as a value (`CannotFit`).
 """
+
+from typing import Literal, TypeAlias
 
 
 class FoldlineError(Exception):
@@ -38,6 +41,20 @@ class UnknownPathError(MisuseError):
             f"no block at path {path!r}; `foldline show` lists the paths of a timeline"
         )
         self.path = path
+
+
+Refusal: TypeAlias = Literal["unknown", "tenant", "permission", "expired", "key"]
+"""Why an artifact is not handed out: there is none of this id, it belongs to another tenant, the
+requester lacks the permission, it has expired, or its key is not at hand."""
+
+
+class AccessRefusedError(MisuseError):
+    """An artifact that this requester must not read; the refusal is on record."""
+
+    def __init__(self, artifact: str, reason: Refusal, advice: str) -> None:
+        super().__init__(f"artifact {artifact!r} is not handed out ({reason}): {advice}")
+        self.artifact = artifact
+        self.reason: Refusal = reason
 
 
 class ClosedError(MisuseError):

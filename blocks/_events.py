@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from msgspec import Struct
 
 from blocks._block import Block, RangeSummary
-from blocks._ids import BlockId, EventId, TimelineId, TurnId
-from blocks._summary import StructuredSummary
+from blocks._ids import ArtifactId, BlockId, EventId, TimelineId, TurnId
+from blocks._summary import DroppedSpan, StructuredSummary
 
 HideReason: TypeAlias = Literal[
     "expired", "requested", "cleared", "externalized", "dropped", "clipped", "unsigned"
@@ -44,8 +44,10 @@ class Hidden(Struct, frozen=True, kw_only=True, omit_defaults=True):
     block: BlockId
     replacement: str = ""
     """What the model reads instead; empty: nothing stands for it."""
-    artifact: str = ""
+    artifact: ArtifactId = ArtifactId("")
     """Id in the artifact store, when the content was moved there."""
+    dropped: DroppedSpan | None = None
+    """Of the first block of a span that was dropped: what stands for all of it."""
 
 
 class BlocksHidden(BaseEvent, frozen=True, kw_only=True, tag="BlocksHidden"):
@@ -118,6 +120,8 @@ class FoldState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Model calls made for summaries so far."""
     calibrations: dict[str, Calibration] = {}
     """By model name."""
+    rehydrated: dict[ArtifactId, int] = {}
+    """Artifacts that came back into a prompt: the turn (counted from 1) in which they last did."""
     ordinals: dict[str, int] = {}
     """Blocks so far by path stem, in a turn that goes on after the cut."""
 
@@ -206,6 +210,8 @@ class RequestRendered(BaseEvent, frozen=True, kw_only=True, tag="RequestRendered
     """Versions of the blocks that carry one, oldest first; the last is the tail."""
     prefix_hash: str = ""
     ttl: float = 300.0
+    rehydrated: tuple[ArtifactId, ...] = ()
+    """Artifacts whose content it showed after the tail."""
 
 
 class UsageRecorded(BaseEvent, frozen=True, kw_only=True, tag="UsageRecorded"):

@@ -7,6 +7,8 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from blocks._ids import ArtifactId, TurnId
+
 Priority: TypeAlias = Literal["high", "medium", "low"]
 
 
@@ -117,6 +119,34 @@ class HiddenRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     replacement: str
 
 
+class ArtifactPointer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A result that was moved to the artifact store, and is folded since."""
+
+    artifact: ArtifactId
+    path: str
+    about: str = ""
+    """What was asked for, on one line."""
+    tokens: int = 0
+
+
+class DroppedSpan(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Blocks that left the prompt without a summary: enough to find them again."""
+
+    first: int
+    last: int
+    """Versions of the oldest and the newest of them."""
+    turns: tuple[TurnId, ...] = ()
+    started_at: float = 0.0
+    ended_at: float = 0.0
+    """When the oldest and the newest of them happened, in seconds since the epoch."""
+    about: str = ""
+    """What they were, on one line: tools by count."""
+    keywords: tuple[str, ...] = ()
+    """Rare identifiers in them, those first that the agent used."""
+    paths: tuple[str, ...] = ()
+    """Logical paths of the oldest and the newest of them."""
+
+
 class Excerpt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A piece of a folded block, verbatim."""
 
@@ -163,6 +193,8 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     errors: tuple[str, ...] = ()
     searches: tuple[SearchRecord, ...] = ()
     hidden: tuple[HiddenRecord, ...] = ()
+    externalized: tuple[ArtifactPointer, ...] = ()
+    dropped: tuple[DroppedSpan, ...] = ()
     forgotten: dict[str, int] = {}
     """How many entries of each list collapsed into this count when the list was full."""
     index: Index = Index()

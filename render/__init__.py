@@ -16,7 +16,9 @@ from render._compaction import truncated as truncated
 from render._context import Context as Context
 from render._context import Json as Json
 from render._context import Policy as Policy
+from render._context import Rung as Rung
 from render._context import TokenCounter as TokenCounter
+from render._context import ToolPolicy as ToolPolicy
 from render._due import compaction_due as compaction_due
 from render._fixed import Fixed as Fixed
 from render._fold import commit as commit
@@ -29,9 +31,6 @@ from render._group import Place as Place
 from render._merge import merge_summaries as merge_summaries
 from render._models import Model as Model
 from render._pictures import limit_pictures as limit_pictures
-from render._plan import CompactionPlan as CompactionPlan
-from render._plan import plan_at as plan_at
-from render._plan import plan_compaction as plan_compaction
 from render._prompts import PROMPT_VERSION as PROMPT_VERSION
 from render._prompts import Prompt as Prompt
 from render._prompts import RejectedAnswerError as RejectedAnswerError
@@ -42,6 +41,9 @@ from render._prompts import summary_prompts as summary_prompts
 from render._prompts import without_thinking as without_thinking
 from render._prune import is_cold as is_cold
 from render._prune import prune_expired as prune_expired
+from render._range import RangePlan as RangePlan
+from render._range import plan_at as plan_at
+from render._range import plan_range as plan_range
 from render._rendered import CannotFit as CannotFit
 from render._rendered import Rendered as Rendered
 from render._rendered import show as show

@@ -1,6 +1,6 @@
 """Compaction in two pure halves, with room for one model call in between.
 
-    plan = plan_compaction(view, context, trigger)   # what to fold and what to keep
+    plan = plan_range(view, context, trigger)   # what to fold and what to keep
     summary = ...                                     # the caller's business; may take a model
     view = apply_compaction(view, plan, summary, context)
 
@@ -35,7 +35,7 @@ from render._group import Entry, Place
 from render._index import IndexBudget, build_index
 from render._merge import merge_summaries
 from render._ordinals import ordinals_after
-from render._plan import CompactionPlan, plan_compaction
+from render._range import RangePlan, plan_range
 from render._report import digest_sections, report_summary
 from render._view import View
 
@@ -55,17 +55,17 @@ class Summary:
 
 def fitting_plan(
     view: View, context: Context, trigger: Trigger
-) -> tuple[CompactionPlan, Context] | None:
+) -> tuple[RangePlan, Context] | None:
     """The plan that keeps most and still leaves a request within its budget; None: nothing to fold.
 
     The shares of the tail and, where that is not enough, of everything else are reduced until the
     probe fits.  The probe is the extractive summary: it is free.  The context is the one to apply
     the plan with.
     """
-    best: tuple[CompactionPlan, Context] | None = None
+    best: tuple[RangePlan, Context] | None = None
     for keep, squeeze in ((1.0, 1.0), (0.3, 1.0), (0.0, 1.0), (0.0, 0.4), (0.0, 0.1)):
         squeezed = context if squeeze == 1.0 else _squeezed(context, squeeze)
-        plan = plan_compaction(view, squeezed, trigger, keep * context.policy.keep_ratio)
+        plan = plan_range(view, squeezed, trigger, keep * context.policy.keep_ratio)
         if plan is None:
             continue
         best = plan, squeezed
@@ -74,7 +74,7 @@ def fitting_plan(
     return best
 
 
-def fits_after(view: View, plan: CompactionPlan, context: Context) -> bool:
+def fits_after(view: View, plan: RangePlan, context: Context) -> bool:
     """Whether the request after this compaction leaves room for more than the next round."""
     return _outcome(view, plan, extractive(plan), context).tokens <= FITTING * threshold_of(context)
 
@@ -91,7 +91,7 @@ def _squeezed(context: Context, factor: float) -> Context:
     return attrs.evolve(context, policy=smaller)
 
 
-def extractive(plan: CompactionPlan) -> Summary:
+def extractive(plan: RangePlan) -> Summary:
     """The summary that needs no model."""
     whole = {carried.version for carried in plan.carried if not carried.clipped}
     text = extract_summary(
@@ -100,7 +100,7 @@ def extractive(plan: CompactionPlan) -> Summary:
     return Summary(summary=text, provenance=Provenance(source_hash=plan.source_hash))
 
 
-def truncated(plan: CompactionPlan) -> Summary:
+def truncated(plan: RangePlan) -> Summary:
     """No summary at all: how much was dropped, and about what."""
     topics = (text_of(entry.block).strip() for entry in plan.folded if is_said(entry))
     about = "; ".join(topic.split("\n", 1)[0][:80] for topic in topics if topic)
@@ -110,7 +110,7 @@ def truncated(plan: CompactionPlan) -> Summary:
     return Summary(summary=StructuredSummary(state=state))
 
 
-def apply_compaction(view: View, plan: CompactionPlan, summary: Summary, context: Context) -> View:
+def apply_compaction(view: View, plan: RangePlan, summary: Summary, context: Context) -> View:
     """The view after the compaction; or with a note that it was skipped, if it gains too little."""
     outcome = _outcome(view, plan, summary, context)
     after = outcome.tokens
@@ -134,7 +134,7 @@ class _Outcome:
     """Of the whole request afterwards."""
 
 
-def _outcome(view: View, plan: CompactionPlan, summary: Summary, context: Context) -> _Outcome:
+def _outcome(view: View, plan: RangePlan, summary: Summary, context: Context) -> _Outcome:
     """Worked out once: the summary that a plan is applied with is often the one it was tried with."""
     for tried in plan.tried:
         if tried.before is view and tried.context is context and tried.summary == summary:
@@ -171,7 +171,7 @@ def skip(view: View, reason: SkipReason, context: Context, detail: str = "") -> 
 
 
 def compaction_event(
-    view: View, plan: CompactionPlan, summary: Summary, context: Context
+    view: View, plan: RangePlan, summary: Summary, context: Context
 ) -> RangeCompacted:
     """The event that a compaction would be, not yet decided."""
     return RangeCompacted(
@@ -209,7 +209,7 @@ def _rounds_before(kept: Sequence[Entry]) -> int:
     return first.round - 1 if first else kept[0].state.rounds
 
 
-def _block(view: View, plan: CompactionPlan, summary: Summary, context: Context) -> RangeSummary:
+def _block(view: View, plan: RangePlan, summary: Summary, context: Context) -> RangeSummary:
     previous = view.compaction.event.summary if view.compaction else None
     count, policy = context.counter.count, context.policy
     text = merge_summaries(
@@ -238,14 +238,14 @@ def _block(view: View, plan: CompactionPlan, summary: Summary, context: Context)
     )
 
 
-def _given_up(view: View, plan: CompactionPlan) -> list[Entry]:
+def _given_up(view: View, plan: RangePlan) -> list[Entry]:
     """What the last compaction carried whole and this one does not: the index has not seen it."""
     whole = {item.version for item in plan.carried if not item.clipped}
     carried = view.compaction.head.entries[1:] if view.compaction else ()
     return [e for e in carried if e.replacement is None and e.version not in whole]
 
 
-def _index_budget(plan: CompactionPlan, written: int, context: Context) -> IndexBudget:
+def _index_budget(plan: RangePlan, written: int, context: Context) -> IndexBudget:
     """The index's share, or what the target leaves to it when that is less."""
     policy = context.policy
     carried = sum(
@@ -259,7 +259,7 @@ def _index_budget(plan: CompactionPlan, written: int, context: Context) -> Index
     return IndexBudget(wide=wide, line=line, names=tokens - wide - line)
 
 
-def _visible(plan: CompactionPlan) -> list[str]:
+def _visible(plan: RangePlan) -> list[str]:
     """The texts that the model sees after the compaction anyway."""
     carried = [text_of(item.block) for item in plan.carried if not item.clipped]
     return [*carried, *(entry.replacement or text_of(entry.block) for entry in plan.kept)]

@@ -1,15 +1,18 @@
 """Policy and context: all that a stage may know besides the view."""
 
-from typing import Any, Literal, Protocol, TypeAlias
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 import attrs
 from attrs import validators as v
 
-from blocks import DocumentPart, ImagePart, PolicyError, ProviderPart
+from blocks import DocumentPart, Durability, ImagePart, PolicyError, ProviderPart, Sensitivity
 from render._fixed import Fixed
 from render._models import Model
 
 Json: TypeAlias = dict[str, Any]
+Rung: TypeAlias = Literal["externalize", "summarize", "clear", "drop"]
 FailurePolicy: TypeAlias = Literal["extractive", "truncate", "raise"]
 
 
@@ -38,8 +41,46 @@ def _tokens() -> Any:
     return v.and_(v.instance_of(int), v.ge(0))
 
 
+def _names(given: Iterable[str]) -> tuple[str, ...]:
+    return tuple(given)
+
+
+def _sensitivities(given: Iterable[Sensitivity]) -> tuple[Sensitivity, ...]:
+    return tuple(given)
+
+
+def _rungs(given: Iterable[Rung]) -> tuple[Rung, ...]:
+    return tuple(given)
+
+
+def _tool_policies(given: Mapping[str, Any]) -> Mapping[str, "ToolPolicy"]:
+    made = {
+        name: value if isinstance(value, ToolPolicy) else ToolPolicy(**value)
+        for name, value in given.items()
+    }
+    return MappingProxyType(made)
+
+
 def _seconds() -> Any:
     return v.and_(v.instance_of((int, float)), v.ge(0))
+
+
+@attrs.frozen(kw_only=True)
+class ToolPolicy:
+    """What a policy says about one tool's results, over what the tool itself declared."""
+
+    durability: Durability | None = attrs.field(
+        default=None, validator=v.optional(v.in_(get_args(Durability)))
+    )
+    """None: as declared."""
+    key_fields: tuple[str, ...] = attrs.field(default=(), converter=_names)
+    """Fields of a JSON result that stay when it is cleared, beside those declared."""
+    externalize_tokens: int | None = attrs.field(default=None, validator=v.optional(_tokens()))
+    """Results from this size on are moved to the artifact store; None: as for every tool."""
+    sensitivity: Sensitivity | None = attrs.field(
+        default=None, validator=v.optional(v.in_(get_args(Sensitivity)))
+    )
+    """None: as declared."""
 
 
 @attrs.frozen(kw_only=True)
@@ -90,6 +131,37 @@ class Policy:
     clip_ratio: float = attrs.field(default=0.06, validator=_share())
     """One tool result, and half of what all results of one round may have together."""
 
+    # The ladder.
+    rungs: tuple[Rung, ...] = attrs.field(
+        default=("summarize", "clear", "drop"),
+        converter=_rungs,
+        validator=v.deep_iterable(v.in_(get_args(Rung))),
+    )
+    """What a compaction tries, in this order, until the request is under its target."""
+    externalize_tokens: int = attrs.field(default=1000, validator=_tokens())
+    """Results from this size on are worth moving to the artifact store."""
+    pointer_tokens: int = attrs.field(default=120, validator=_tokens())
+    """What a pointer to an artifact, or a cleared result, may say about it."""
+    tools: Mapping[str, ToolPolicy] = attrs.field(
+        factory=dict[str, ToolPolicy], converter=_tool_policies, hash=False
+    )
+    """By tool name."""
+
+    # Artifacts that come back into the prompt by themselves; 0 artifacts: none do.
+    rehydration_artifacts: int = attrs.field(default=3, validator=v.ge(0))
+    """Of one turn."""
+    rehydration_tokens_each: int = attrs.field(default=4000, validator=_tokens())
+    rehydration_tokens_max: int = attrs.field(default=8000, validator=_tokens())
+    """All of them together."""
+    rehydration_cooldown: int = attrs.field(default=2, validator=v.ge(0))
+    """Turns in which an artifact that came back does not come back again."""
+    rehydration_sensitivities: tuple[Sensitivity, ...] = attrs.field(
+        default=("public", "internal"),
+        converter=_sensitivities,
+        validator=v.deep_iterable(v.in_(get_args(Sensitivity))),
+    )
+    """The others have to be asked for with `read_artifact`."""
+
     # Time to live.
     ttl_seconds: float = attrs.field(default=300.0, validator=_seconds())
     ttl_buffer_seconds: float = attrs.field(default=0.0, validator=_seconds())
@@ -117,7 +189,7 @@ class Policy:
     safety_ratio: float = attrs.field(default=0.0, validator=_share())
     """Kept free for errors of estimate."""
     rehydration_tokens: int = attrs.field(default=0, validator=_tokens())
-    """Kept free for artifacts that come back."""
+    """Kept free for artifacts that come back, besides what is free anyway."""
 
     # The summariser.
     prepare_ratio: float = attrs.field(default=0.7, validator=_share())

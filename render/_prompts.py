@@ -20,7 +20,7 @@ from render._clip import cut_text
 from render._context import Context, Json
 from render._group import Entry
 from render._merge import merge_summaries
-from render._plan import CompactionPlan
+from render._range import RangePlan
 from render._rendered import show
 from render._report import report_summary
 from render._view import View
@@ -68,7 +68,7 @@ class Prompt:
 
 
 def summary_prompts(
-    view: View, plan: CompactionPlan, context: Context, answer_tokens: int
+    view: View, plan: RangePlan, context: Context, answer_tokens: int
 ) -> Sequence[Prompt]:
     """The calls that summarise what a plan folds: one, or one for each chunk.
 
@@ -101,7 +101,7 @@ def without_thinking(prompt: Prompt) -> Prompt:
     return attrs.evolve(prompt, request={**prompt.request, "messages": messages})
 
 
-def instruction(plan: CompactionPlan, context: Context) -> str:
+def instruction(plan: RangePlan, context: Context) -> str:
     """What the model is told."""
     kept = (text_of(entry.block).strip() for entry in plan.kept)
     first = next((text for text in kept if text), "").split("\n", 1)[0][:80]
@@ -138,7 +138,7 @@ def _quoted_prompt(chunk: str, asked: str, context: Context) -> Prompt:
     return Prompt(request=request, tokens=tokens, extends=False)
 
 
-def _chunks(plan: CompactionPlan, context: Context) -> Iterator[str]:
+def _chunks(plan: RangePlan, context: Context) -> Iterator[str]:
     """The folded blocks as quoted text, in pieces of a bounded size."""
     room = int(CHUNK_SHARE * context.limit)
     chunk: list[str] = []
@@ -182,7 +182,7 @@ class RejectedAnswerError(ValueError):
     """The model's answer is no summary; the message says why."""
 
 
-def parse_answer(text: str, plan: CompactionPlan, context: Context) -> StructuredSummary:
+def parse_answer(text: str, plan: RangePlan, context: Context) -> StructuredSummary:
     """The summary in a model's answer.
 
     Raises:
@@ -217,11 +217,11 @@ def _concise(summary: StructuredSummary, tokens_max: int, context: Context) -> S
     return msgspec.structs.replace(summary, **cut)
 
 
-def _folded_tokens(plan: CompactionPlan, context: Context) -> int:
+def _folded_tokens(plan: RangePlan, context: Context) -> int:
     return sum(context.counter.count(text_of(entry.block)) for entry in plan.folded)
 
 
-def summary_key(plan: CompactionPlan, context: Context, model: str) -> str:
+def summary_key(plan: RangePlan, context: Context, model: str) -> str:
     """What a prepared summary is found by: the same range is never paid for twice.
 
     Content, schema, policy, model and prompt version; nothing that differs between two machines.

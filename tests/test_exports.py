@@ -8,28 +8,28 @@ import pytest
 
 EXPORTS = {
     "blocks": """
-        ArtifactNote ArtifactRecord AssistantBlock AssistantCompletion AssistantThinking Author
+        AccessRefusedError ArtifactId ArtifactNote ArtifactPointer ArtifactRecord AssistantBlock AssistantCompletion AssistantThinking Author
         Block BlockAppended BlockId BlocksHidden BlocksRestored Calibration CallId Carried
         ClosedError CodecError CommandRecord CompactionSkipped DamagedStoreError DataError
-        Decision Digest DocumentPart Durability Envelope Event EventId Excerpt FoldState
+        Decision Determinism Digest DocumentPart DroppedSpan Durability Envelope Event EventId Excerpt FoldState
         FoldlineError Hidden HiddenRecord HideReason ImagePart Index LogWindow Mishap MisuseError
         Note OpaqueBlock OpaqueEvent OpenItem Outcome Part Plan PolicyError Provenance
         ProviderPart RangeCompacted RangeExpanded RangeSummary Recorded RequestRendered
-        SearchRecord SessionFormatError SkipReason StoreError StoreLockedError StructuredSummary
+        Refusal SearchRecord Sensitivity SessionFormatError SkipReason StoreError StoreLockedError StructuredSummary
         SummaryPrepared SummaryReplaced SystemMessage Term TextPart TimelineForked TimelineId
         ToolCall ToolOutcome ToolResult ToolTally Trigger TurnHeader TurnId UnknownPathError
         UnknownTimelineError UsageRecorded UserAttachment UserFollowup UserPrompt UserSteer
-        VersionConflictError Work canonical_block clean_json decode_block decode_event
+        VersionConflictError Work artifact_id artifact_ids_in canonical_block clean_json decode_block decode_event
         encode_block encode_event images_of is_known kind_of leaves path_of path_stem tag_of
         text_of text_of_parts window_of
     """,
     "render": """
-        Account CachePoint CannotFit Compaction CompactionPlan Context Entry Fixed Group Json
+        Account CachePoint CannotFit Compaction RangePlan Context Entry Fixed Group Json
         Model ModelRules Overflow PROMPT_VERSION Place Policy Prompt RejectedAnswerError Rendered
-        RequestValidator Shown Summary TokenCounter View Violation account apply_compaction
+        RequestValidator Rung Shown Summary TokenCounter ToolPolicy View Violation account apply_compaction
         clip_oversized commit compaction_due compaction_event continued decide extractive
         fits_after fitting_plan fold is_cold limit_pictures merge_summaries open_view overflow_of parse_answer
-        plan_at plan_compaction prune_expired report show skip strip_unbound summary_key
+        plan_at plan_range prune_expired report show skip strip_unbound summary_key
         summary_prompts total_tokens truncated validate_request without_thinking
     """,
     "persistence": """

@@ -33,7 +33,7 @@ from render import (
     Rendered,
     Summary,
     compaction_due,
-    plan_compaction,
+    plan_range,
     total_tokens,
     validate_request,
 )
@@ -253,7 +253,7 @@ def test_open_calls_are_never_folded() -> None:
     for _ in range(3):
         timeline.steer("hurry " * 20)
     assert timeline.open_calls == ("slow",)
-    plan = plan_compaction(timeline.view, context(limit=2000), "forced", 0.0)
+    plan = plan_range(timeline.view, context(limit=2000), "forced", 0.0)
     assert plan is not None
     assert "tc:t1.slow.call" in {entry.path for entry in plan.kept}
 

@@ -8,8 +8,8 @@ import attrs
 
 from blocks import EventId, Provenance, SummaryPrepared, Trigger
 from render import (
-    CompactionPlan,
     Context,
+    RangePlan,
     Summary,
     View,
     apply_compaction,
@@ -67,7 +67,7 @@ class Compactor:
                 view = yield from keep(decide(view, event))
         return apply_compaction(view, plan, summary, context)
 
-    def _vetoed(self, plan: CompactionPlan, context: Context) -> Flow[bool]:
+    def _vetoed(self, plan: RangePlan, context: Context) -> Flow[bool]:
         """Whether a hook said no; nobody is heard when the prompt would not fit."""
         asked = Compacting(before_tokens=plan.tokens_before, trigger=plan.trigger, plan=plan)
         vetoed = False
@@ -156,7 +156,7 @@ class Compactor:
 
     def prepared_plan(
         self, view: View, context: Context, trigger: Trigger
-    ) -> tuple[CompactionPlan, Context] | None:
+    ) -> tuple[RangePlan, Context] | None:
         """The plan that folds what was prepared, where that still leaves enough room."""
         for event in reversed(view.prepared):
             plan = plan_at(view, context, trigger, event.cut)

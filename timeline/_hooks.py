@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from render import CompactionPlan
+from render import RangePlan
 
 log = logging.getLogger("foldline")
 
@@ -21,7 +21,7 @@ class Compacting:
 
     before_tokens: int
     trigger: str
-    plan: CompactionPlan
+    plan: RangePlan
 
 
 @attrs.frozen(kw_only=True)

@@ -8,14 +8,14 @@ from typing import Any, Protocol
 
 import attrs
 
-from render import CompactionPlan, Context, Summary, View, extractive
+from render import Context, RangePlan, Summary, View, extractive
 
 
 @attrs.frozen(kw_only=True)
 class SummaryRequest:
     """What a summariser is given."""
 
-    plan: CompactionPlan
+    plan: RangePlan
     view: View = attrs.field(repr=False)
     context: Context = attrs.field(repr=False)
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import (
+    ArtifactId,
     AssistantCompletion,
     AssistantThinking,
     Block,
@@ -26,6 +27,7 @@ from blocks import (
     CompactionSkipped,
     Digest,
     DocumentPart,
+    DroppedSpan,
     Envelope,
     Event,
     EventId,
@@ -121,7 +123,17 @@ EVERY_BLOCK: dict[str, Block] = {
 EVERY_EVENT: dict[str, Event] = {
     "BlockAppended": BlockAppended(id=E, at=1.0, block=EVERY_BLOCK["react.tool.result"]),
     "BlocksHidden": BlocksHidden(
-        id=E, at=1.0, hidden=(Hidden(block=B, replacement="r", artifact="a"),), reason="requested"
+        id=E,
+        at=1.0,
+        hidden=(
+            Hidden(
+                block=B,
+                replacement="r",
+                artifact=ArtifactId("a"),
+                dropped=DroppedSpan(first=1, last=2),
+            ),
+        ),
+        reason="requested",
     ),
     "BlocksRestored": BlocksRestored(id=E, at=1.0, blocks=(B,)),
     "RangeCompacted": RangeCompacted(
@@ -146,7 +158,14 @@ EVERY_EVENT: dict[str, Event] = {
     ),
     "CompactionSkipped": CompactionSkipped(id=E, at=1.0, reason="no_gain", tokens=5, detail="d"),
     "RequestRendered": RequestRendered(
-        id=E, at=1.0, content_hash="ff", tokens=9, cache_points=(1, 2), prefix_hash="aa", ttl=3600.0
+        id=E,
+        at=1.0,
+        content_hash="ff",
+        tokens=9,
+        cache_points=(1, 2),
+        prefix_hash="aa",
+        ttl=3600.0,
+        rehydrated=(ArtifactId("art-0"),),
     ),
     "UsageRecorded": UsageRecorded(id=E, at=1.0, model="m", uncached=1, cache_read=2, estimated=3),
     "TimelineForked": TimelineForked(id=E, at=1.0, parent=TimelineId("p"), version=7),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import Block, ImagePart, TextPart
-from render import View, apply_compaction, extractive, fold, plan_compaction
+from render import View, apply_compaction, extractive, fold, plan_range
 from render._carry import LABEL_TOKENS, _limits
 from tests import _builders as make
 
@@ -17,7 +17,7 @@ def compacted(view: View, **changes: Any) -> View:
     wide = make.context(
         **{"policy": make.steady(gain_min=0.0, user_ratio=0.1), "limit": 20_000, **changes}
     )
-    found = plan_compaction(view, wide, "forced", 0.0)
+    found = plan_range(view, wide, "forced", 0.0)
     assert found is not None
     after = apply_compaction(view, found, extractive(found), wide)
     assert after.compaction is not view.compaction, after.decisions

@@ -20,8 +20,8 @@ from blocks import (
     encode_event,
 )
 from render import (
-    CompactionPlan,
     Context,
+    RangePlan,
     Summary,
     View,
     apply_compaction,
@@ -29,7 +29,7 @@ from render import (
     compaction_due,
     extractive,
     open_view,
-    plan_compaction,
+    plan_range,
     skip,
     total_tokens,
 )
@@ -55,8 +55,8 @@ def turns(number: int, **more: Any) -> list[Block]:
     return found
 
 
-def planned(view: View, within: Context, keep_ratio: float | None = None) -> CompactionPlan:
-    found = plan_compaction(view, within, "proactive", keep_ratio)
+def planned(view: View, within: Context, keep_ratio: float | None = None) -> RangePlan:
+    found = plan_range(view, within, "proactive", keep_ratio)
     assert found is not None
     return found
 
@@ -203,14 +203,14 @@ def test_trigger_and_target_differ_so_that_it_does_not_compact_on_every_round() 
 
 
 def test_nothing_to_fold_gives_no_plan() -> None:
-    assert plan_compaction(make.view_of(), context(), "forced") is None
-    assert plan_compaction(make.view_of(make.prompt("hi")), context(), "forced") is None
+    assert plan_range(make.view_of(), context(), "forced") is None
+    assert plan_range(make.view_of(make.prompt("hi")), context(), "forced") is None
 
 
 def test_forced_folds_even_what_would_be_kept() -> None:
     view = make.view_of(*turns(3))
-    assert plan_compaction(view, context(), "proactive") is None
-    forced = plan_compaction(view, context(), "forced")
+    assert plan_range(view, context(), "proactive") is None
+    forced = plan_range(view, context(), "forced")
     assert forced is not None
     assert [e.path for e in forced.kept] == ["tc:t2.call_5.call", "tc:t2.call_5.result"]
 

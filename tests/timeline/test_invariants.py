@@ -27,7 +27,7 @@ from blocks import (
     text_of,
 )
 from persistence import MemoryStore
-from render import Place, Rendered, Summary, View, plan_compaction, validate_request
+from render import Place, Rendered, Summary, View, plan_range, validate_request
 from tests._builders import blocks_in, context, events_of, flat, request_bytes, shown
 from tests.strategies import Play, Step, answers, settings, steps
 from timeline import SummaryRequest
@@ -343,9 +343,9 @@ def test_8_idempotence(all_steps: list[Step], options: dict[str, Any]) -> None:
     play = played(all_steps, options)
     play.timeline.flush()
     fixed = context(limit=options["window"], policy=options["policy"], model=options["model"])
-    one = plan_compaction(play.timeline.view, fixed, "forced")
-    two = plan_compaction(play.timeline.view, fixed, "forced")
-    three = plan_compaction(play.open().view, fixed, "forced")
+    one = plan_range(play.timeline.view, fixed, "forced")
+    two = plan_range(play.timeline.view, fixed, "forced")
+    three = plan_range(play.open().view, fixed, "forced")
     assert one == two
     assert (one is None) == (three is None)
     if one and three:

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias, overload
 
 import attrs
 
-from blocks import Durability, MisuseError
+from blocks import Determinism, Durability, MisuseError
 from render import Json
 from timeline._recorder import Output
 from timeline.react._signature import Signature
@@ -35,8 +35,8 @@ class ToolReply:
     is_error: bool = False
     key_fields: dict[str, Any] = attrs.field(factory=dict[str, Any])
     """Small facts that stay when the output is cleared: an exit status, a count, an id."""
-    determinism: dict[str, str] = attrs.field(factory=dict[str, str])
-    """Content hash, etag, mtime or version of what was read."""
+    determinism: Determinism = attrs.field(factory=Determinism)
+    """Of the source that was read; see `Determinism.has_changed`."""
 
 
 @attrs.frozen(kw_only=True)

@@ -19,7 +19,7 @@ KEEP_TOKENS_MIN = 400
 
 
 @attrs.frozen(kw_only=True)
-class CompactionPlan:
+class RangePlan:
     """What a compaction would fold, decided but not yet done. Pure data over versions."""
 
     version: int
@@ -48,9 +48,9 @@ class CompactionPlan:
         return bool(self.prefix)
 
 
-def plan_compaction(
+def plan_range(
     view: View, context: Context, trigger: Trigger, keep_ratio: float | None = None
-) -> CompactionPlan | None:
+) -> RangePlan | None:
     """The plan, or None when no legal cut would fold anything."""
     entries = view.entries
     policy = context.policy
@@ -67,18 +67,18 @@ def plan_compaction(
     return _plan(view, context, trigger, cut) if cut else None
 
 
-def plan_at(view: View, context: Context, trigger: Trigger, version: int) -> CompactionPlan | None:
+def plan_at(view: View, context: Context, trigger: Trigger, version: int) -> RangePlan | None:
     """The plan whose first kept block has this version; None: it is not a legal cut here."""
     entries = view.entries
     index = next((i for i, entry in enumerate(entries) if entry.version == version), 0)
     return _plan(view, context, trigger, index) if index and is_legal(entries, index) else None
 
 
-def _plan(view: View, context: Context, trigger: Trigger, cut: int) -> CompactionPlan:
+def _plan(view: View, context: Context, trigger: Trigger, cut: int) -> RangePlan:
     entries = view.entries
     folded, kept = entries[:cut], entries[cut:]
     head = view.compaction.head.entries if view.compaction else ()
-    return CompactionPlan(
+    return RangePlan(
         version=view.version,
         trigger=trigger,
         start=folded[0].version,

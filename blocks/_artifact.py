@@ -1,0 +1,24 @@
+"""Artifacts: content that lives beside the log, named by what it is."""
+
+import re
+from hashlib import sha256
+from typing import Final, Literal, TypeAlias
+
+from blocks._ids import ArtifactId
+
+Sensitivity: TypeAlias = Literal["public", "internal", "confidential", "restricted"]
+"""Who may see a piece of content; from `confidential` on it is encrypted at rest and never comes
+back into a prompt by itself."""
+
+ID_CHARACTERS: Final = 32
+_ID: Final = re.compile(rf"(?<![\w-])art-[0-9a-f]{{{ID_CHARACTERS}}}(?![\w-])")
+
+
+def artifact_id(content: bytes) -> ArtifactId:
+    """The id of a content: equal content has equal ids, on every machine."""
+    return ArtifactId(f"art-{sha256(content).hexdigest()[:ID_CHARACTERS]}")
+
+
+def artifact_ids_in(text: str) -> tuple[ArtifactId, ...]:
+    """The artifact ids that a text names as whole tokens, each once, in order."""
+    return tuple(dict.fromkeys(ArtifactId(found) for found in _ID.findall(text)))

@@ -1,0 +1,53 @@
+"""The envelope of a tool result: what is known about it besides its content.
+
+It is what lets a result leave the prompt and still be of use: a cleared result shows its outcome and
+key fields, durability says whether it may be cleared at all, determinism whether reading its source
+again would give the same.
+"""
+
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from blocks._artifact import Sensitivity
+
+Outcome: TypeAlias = Literal["success", "failure", "partial"]
+Durability: TypeAlias = Literal["ephemeral", "anchoring", "replayable", "non-replayable"]
+
+
+class Determinism(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a source looked like when a tool read it: enough to see later whether it has changed."""
+
+    content_hash: str = ""
+    etag: str = ""
+    mtime: float = 0.0
+    """Seconds since the epoch."""
+    version: str = ""
+
+    def has_changed(self, current: "Determinism") -> bool:
+        """Whether the source may have drifted since: the strongest mark that both have decides.
+
+        Without a mark in common nothing can be verified, and that counts as changed.
+        """
+        for name in ("content_hash", "etag", "mtime", "version"):
+            then, now = getattr(self, name), getattr(current, name)
+            if then and now:
+                return bool(then != now)
+        return True
+
+
+class Envelope(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is known about a tool result besides its content."""
+
+    outcome: Outcome = "success"
+    key_fields: dict[str, Any] = {}
+    """Small facts that stay when the content is cleared: an exit status, a count, an id."""
+    durability: Durability = "anchoring"
+    """What may become of the content when space is short: `ephemeral` may be cleared, `anchoring`
+    keeps a summary and its key fields, `replayable` may be cleared while its source is unchanged,
+    `non-replayable` is moved to the artifact store or kept."""
+    determinism: Determinism = Determinism()
+    """Of the source at the time of the call; see `Determinism.has_changed`."""
+    sensitivity: Sensitivity = "internal"
+    started_at: float = 0.0
+    ended_at: float = 0.0
