@@ -125,8 +125,7 @@ class ArtifactPointer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     artifact: ArtifactId
     path: str
     about: str = ""
-    """What was asked for, on one line."""
-    tokens: int = 0
+    """The tool and what it was asked for, on one line."""
 
 
 class DroppedSpan(Struct, frozen=True, kw_only=True, omit_defaults=True):

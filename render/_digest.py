@@ -5,16 +5,18 @@ no longer visible.  Every list is bounded; what falls out of one is still counte
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import attrs
 import msgspec
 
 from blocks import (
+    ArtifactPointer,
     ArtifactRecord,
     CommandRecord,
     Digest,
+    DroppedSpan,
     HiddenRecord,
     SearchRecord,
     ToolCall,
@@ -36,6 +38,8 @@ LISTS: Final = {
     "errors": 15,
     "searches": 15,
     "hidden": 20,
+    "externalized": 40,
+    "dropped": 20,
 }
 """Entries that each list may hold."""
 LINE_MAX: Final = 160
@@ -58,6 +62,8 @@ class _Tally:
     searches: list[SearchRecord] = attrs.field(factory=list[SearchRecord])
     errors: list[str] = attrs.field(factory=list[str])
     hidden: list[HiddenRecord] = attrs.field(factory=list[HiddenRecord])
+    externalized: list[ArtifactPointer] = attrs.field(factory=list[ArtifactPointer])
+    dropped: list[DroppedSpan] = attrs.field(factory=list[DroppedSpan])
     artifacts: list[ArtifactRecord] = attrs.field(factory=list[ArtifactRecord])
     tools: dict[str, tuple[int, int]] = attrs.field(factory=dict[str, tuple[int, int]])
 
@@ -66,13 +72,26 @@ def build_digest(previous: Digest, folded: Sequence[Entry]) -> Digest:
     """The digest of everything folded so far; its index is built apart."""
     tally = _Tally(tools={t.tool: (t.success, t.failure) for t in previous.tools})
     results = {e.wire_id: e for e in folded if e.place is Place.RESULT}
+    calls = {e.wire_id: e.block for e in folded if isinstance(e.block, ToolCall)}
     for entry in folded:
         if isinstance(entry.block, ToolCall):
             _call(entry.block, results.get(entry.wire_id), tally)
-        if entry.replacement:
-            shown = HiddenRecord(path=entry.path, replacement=_line(entry.replacement))
-            tally.hidden.append(shown)
+        _hidden(entry, calls, tally)
     return _merge(previous, tally, folded)
+
+
+def _hidden(entry: Entry, calls: Mapping[str, ToolCall], tally: _Tally) -> None:
+    """What stood for a block before it was folded."""
+    if entry.artifact:
+        call = calls.get(entry.wire_id)
+        about = _line(f"{call.name} {tool_target(call.input)}") if call else ""
+        pointer = ArtifactPointer(artifact=entry.artifact, path=entry.path, about=about)
+        tally.externalized.append(pointer)
+    elif entry.dropped:
+        tally.dropped.append(entry.dropped)
+    elif entry.replacement:
+        shown = HiddenRecord(path=entry.path, replacement=_line(entry.replacement))
+        tally.hidden.append(shown)
 
 
 def _call(call: ToolCall, answer: Entry | None, tally: _Tally) -> None:

@@ -10,6 +10,7 @@ from blocks import (
     Block,
     BlockId,
     FoldState,
+    Hidden,
     Note,
     OpaqueBlock,
     Plan,
@@ -18,10 +19,10 @@ from blocks import (
     TurnHeader,
     path_of,
 )
-from render._group import Entry, Group, Place
+from render._group import NO_ARTIFACT, Entry, Group, Place
 from render._verbatim import verbatim
 
-Replacements: TypeAlias = Mapping[BlockId, str | None]
+Replacements: TypeAlias = Mapping[BlockId, Hidden | None]
 """By block id: what is shown instead; None: the block itself."""
 
 
@@ -86,7 +87,13 @@ def rehide(group: Group, replacements: Replacements) -> Group:
 def _rehide_entry(entry: Entry, replacements: Replacements) -> Entry:
     if entry.block.id not in replacements:
         return entry
-    return attrs.evolve(entry, replacement=replacements[entry.block.id])
+    hidden = replacements[entry.block.id]
+    return attrs.evolve(
+        entry,
+        replacement=hidden.replacement if hidden else None,
+        artifact=hidden.artifact if hidden else NO_ARTIFACT,
+        dropped=hidden.dropped if hidden else None,
+    )
 
 
 def unbind(group: Group, first: int) -> Group:

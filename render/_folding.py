@@ -65,7 +65,7 @@ class Folding:
             case BlockAppended():
                 self._append(version, event)
             case BlocksHidden():
-                self._hide({h.block: h.replacement for h in event.hidden}, version)
+                self._hide({hidden.block: hidden for hidden in event.hidden}, version)
             case BlocksRestored():
                 self._hide(dict.fromkeys(event.blocks), version)
             case RequestRendered():

@@ -13,9 +13,11 @@ from typing import Any, TypeVar
 
 import attrs
 
-from blocks import Block, CallId, FoldState, ToolCall
+from blocks import ArtifactId, Block, CallId, DroppedSpan, FoldState, ToolCall
 
 _T = TypeVar("_T")
+
+NO_ARTIFACT = ArtifactId("")
 
 
 class Place(Enum):
@@ -52,6 +54,10 @@ class Entry:
     """Of calls and their results: an id that the provider accepts, unique in the view."""
     replacement: str | None = None
     """What is shown instead, if hidden; empty: nothing."""
+    artifact: ArtifactId = NO_ARTIFACT
+    """Where its content was moved to, if that is why it is hidden."""
+    dropped: DroppedSpan | None = None
+    """Of the first block of a dropped span: what `replacement` says, as data."""
     unbound: bool = False
     """Of thinking: what precedes it was rewritten after it had been thought."""
     state: FoldState

@@ -7,6 +7,7 @@ from blocks import (
     AssistantThinking,
     Block,
     RangeSummary,
+    SystemMessage,
     TextPart,
     ToolCall,
     ToolResult,
@@ -23,14 +24,31 @@ def replaced(group: Group) -> Group:
 
 
 def _replace(group: Group) -> Group:
-    return attrs.evolve(group, entries=tuple(_entry(entry) for entry in group.entries))
+    gone = _gone(group)
+    return attrs.evolve(group, entries=tuple(_entry(entry, gone) for entry in group.entries))
 
 
-def _entry(entry: Entry) -> Entry:
+def _gone(group: Group) -> set[str]:
+    """Calls of which nothing is shown, by their id on the wire: nothing stands for the call, nor for
+    its result. Where only one of the two is to go, both stay: a pair is whole or absent."""
+    calls = {e.wire_id for e in group.placed(Place.RESPONSE) if e.wire_id and _is_nothing(e)}
+    results = {e.wire_id: _is_nothing(e) for e in group.placed(Place.RESULT)}
+    return {wire_id for wire_id in calls if results.get(wire_id)}
+
+
+def _is_nothing(entry: Entry) -> bool:
+    return entry.replacement == "" or entry.dropped is not None
+
+
+def _entry(entry: Entry, gone: set[str]) -> Entry:
     text = entry.replacement
     if text is None:
         return entry
-    if not text and not isinstance(entry.block, ToolCall | ToolResult):
+    is_whole = entry.wire_id in gone or not isinstance(entry.block, ToolCall | ToolResult)
+    if text and entry.dropped and is_whole:
+        notice = SystemMessage(id=entry.block.id, turn=entry.block.turn, text=text)
+        return attrs.evolve(entry, block=notice, place=Place.USER, replacement=None)
+    if not text and is_whole:
         return attrs.evolve(entry, place=Place.SILENT)
     return attrs.evolve(entry, block=stand_in(entry.block, text), replacement=None)
 

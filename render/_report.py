@@ -5,10 +5,11 @@ the user's voice; what is quoted cannot close the quotation.
 """
 
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Final
 
-from blocks import Digest, Index, RangeSummary, StructuredSummary
+from blocks import Digest, DroppedSpan, Index, RangeSummary, StructuredSummary
 
 OPENING = (
     "<summary>\n"
@@ -24,6 +25,8 @@ SECTIONS: Final = {
     "searches": "Searches",
     "errors": "Errors",
     "hidden": "Hidden before they were folded",
+    "externalized": "Moved to the artifact store: read_artifact gives them back",
+    "dropped": "Dropped without a summary: read_timeline finds them",
 }
 """Title of each list of the digest."""
 
@@ -94,10 +97,21 @@ def digest_sections(digest: Digest) -> Iterator[tuple[str, str]]:
         "searches": _list(_pair(s.query, ", ".join(s.paths)) for s in digest.searches),
         "errors": _list(digest.errors),
         "hidden": _list(_pair(h.path, h.replacement) for h in digest.hidden),
+        "externalized": _list(_pair(a.artifact, a.about) for a in digest.externalized),
+        "dropped": _list(span_line(span) for span in digest.dropped),
     }
     for name, text in lists.items():
         yield SECTIONS[name], _more(text, digest.forgotten.get(name, 0))
     yield "Tools used", ", ".join(_tally(t.tool, t.success, t.failure) for t in digest.tools)
+
+
+def span_line(span: DroppedSpan) -> str:
+    """A dropped span on one line: when, what, about what, and where it begins and ends."""
+    turns = " to ".join(dict.fromkeys((span.turns[0], span.turns[-1]))) if span.turns else "?"
+    began = datetime.fromtimestamp(span.started_at, UTC).strftime("%Y-%m-%d %H:%M")
+    paths = " to ".join(dict.fromkeys(span.paths))
+    about = f"; about {', '.join(span.keywords)}" if span.keywords else ""
+    return f"{turns}, {began}: {span.about}{about}; {paths}"
 
 
 def index_sections(index: Index) -> Iterator[tuple[str, str]]:
