@@ -79,6 +79,7 @@ from blocks._events import TimelineForked as TimelineForked
 from blocks._events import Trigger as Trigger
 from blocks._events import UsageRecorded as UsageRecorded
 from blocks._events import kind_of as kind_of
+from blocks._fields import fields_in as fields_in
 from blocks._ids import ArtifactId as ArtifactId
 from blocks._ids import BlockId as BlockId
 from blocks._ids import CallId as CallId
@@ -105,5 +106,10 @@ from blocks._summary import Term as Term
 from blocks._summary import ToolOutcome as ToolOutcome
 from blocks._summary import ToolTally as ToolTally
 from blocks._summary import Work as Work
+from blocks._tools import ToolKind as ToolKind
+from blocks._tools import default_durability as default_durability
+from blocks._tools import tool_kind as tool_kind
+from blocks._tools import tool_target as tool_target
+from blocks._tools import written_paths as written_paths
 from blocks._window import LogWindow as LogWindow
 from blocks._window import window_of as window_of

@@ -23,10 +23,11 @@ from blocks import (
     ToolResult,
     ToolTally,
     text_of,
+    tool_kind,
+    tool_target,
 )
 from render._group import Entry, Place
 from render._report import SECTIONS, digest_sections
-from render._tools import tool_kind, tool_target
 
 _T = TypeVar("_T")
 
@@ -104,7 +105,7 @@ def _call(call: ToolCall, answer: Entry | None, tally: _Tally) -> None:
         tally.errors.append(_line(f"{call.name}: {text_of(result).strip()}"))
     if not target:
         return
-    match tool_kind(call.name):
+    match tool_kind(call.name, call.input):
         case "read":
             tally.files_read.append(target)
         case "write":
@@ -113,7 +114,7 @@ def _call(call: ToolCall, answer: Entry | None, tally: _Tally) -> None:
                 tally.artifacts.append(ArtifactRecord(path=target))
         case "command":
             tally.commands.append(CommandRecord(command=target, status=_status(result)))
-        case "search":
+        case "search" | "web":
             tally.searches.append(SearchRecord(query=target, paths=_paths(result)))
         case "other":
             pass

@@ -18,10 +18,10 @@ EXPORTS = {
         Refusal SearchRecord Sensitivity SessionFormatError SkipReason StoreError StoreLockedError StructuredSummary
         SummaryPrepared SummaryReplaced SystemMessage Term TextPart TimelineForked TimelineId
         ToolCall ToolOutcome ToolResult ToolTally Trigger TurnHeader TurnId UnknownPathError
-        UnknownTimelineError UsageRecorded UserAttachment UserFollowup UserPrompt UserSteer
+        ToolKind UnknownTimelineError UsageRecorded UserAttachment UserFollowup UserPrompt UserSteer
         VersionConflictError Work artifact_id artifact_ids_in canonical_block clean_json decode_block decode_event
-        encode_block encode_event images_of is_known kind_of leaves path_of path_stem tag_of
-        text_of text_of_parts window_of
+        default_durability encode_block encode_event fields_in images_of is_known kind_of leaves path_of path_stem tag_of
+        text_of text_of_parts tool_kind tool_target window_of written_paths
     """,
     "render": """
         Account CachePoint CannotFit Compaction RangePlan Context Entry Fixed Group Json

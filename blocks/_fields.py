@@ -1,0 +1,42 @@
+"""Fields picked out of a JSON text: what of a result stays when the rest of it goes."""
+
+from collections.abc import Iterable
+from typing import Any, Final, cast
+
+import msgspec
+
+_MISSING: Final = object()
+
+
+def fields_in(text: str, paths: Iterable[str]) -> dict[str, Any]:
+    """By path, the values that a JSON text has there; none at all when it is no JSON.
+
+    `order.id` is a field of a field, `items.0` the first of a list; a key that has dots itself is
+    found as it is.
+    """
+    wanted = tuple(paths)
+    if not wanted:
+        return {}
+    try:
+        value: object = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+    found = ((path, _at(value, path)) for path in wanted)
+    return {path: there for path, there in found if there is not _MISSING}
+
+
+def _at(value: object, path: str) -> object:
+    if isinstance(value, dict) and path in value:
+        return cast("dict[str, object]", value)[path]
+    for key in path.split("."):
+        value = _step(value, key)
+    return value
+
+
+def _step(value: object, key: str) -> object:
+    if isinstance(value, dict):
+        return cast("dict[str, object]", value).get(key, _MISSING)
+    if isinstance(value, list) and key.isdecimal():
+        items = cast("list[object]", value)
+        return items[int(key)] if int(key) < len(items) else _MISSING
+    return _MISSING

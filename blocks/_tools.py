@@ -1,0 +1,103 @@
+"""What well-known tools do, as far as their names tell: for digests, and for logs without envelopes.
+
+| kind | durability of its results | because |
+|---|---|---|
+| read | replayable | the file can be read again, as long as it is the same |
+| write | anchoring | what was written stays known |
+| command | anchoring | its exit code stays known |
+| search | ephemeral | cheap, and asked again with other words anyway |
+| web | non-replayable | paid, limited, and different tomorrow |
+| other | anchoring | the default |
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from blocks._envelope import Durability
+
+ToolKind: TypeAlias = Literal["read", "write", "command", "search", "web", "other"]
+
+_KINDS: Final[Mapping[str, ToolKind]] = {
+    **dict.fromkeys(
+        ("read", "read_file", "view", "view_file", "cat", "open", "open_file", "notebookread"),
+        "read",
+    ),
+    **dict.fromkeys(
+        (
+            "edit", "write", "multiedit", "notebookedit", "write_file", "create", "create_file",
+            "edit_file", "replace", "apply_patch", "str_replace_editor",
+            "str_replace_based_edit_tool",
+        ),
+        "write",
+    ),
+    **dict.fromkeys(
+        (
+            "bash", "shell", "exec", "exec_command", "run", "execute_bash", "run_command",
+            "run_shell_command", "terminal",
+        ),
+        "command",
+    ),
+    **dict.fromkeys(
+        (
+            "grep", "glob", "search", "find", "find_file", "ls", "list_dir", "list_directory",
+            "list_files", "toolsearch", "search_dir", "search_file", "search_files",
+            "search_file_content",
+        ),
+        "search",
+    ),
+    **dict.fromkeys(("websearch", "webfetch", "google_web_search", "fetch", "fetch_url"), "web"),
+}  # fmt: skip
+_WEB: Final = ("web_", "browser_")
+_DURABILITIES: Final[Mapping[ToolKind, Durability]] = {
+    "read": "replayable",
+    "write": "anchoring",
+    "command": "anchoring",
+    "search": "ephemeral",
+    "web": "non-replayable",
+    "other": "anchoring",
+}
+_EDITORS: Final = frozenset({"str_replace_editor", "str_replace_based_edit_tool"})
+"""One tool for several things: the argument `command` says which."""
+_FILES: Final = ("file_path", "path", "filename", "notebook_path")
+_TARGETS: Final = (*_FILES, "cmd", "command", "pattern", "query", "url", "input")
+_PATCHED: Final = re.compile(
+    r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE
+)
+
+
+def tool_kind(name: str, arguments: Mapping[str, Any] | None = None) -> ToolKind:
+    """What a call of a tool with this name does."""
+    name = name.lower()
+    if name in _EDITORS and arguments and arguments.get("command") == "view":
+        return "read"
+    return _KINDS.get(name, "web" if name.startswith(_WEB) else "other")
+
+
+def default_durability(name: str, arguments: Mapping[str, Any] | None = None) -> Durability:
+    """What may become of the result of such a call, when nobody has declared it."""
+    return _DURABILITIES[tool_kind(name, arguments)]
+
+
+def tool_target(arguments: Mapping[str, Any]) -> str:
+    """The file, command or query that a call is about, on one line; empty when nothing says so."""
+    for key in _TARGETS:
+        value = arguments.get(key)
+        if isinstance(value, str) and value.strip():
+            return " ".join(value.split())
+        if isinstance(value, list) and value:  # an argument vector
+            return " ".join(str(word) for word in cast("list[Any]", value))
+    return ""
+
+
+def written_paths(name: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """The files that a call writes, where it is a write and says so; a patch may name several."""
+    if tool_kind(name, arguments) != "write":
+        return ()
+    for key in _FILES:
+        value = arguments.get(key)
+        if isinstance(value, str) and value.strip():
+            return (value.strip(),)
+    texts = (arguments.get(key) for key in ("input", "patch"))
+    found = (path for text in texts if isinstance(text, str) for path in _PATCHED.findall(text))
+    return tuple(dict.fromkeys(found))
