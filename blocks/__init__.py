@@ -2,6 +2,7 @@
 
 from blocks._artifact import Sensitivity as Sensitivity
 from blocks._artifact import artifact_id as artifact_id
+from blocks._artifact import artifact_id_of_hash as artifact_id_of_hash
 from blocks._artifact import artifact_ids_in as artifact_ids_in
 from blocks._block import AssistantBlock as AssistantBlock
 from blocks._block import AssistantCompletion as AssistantCompletion

@@ -16,7 +16,12 @@ _ID: Final = re.compile(rf"(?<![\w-])art-[0-9a-f]{{{ID_CHARACTERS}}}(?![\w-])")
 
 def artifact_id(content: bytes) -> ArtifactId:
     """The id of a content: equal content has equal ids, on every machine."""
-    return ArtifactId(f"art-{sha256(content).hexdigest()[:ID_CHARACTERS]}")
+    return artifact_id_of_hash(sha256(content).hexdigest())
+
+
+def artifact_id_of_hash(digest: str) -> ArtifactId:
+    """The id of the content with this sha256, in hex; for content that is never whole in memory."""
+    return ArtifactId(f"art-{digest[:ID_CHARACTERS]}")
 
 
 def artifact_ids_in(text: str) -> tuple[ArtifactId, ...]:

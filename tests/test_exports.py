@@ -19,7 +19,7 @@ EXPORTS = {
         SummaryPrepared SummaryReplaced SystemMessage Term TextPart TimelineForked TimelineId
         ToolCall ToolOutcome ToolResult ToolTally Trigger TurnHeader TurnId UnknownPathError
         ToolKind UnknownTimelineError UsageRecorded UserAttachment UserFollowup UserPrompt UserSteer
-        VersionConflictError Work artifact_id artifact_ids_in canonical_block clean_json decode_block decode_event
+        VersionConflictError Work artifact_id artifact_id_of_hash artifact_ids_in canonical_block clean_json decode_block decode_event
         default_durability encode_block encode_event fields_in images_of is_known kind_of leaves path_of path_stem tag_of
         text_of text_of_parts tool_kind tool_target window_of written_paths
     """,
