@@ -5,7 +5,8 @@ key fields, durability says whether it may be cleared at all, determinism whethe
 again would give the same.
 """
 
-from typing import Any, Literal, TypeAlias
+from hashlib import sha256
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -13,6 +14,8 @@ from blocks._artifact import Sensitivity
 
 Outcome: TypeAlias = Literal["success", "failure", "partial"]
 Durability: TypeAlias = Literal["ephemeral", "anchoring", "replayable", "non-replayable"]
+
+HASH_CHARACTERS: Final = 16
 
 
 class Determinism(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -23,6 +26,12 @@ class Determinism(Struct, frozen=True, kw_only=True, omit_defaults=True):
     mtime: float = 0.0
     """Seconds since the epoch."""
     version: str = ""
+
+    @classmethod
+    def of(cls, content: str | bytes) -> "Determinism":
+        """Of a source that is no more than its content."""
+        data = content.encode(errors="surrogatepass") if isinstance(content, str) else content
+        return cls(content_hash=sha256(data).hexdigest()[:HASH_CHARACTERS])
 
     def has_changed(self, current: "Determinism") -> bool:
         """Whether the source may have drifted since: the strongest mark that both have decides.

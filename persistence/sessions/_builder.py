@@ -28,9 +28,10 @@ from persistence.sessions._context import context_name
 from persistence.sessions._json import Json
 from persistence.sessions._order import clocked, numbered
 from persistence.sessions._pairing import Pairing, unused
+from persistence.sessions._returned import Returned
 from persistence.sessions._session import Arrived, Notice, Responded, Session
 from persistence.sessions._source import Source
-from persistence.sessions._stretch import NEW, Returned, Stretch
+from persistence.sessions._stretch import NEW, Asked, Stretch
 
 Voice: TypeAlias = Literal["prompt", "steer"]
 """What a user's own words would be: a prompt, or a word inside the running turn."""
@@ -52,6 +53,8 @@ class Builder:
     _pairing: Pairing[Stretch, tuple[Returned, float]] = attrs.field(
         factory=Pairing[Stretch, tuple[Returned, float]], init=False
     )
+    _asked: list[Asked] = attrs.field(factory=list[Asked], init=False)
+    """Calls of the line that is being read; its time comes last."""
     _response_ids: set[str] = attrs.field(factory=set[str], init=False)
     _turn: TurnId = attrs.field(default=TurnId(""), init=False)
     _turns: int = attrs.field(default=0, init=False)
@@ -88,6 +91,9 @@ class Builder:
     def tick(self, at: float | None) -> None:
         """Move the clock; a log's clock may run backwards, ours does not."""
         self.clock = max(self.clock, at or 0.0)
+        for asked in self._asked:
+            asked.at = self.clock if at else 0.0
+        self._asked.clear()
 
     def skip(self, line: int, text: str) -> None:
         """Report something that does not enter the session."""
@@ -127,7 +133,7 @@ class Builder:
     def call(self, response: Stretch, raw_id: str, name: str, tool_input: Json) -> None:
         """The response asks for a tool."""
         call_id, early = self._pairing.call(response, raw_id)
-        response.call(call_id, name, tool_input)
+        self._asked.append(response.call(call_id, name, tool_input))
         if early:
             response.answer(call_id, *early)
 

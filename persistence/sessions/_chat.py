@@ -4,7 +4,8 @@ from blocks import EventId, UsageRecorded, text_of_parts
 from persistence.sessions._builder import Builder
 from persistence.sessions._json import Json, count, obj, objs, seconds, string, tool_input
 from persistence.sessions._parts import parts_of
-from persistence.sessions._stretch import Returned, Stretch
+from persistence.sessions._returned import Returned
+from persistence.sessions._stretch import Stretch
 
 
 def add_response(builder: Builder, response: Stretch, message: Json) -> None:

@@ -5,7 +5,8 @@ from typing import Any
 from persistence.sessions._builder import Builder, Voice
 from persistence.sessions._json import Json, items, obj, objs, string, tool_input
 from persistence.sessions._parts import parts_of
-from persistence.sessions._stretch import Returned, Stretch
+from persistence.sessions._returned import Returned
+from persistence.sessions._stretch import Stretch
 
 _THINKING = ("thinking", "redacted_thinking")
 

@@ -14,9 +14,10 @@ from blocks import EventId, ImagePart, TextPart, UsageRecorded, text_of_parts
 from persistence.sessions._builder import Builder
 from persistence.sessions._json import Json, count, obj, seconds, string, tool_input
 from persistence.sessions._parts import parts_of
+from persistence.sessions._returned import Returned
 from persistence.sessions._session import Session
 from persistence.sessions._source import Source
-from persistence.sessions._stretch import Returned, Stretch
+from persistence.sessions._stretch import Stretch
 
 NAME = "codex"
 _TYPES = frozenset({"session_meta", "response_item", "turn_context", "event_msg", "compacted"})

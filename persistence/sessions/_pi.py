@@ -8,9 +8,10 @@ from blocks import EventId, UsageRecorded
 from persistence.sessions._builder import Builder
 from persistence.sessions._json import Json, count, obj, objs, seconds, string, tool_input
 from persistence.sessions._parts import parts_of
+from persistence.sessions._returned import Returned
 from persistence.sessions._session import Session
 from persistence.sessions._source import Record, Source
-from persistence.sessions._stretch import Returned, Stretch
+from persistence.sessions._stretch import Stretch
 
 NAME = "pi"
 

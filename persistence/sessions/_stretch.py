@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import attrs
 
@@ -12,32 +11,26 @@ from blocks import (
     Block,
     BlockId,
     CallId,
-    Envelope,
-    Part,
     ToolCall,
     ToolResult,
     TurnId,
     UsageRecorded,
 )
 from persistence.sessions._json import Json
+from persistence.sessions._returned import Returned
 from persistence.sessions._session import Arrived, Item, Responded
 
 NEW = BlockId("")
 """Stands for the id until all blocks have their place."""
 
 
-@attrs.frozen(kw_only=True)
-class Returned:
-    """What a tool gave back."""
+@attrs.define(eq=False)
+class Asked:
+    """A call of the response."""
 
-    parts: tuple[Part, ...] = ()
-    is_error: bool = False
-    key_fields: Json = attrs.field(factory=dict[str, Any])
-    line: int = 0
-
-    def envelope(self) -> Envelope:
-        failed = self.is_error or self.key_fields.get("exit_code", 0) != 0
-        return Envelope(outcome="failure" if failed else "success", key_fields=self.key_fields)
+    call: ToolCall
+    at: float = 0.0
+    """When it was logged; 0: the log does not say."""
 
 
 @attrs.define(eq=False)
@@ -54,6 +47,7 @@ class Stretch:
     blocks: list[Block] = attrs.field(factory=list[Block])
     results: list[Arrived] = attrs.field(factory=list[Arrived])
     arrived: list[Arrived] = attrs.field(factory=list[Arrived])
+    _asked: dict[CallId, Asked] = attrs.field(factory=dict[CallId, Asked], init=False)
 
     def say(self, text: str) -> None:
         """Text of the model; blank text is none."""
@@ -61,7 +55,7 @@ class Stretch:
             block = AssistantCompletion(id=NEW, turn=self.turn, response=self.id, text=text)
             self.blocks.append(block)
 
-    def call(self, call_id: CallId, name: str, tool_input: Json) -> ToolCall:
+    def call(self, call_id: CallId, name: str, tool_input: Json) -> Asked:
         """The response asks for a tool."""
         block = ToolCall(
             id=NEW,
@@ -72,17 +66,19 @@ class Stretch:
             input=tool_input,
         )
         self.blocks.append(block)
-        return block
+        asked = self._asked[call_id] = Asked(block)
+        return asked
 
     def answer(self, call_id: CallId, returned: Returned, at: float) -> None:
         """One of its calls has a result."""
+        asked = self._asked[call_id]
         block = ToolResult(
             id=NEW,
             turn=self.turn,
             call_id=call_id,
             parts=returned.parts,
             is_error=returned.is_error,
-            envelope=returned.envelope(),
+            envelope=returned.envelope(asked.call, asked.at, at),
         )
         # A late result goes back to its call, and then it was there before the next response.
         at = max(min(at, self.until), self.at)

@@ -9,9 +9,9 @@ from persistence.sessions._builder import Builder
 from persistence.sessions._chat import add_response
 from persistence.sessions._json import Json, items, objs, string
 from persistence.sessions._parts import parts_of
+from persistence.sessions._returned import Returned
 from persistence.sessions._session import Session
 from persistence.sessions._source import Source
-from persistence.sessions._stretch import Returned
 
 NAME = "swe-agent"
 

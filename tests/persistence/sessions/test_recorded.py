@@ -5,9 +5,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from blocks import AssistantThinking, SessionFormatError, ToolCall, ToolResult, TurnHeader
+from blocks import (
+    AssistantThinking,
+    SessionFormatError,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    TurnHeader,
+    default_durability,
+    text_of,
+)
 from persistence.sessions import Responded, Session, read_session
 
 pytestmark = pytest.mark.recorded
@@ -15,6 +25,7 @@ pytestmark = pytest.mark.recorded
 UNKNOWN = ("reqresp-",)
 COUNTED_OTHERWISE = ("swe-02", "tau-")
 """Calls written as prose, and a hundred conversations in one file."""
+ENVELOPE_BYTES = 300
 
 
 @pytest.fixture
@@ -78,6 +89,26 @@ def test_as_many_calls_and_results_as_were_counted_by_hand(
     results = sum(isinstance(block, ToolResult) for block in blocks)
     orphans = sum("result without a call" in notice.text for notice in session.notices)
     assert (calls, results + orphans) == (counts["tool_calls"], counts["tool_results"])
+
+
+def test_every_result_has_an_envelope_that_follows_its_tool(session: Session) -> None:
+    blocks = [block for item in session.items for block in item.blocks]
+    calls = {block.call_id: block for block in blocks if isinstance(block, ToolCall)}
+    for result in blocks:
+        if isinstance(result, ToolResult):
+            call, envelope = calls[result.call_id], result.envelope
+            assert envelope.durability == default_durability(call.name, call.input)
+            is_text = all(isinstance(part, TextPart) for part in result.parts) and text_of(result)
+            can_verify = envelope.durability == "replayable" and envelope.outcome == "success"
+            assert bool(envelope.determinism.content_hash) == bool(can_verify and is_text)
+            assert 0 <= envelope.started_at <= envelope.ended_at
+
+
+def test_envelopes_weigh_next_to_nothing(session: Session) -> None:
+    results = [
+        block for item in session.items for block in item.blocks if isinstance(block, ToolResult)
+    ]
+    assert all(len(msgspec.json.encode(result.envelope)) < ENVELOPE_BYTES for result in results)
 
 
 def test_a_file_of_many_conversations_is_read_one_by_one(recorded: Path) -> None:

@@ -1,0 +1,185 @@
+"""Envelopes: marks of a source are compared, well-known tools have defaults, fields are picked."""
+
+import json
+from hashlib import sha256
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blocks import (
+    Determinism,
+    Durability,
+    ToolKind,
+    default_durability,
+    fields_in,
+    tool_kind,
+    tool_target,
+    written_paths,
+)
+
+HERE = Determinism(content_hash="aa", etag="e1", mtime=1.0, version="v1")
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "changed"),
+    [
+        (HERE, HERE, False),
+        (HERE, Determinism(content_hash="bb", etag="e1", mtime=1.0, version="v1"), True),
+        (HERE, Determinism(content_hash="aa", etag="e2", mtime=2.0, version="v2"), False),
+        (HERE, Determinism(etag="e1", mtime=2.0), False),
+        (HERE, Determinism(etag="e2", mtime=1.0), True),
+        (HERE, Determinism(mtime=1.0, version="v2"), False),
+        (HERE, Determinism(mtime=2.0, version="v1"), True),
+        (HERE, Determinism(version="v1"), False),
+        (HERE, Determinism(version="v2"), True),
+        (Determinism(content_hash="aa"), Determinism(mtime=1.0), True),
+        (HERE, Determinism(), True),
+        (Determinism(), HERE, True),
+        (Determinism(), Determinism(), True),
+    ],
+)
+def test_the_strongest_mark_in_common_decides(
+    then: Determinism, now: Determinism, *, changed: bool
+) -> None:
+    assert then.has_changed(now) is changed
+
+
+def marks() -> st.SearchStrategy[Determinism]:
+    texts = st.sampled_from(("", "a", "b"))
+    times = st.sampled_from((0.0, 1.0, 2.0))
+    return st.builds(Determinism, content_hash=texts, etag=texts, mtime=times, version=texts)
+
+
+@given(marks(), marks())
+def test_a_change_is_the_same_from_both_sides(one: Determinism, other: Determinism) -> None:
+    assert one.has_changed(other) == other.has_changed(one)
+
+
+@given(marks())
+def test_a_source_is_like_itself_if_it_has_any_mark_at_all(mark: Determinism) -> None:
+    assert mark.has_changed(mark) == (mark == Determinism())
+
+
+@given(marks(), marks())
+def test_unchanged_means_that_a_mark_was_compared(one: Determinism, other: Determinism) -> None:
+    """Failing safe: nothing is believed to be unchanged for want of evidence."""
+    if not one.has_changed(other):
+        pairs = ((getattr(one, f), getattr(other, f)) for f in one.__struct_fields__)
+        assert any(then and then == now for then, now in pairs)
+
+
+@given(st.binary(max_size=40), st.binary(max_size=40))
+def test_a_content_is_its_own_mark(one: bytes, other: bytes) -> None:
+    assert Determinism.of(one).has_changed(Determinism.of(other)) == (one != other)
+
+
+def test_a_text_is_marked_by_its_bytes_even_if_they_are_no_unicode() -> None:
+    assert Determinism.of("ä").content_hash == sha256("ä".encode()).hexdigest()[:16]
+    assert Determinism.of("\ud800") != Determinism.of("\ud801")
+
+
+# Well-known tools.
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "durability"),
+    [
+        ("Read", "read", "replayable"),
+        ("read_file", "read", "replayable"),
+        ("Edit", "write", "anchoring"),
+        ("write_file", "write", "anchoring"),
+        ("Bash", "command", "anchoring"),
+        ("run_shell_command", "command", "anchoring"),
+        ("Grep", "search", "ephemeral"),
+        ("list_directory", "search", "ephemeral"),
+        ("WebSearch", "web", "non-replayable"),
+        ("web_browser_click", "web", "non-replayable"),
+        ("create_order", "other", "anchoring"),
+        ("", "other", "anchoring"),
+    ],
+)
+def test_a_name_tells_what_a_tool_does(name: str, kind: ToolKind, durability: Durability) -> None:
+    assert (tool_kind(name), default_durability(name)) == (kind, durability)
+
+
+def test_a_tool_for_several_things_is_told_by_its_arguments() -> None:
+    assert tool_kind("str_replace_editor", {"command": "view"}) == "read"
+    assert tool_kind("str_replace_editor", {"command": "insert"}) == "write"
+    assert tool_kind("bash", {"command": "view"}) == "command"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "target"),
+    [
+        ({"path": "a.py", "command": "view"}, "a.py"),
+        ({"command": "ls\n  -l"}, "ls -l"),
+        ({"cmd": ["ls", "-l"]}, "ls -l"),
+        ({"path": " ", "query": "x"}, "x"),
+        ({"path": 3}, ""),
+        ({}, ""),
+    ],
+)
+def test_the_target_is_what_a_call_is_about(arguments: dict[str, Any], target: str) -> None:
+    assert tool_target(arguments) == target
+
+
+PATCH = """*** Begin Patch
+*** Update File: src/a.py
+*** Move to: src/b.py
+@@
+-x
+*** Delete File: c.py
+*** Update File: src/a.py
+*** End Patch"""
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "paths"),
+    [
+        ("Edit", {"file_path": " a.py "}, ("a.py",)),
+        ("apply_patch", {"input": PATCH}, ("src/a.py", "src/b.py", "c.py")),
+        ("apply_patch", {"patch": PATCH}, ("src/a.py", "src/b.py", "c.py")),
+        ("edit", {"start_line": 1}, ()),
+        ("Read", {"file_path": "a.py"}, ()),
+    ],
+)
+def test_a_write_names_its_files(
+    name: str, arguments: dict[str, Any], paths: tuple[str, ...]
+) -> None:
+    assert written_paths(name, arguments) == paths
+
+
+# Fields.
+
+
+ORDER = '{"id": 7, "order": {"status": "open", "items": [{"sku": "a"}]}, "a.b": 1, "none": null}'
+
+
+@pytest.mark.parametrize(
+    ("paths", "found"),
+    [
+        (["id"], {"id": 7}),
+        (["order.status", "order.items.0.sku"], {"order.status": "open", "order.items.0.sku": "a"}),
+        (["a.b"], {"a.b": 1}),
+        (["none"], {"none": None}),
+        (["order.total", "order.items.1", "order.items.x", "id.x", ""], {}),
+        ([], {}),
+    ],
+)
+def test_fields_are_picked_by_their_path(paths: list[str], found: dict[str, Any]) -> None:
+    assert fields_in(ORDER, paths) == found
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "[1", "3", "[" * 100_000])
+def test_what_is_no_object_has_no_fields(text: str) -> None:
+    assert fields_in(text, ["id"]) == {}
+
+
+@given(st.dictionaries(st.text(min_size=1), st.integers()), st.text(min_size=1))
+def test_a_key_that_is_there_is_found_whatever_it_is_called(
+    value: dict[str, int], key: str
+) -> None:
+    found = fields_in(json.dumps({**value, key: 1}), [key])
+    assert found == {key: 1}
