@@ -1,6 +1,6 @@
 """Where events are kept. Anything that passes `tests/persistence/contract.py` is a store.
 
-The DuckDB store and what checks it load when they are first asked for.
+The DuckDB store, what checks it and what searches load when they are first asked for.
 """
 
 from typing import TYPE_CHECKING
@@ -11,14 +11,18 @@ from persistence._store import TimelineInfo as TimelineInfo
 
 if TYPE_CHECKING:
     from persistence._duckdb import DuckDBStore as DuckDBStore
+    from persistence._search import Hit as Hit
+    from persistence._search import search_blocks as search_blocks
     from persistence._verify import StoreProblem as StoreProblem
     from persistence._verify import StoreReport as StoreReport
     from persistence._verify import verify as verify
 
 _LATER = {
     "DuckDBStore": "persistence._duckdb",
+    "Hit": "persistence._search",
     "StoreProblem": "persistence._verify",
     "StoreReport": "persistence._verify",
+    "search_blocks": "persistence._search",
     "verify": "persistence._verify",
 }
 

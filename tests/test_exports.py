@@ -33,7 +33,8 @@ EXPORTS = {
         summary_prompts total_tokens truncated validate_request without_thinking
     """,
     "persistence": """
-        DuckDBStore EventStore MemoryStore StoreProblem StoreReport TimelineInfo verify
+        DuckDBStore EventStore Hit MemoryStore StoreProblem StoreReport TimelineInfo search_blocks
+        verify
     """,
     "persistence.sessions": """
         Arrived FORMATS Item Notice Responded Session export_lines read_session

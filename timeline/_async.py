@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 import attrs
 
@@ -16,6 +16,9 @@ from timeline._settings import Options, System, Tools
 from timeline._snapshot import Snapshot
 from timeline._timeline import INTERRUPTED, prepare
 from timeline._verbs import Verbs
+
+if TYPE_CHECKING:
+    from persistence import Hit
 
 _T = TypeVar("_T")
 
@@ -171,6 +174,10 @@ class AsyncTimeline:
     async def read(self, path: str) -> Block:
         """See `Timeline.read`."""
         return await self._run(self._verbs.read(path))
+
+    async def search(self, query: str, *, limit: int = 20) -> Sequence["Hit"]:
+        """See `Timeline.search`."""
+        return await self._run(self._verbs.search(query, limit))
 
     async def events(self, *, after: int = 0) -> Sequence[Recorded]:
         """See `Timeline.events`."""

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 import attrs
 
@@ -23,6 +23,9 @@ from timeline._settings import Options, Settings, System, Tools
 from timeline._snapshot import Snapshot
 from timeline._summarize import ExtractiveSummarizer
 from timeline._verbs import Verbs
+
+if TYPE_CHECKING:
+    from persistence import Hit
 
 _T = TypeVar("_T")
 
@@ -206,6 +209,10 @@ class Timeline:
             UnknownPathError: nothing was ever appended there.
         """
         return self._run(self._verbs.read(path))
+
+    def search(self, query: str, *, limit: int = 20) -> Sequence["Hit"]:
+        """The blocks that match a query, visible or not, best first; see `search_blocks`."""
+        return self._run(self._verbs.search(query, limit))
 
     def events(self, *, after: int = 0) -> Sequence[Recorded]:
         """The log, with versions, oldest first."""

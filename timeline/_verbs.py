@@ -1,6 +1,7 @@
 """What one can do to a timeline, each thing as a flow; the shells only drive them."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 import msgspec
@@ -48,6 +49,9 @@ from timeline._recorder import Output, Recorder, usage_of
 from timeline._settings import Settings, System, Tools
 from timeline._snapshot import Shot
 from timeline._summarize import SummaryRequest
+
+if TYPE_CHECKING:
+    from persistence import Hit
 
 
 @attrs.frozen(kw_only=True)
@@ -257,6 +261,13 @@ class Verbs:
         return Shot(
             view=self.core.view, version=version, settings=self.settings, at=self.core.clock()
         )
+
+    def search(self, query: str, limit: int) -> Flow[Sequence["Hit"]]:
+        """The blocks that match a query."""
+        from persistence import search_blocks
+
+        store, name = self.core.store, self.core.id
+        return (yield Work(lambda: search_blocks(store, query, name, limit)))
 
     def read(self, path: str) -> Flow[Block]:
         """The original block at a path."""

@@ -1,0 +1,108 @@
+"""Full-text search over the blocks of a store: whatever a prompt no longer shows is found here.
+
+Two passes. The first looks at every candidate and keeps the best; the second works out the logical
+paths of those, for which it has to know how many blocks before them have the same stem.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from heapq import nlargest
+from typing import Final, TypeAlias
+
+import attrs
+
+from blocks import MisuseError, TimelineId, path_of, path_stem, tag_of
+from persistence._candidates import Candidate, Source, source_of
+from persistence._query import Query, searched_text
+from persistence._ranking import score, snippet
+from persistence._store import EventStore
+
+LIMIT: Final = 20
+LIMIT_MAX: Final = 1_000
+
+_Scored: TypeAlias = tuple[float, Candidate]
+_Place: TypeAlias = tuple[TimelineId, int]
+
+
+@attrs.frozen(kw_only=True)
+class Hit:
+    """A block that answers a query."""
+
+    timeline: TimelineId
+    version: int
+    path: str
+    """What `Timeline.read` takes."""
+    type: str
+    """The block's kind."""
+    at: float
+    """When it was appended, in seconds since the epoch."""
+    score: float
+    """How well it answers: occurrences of the query's words, against the length of the block."""
+    snippet: str
+    """The piece of its text where most of the query is together."""
+    matches: tuple[tuple[int, int], ...]
+    """Start and end of each match in the snippet."""
+
+
+def search_blocks(
+    store: EventStore, query: str, timeline: TimelineId | None = None, limit: int = LIMIT
+) -> Sequence[Hit]:
+    """The blocks that match a query, best first, of equal ones the newest; of one timeline or all.
+
+    Words must all occur, in any case, also inside longer words; `"a phrase"` occurs as it stands;
+    `-word` must not occur; `type:react.tool.result` and `turn:t3` say where to look.
+
+    Raises:
+        MisuseError: the query asks for nothing, or the limit is not in 1..1000.
+    """
+    if not 1 <= limit <= LIMIT_MAX:
+        raise MisuseError(f"limit={limit}: give a number from 1 to {LIMIT_MAX:,}")
+    wanted, source = Query.read(query), source_of(store)
+    best = nlargest(limit, _scored(source, wanted, timeline), key=_rank)
+    paths = _paths(source, [candidate for _, candidate in best])
+    return [_hit(wanted, points, found, paths) for points, found in best]
+
+
+def _scored(source: Source, query: Query, timeline: TimelineId | None) -> Iterator[_Scored]:
+    for candidate in source.candidates(query, timeline):
+        if not query.accepts(candidate.block):
+            continue
+        folded = searched_text(candidate.block).casefold()
+        if query.matches(folded):
+            yield score(query, folded), candidate
+
+
+def _rank(scored: _Scored) -> tuple[float, float, int, str]:
+    points, found = scored
+    return points, found.at, found.version, found.timeline
+
+
+def _paths(source: Source, chosen: Sequence[Candidate]) -> dict[_Place, str]:
+    """The paths of candidates, as `Timeline.read` derives them."""
+    by_timeline: dict[TimelineId, list[Candidate]] = {}
+    for candidate in sorted(chosen, key=lambda each: each.version):
+        by_timeline.setdefault(candidate.timeline, []).append(candidate)
+    paths: dict[_Place, str] = {}
+    for timeline, candidates in by_timeline.items():
+        versions = {candidate.version for candidate in candidates}
+        ordinals = Counter[str]()
+        for candidate in source.namesakes(timeline, candidates):
+            stem = path_stem(candidate.block)
+            ordinals[stem] += 1
+            if candidate.version in versions:
+                paths[timeline, candidate.version] = path_of(candidate.block, ordinals[stem])
+    return paths
+
+
+def _hit(query: Query, points: float, found: Candidate, paths: dict[_Place, str]) -> Hit:
+    text, matches = snippet(query, searched_text(found.block))
+    return Hit(
+        timeline=found.timeline,
+        version=found.version,
+        path=paths[found.timeline, found.version],
+        type=tag_of(found.block),
+        at=found.at,
+        score=points,
+        snippet=text,
+        matches=matches,
+    )
