@@ -10,15 +10,14 @@ from benchmarks.figures import Meter
 from benchmarks.logs import context
 from benchmarks.material import STARTED_AT, Writer, appended
 from blocks import RangeCompacted, text_of
-from render import Context, View, apply_compaction, extractive, fitting_plan, fold, total_tokens
+from render import Context, View, apply_compaction, fold, plan_compaction, total_tokens
 from timeline.tokens._ranks import o200k
 
 
 def compacted(view: View, now: Context) -> None:
-    found = fitting_plan(view, now, "proactive")
-    assert found
-    plan, squeezed = found
-    after = apply_compaction(view, plan, extractive(plan), squeezed)
+    climb = plan_compaction(view, now, "proactive")
+    assert climb
+    after = apply_compaction(view, climb, None, now)
     assert isinstance(after.decisions[-1], RangeCompacted)
 
 

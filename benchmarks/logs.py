@@ -13,7 +13,7 @@ from render import (
     Policy,
     TokenCounter,
     View,
-    apply_compaction,
+    apply_range,
     extractive,
     fold,
     plan_range,
@@ -52,7 +52,7 @@ def _compaction() -> RangeCompacted:
     now = context(60_000, STARTED_AT)
     plan = plan_range(view, now, "forced")
     assert plan
-    event = apply_compaction(view, plan, extractive(plan), now).decisions[-1]
+    event = apply_range(view, plan, extractive(plan), now).decisions[-1]
     assert isinstance(event, RangeCompacted)
     return event
 

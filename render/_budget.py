@@ -19,6 +19,8 @@ class Account:
     summary: int
     """The summary and what was carried."""
     messages: int
+    rehydrated: int = 0
+    """Artifacts that came back; no compaction is due because of them."""
     limit: int
     total: int
     """All of it, calibrated."""
@@ -69,6 +71,18 @@ def tools_tokens(context: Context) -> int:
 def total_tokens(view: View, context: Context) -> int:
     """The whole request that this view would be rendered to, calibrated."""
     return account(view, context).total
+
+
+def with_returned(sizes: Account, tokens: int) -> Account:
+    """The account of a request into which artifacts of so many tokens came back."""
+    if not tokens:
+        return sizes
+    return attrs.evolve(
+        sizes,
+        rehydrated=tokens,
+        estimated=sizes.estimated + tokens,
+        total=sizes.total + round(tokens * sizes.ratio),
+    )
 
 
 def account(view: View, context: Context) -> Account:

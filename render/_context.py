@@ -230,6 +230,8 @@ class Context:
     """Whether counts are corrected by what the provider reported."""
     keep_thinking: bool = True
     """Whether recorded thinking is shown at all."""
+    can_externalize: bool = False
+    """Whether there is an artifact store to move content to."""
     fixed: Fixed = attrs.field(
         default=attrs.Factory(lambda self: Fixed(self.system, self.tools), takes_self=True),
         eq=False,

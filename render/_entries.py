@@ -11,6 +11,7 @@ from blocks import (
     BlockId,
     FoldState,
     Hidden,
+    HideReason,
     Note,
     OpaqueBlock,
     Plan,
@@ -22,8 +23,17 @@ from blocks import (
 from render._group import NO_ARTIFACT, Entry, Group, Place
 from render._verbatim import verbatim
 
-Replacements: TypeAlias = Mapping[BlockId, Hidden | None]
-"""By block id: what is shown instead; None: the block itself."""
+
+@attrs.frozen
+class Mask:
+    """What is shown instead of a block, and why."""
+
+    hidden: Hidden
+    reason: HideReason
+
+
+Replacements: TypeAlias = Mapping[BlockId, Mask | None]
+"""By block id; None: the block itself is shown."""
 
 
 def place_of(block: Block) -> Place:
@@ -87,12 +97,13 @@ def rehide(group: Group, replacements: Replacements) -> Group:
 def _rehide_entry(entry: Entry, replacements: Replacements) -> Entry:
     if entry.block.id not in replacements:
         return entry
-    hidden = replacements[entry.block.id]
+    mask = replacements[entry.block.id]
     return attrs.evolve(
         entry,
-        replacement=hidden.replacement if hidden else None,
-        artifact=hidden.artifact if hidden else NO_ARTIFACT,
-        dropped=hidden.dropped if hidden else None,
+        replacement=mask.hidden.replacement if mask else None,
+        hidden_as=mask.reason if mask else None,
+        artifact=mask.hidden.artifact if mask else NO_ARTIFACT,
+        dropped=mask.hidden.dropped if mask else None,
     )
 
 

@@ -1,12 +1,14 @@
 """A view under construction: local lists, frozen once at the end."""
 
 import re
+from collections.abc import Sequence
 from typing import cast
 
 import attrs
 import msgspec
 
 from blocks import (
+    ArtifactId,
     Block,
     BlockAppended,
     BlocksHidden,
@@ -26,12 +28,13 @@ from blocks import (
     path_stem,
 )
 from render._calibration import calibrated
-from render._entries import Replacements, place_of, rehide, summary_entry, unbind
+from render._entries import Mask, Replacements, place_of, rehide, summary_entry, unbind
 from render._group import Entry, Group, Place
 from render._verbatim import is_server_compaction, response_of, verbatim
 from render._view import View
 
 PREPARED_MAX = 4
+RETURNED_MAX = 32
 _FOREIGN = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -65,7 +68,7 @@ class Folding:
             case BlockAppended():
                 self._append(version, event)
             case BlocksHidden():
-                self._hide({hidden.block: hidden for hidden in event.hidden}, version)
+                self._hide({h.block: Mask(h, event.reason) for h in event.hidden}, version)
             case BlocksRestored():
                 self._hide(dict.fromkeys(event.blocks), version)
             case RequestRendered():
@@ -259,7 +262,17 @@ class Folding:
             tail=tail,
             tail_before=before.tail if tail != before.tail else before.tail_before,
             tokens=event.tokens,
+            rehydrated=self._returned(event.rehydrated),
         )
+
+    def _returned(self, artifacts: Sequence[ArtifactId]) -> dict[ArtifactId, int]:
+        """When each artifact last came back; the newest of them."""
+        known = self._state.rehydrated
+        if not artifacts:
+            return known
+        kept = {a: turn for a, turn in known.items() if a not in artifacts}
+        now = {**kept, **dict.fromkeys(artifacts, self._state.turns)}
+        return dict(list(now.items())[-RETURNED_MAX:])
 
     def _seal(self, shown: int) -> None:
         """Close the newest group that the request showed."""

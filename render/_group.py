@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from blocks import ArtifactId, Block, CallId, DroppedSpan, FoldState, ToolCall
+from blocks import ArtifactId, Block, CallId, DroppedSpan, FoldState, HideReason, ToolCall
 
 _T = TypeVar("_T")
 
@@ -54,6 +54,8 @@ class Entry:
     """Of calls and their results: an id that the provider accepts, unique in the view."""
     replacement: str | None = None
     """What is shown instead, if hidden; empty: nothing."""
+    hidden_as: HideReason | None = None
+    """Why it is hidden, where an event says so."""
     artifact: ArtifactId = NO_ARTIFACT
     """Where its content was moved to, if that is why it is hidden."""
     dropped: DroppedSpan | None = None

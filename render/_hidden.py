@@ -33,7 +33,7 @@ def _gone(group: Group) -> set[str]:
     its result. Where only one of the two is to go, both stay: a pair is whole or absent."""
     calls = {e.wire_id for e in group.placed(Place.RESPONSE) if e.wire_id and _is_nothing(e)}
     results = {e.wire_id: _is_nothing(e) for e in group.placed(Place.RESULT)}
-    return {wire_id for wire_id in calls if results.get(wire_id)}
+    return {wire_id for wire_id in calls if results.get(wire_id, True)}
 
 
 def _is_nothing(entry: Entry) -> bool:

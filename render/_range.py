@@ -40,7 +40,7 @@ class RangePlan:
     source_hash: str
     """Hash of the folded content, of what was hidden of it on request, and of the summary before."""
     tried: list[Any] = attrs.field(factory=list[Any], init=False, eq=False, repr=False)
-    """What it came to with the latest summary that was tried; see `apply_compaction`."""
+    """What it came to with the latest summary that was tried; see `apply_range`."""
 
     @property
     def is_split(self) -> bool:

@@ -8,14 +8,15 @@ from typing import Literal
 
 import attrs
 
-from blocks import Event, EventId, RequestRendered
-from render._budget import Account, account, fixed_tokens
+from blocks import ArtifactId, Event, EventId, RequestRendered
+from render._budget import Account, account, fixed_tokens, with_returned
 from render._cache import CachePoint, place_cache_points
 from render._context import Context, Json
 from render._prefix import prefix_of
+from render._rehydration import Returned
 from render._slice import slice_visible
 from render._view import View
-from render.anthropic import Encoder, RequestValidator, Violation, assemble
+from render.anthropic import Encoder, RequestValidator, Violation, appended, assemble
 
 
 @attrs.frozen(kw_only=True)
@@ -51,6 +52,8 @@ class Rendered:
     """Version of the view that was rendered."""
     decisions: tuple[Event, ...] = attrs.field(default=(), repr=False)
     """What this render decided, in order: prunes, clips, compactions, skips."""
+    rehydrated: tuple[ArtifactId, ...] = ()
+    """Artifacts that came back, behind the tail."""
     notices: tuple[str, ...] = ()
     """Repairs that the log made necessary."""
     violations: tuple[Violation, ...] = ()
@@ -96,22 +99,30 @@ class Rendered:
             cache_points=tuple(point.version for point in self.cache_points),
             prefix_hash=self.prefix_hash,
             ttl=ttl,
+            rehydrated=self.rehydrated,
         )
 
 
-def show(view: View, context: Context, validator: RequestValidator) -> Rendered:
-    """The request that a view is rendered to: a pure function of the log.
+def show(
+    view: View,
+    context: Context,
+    validator: RequestValidator,
+    returned: Sequence[Returned] = (),
+) -> Rendered:
+    """The request that a view is rendered to: a pure function of the log, and of what came back.
 
-    slice -> replace hidden, encode -> place cache points -> assemble -> validate
+    slice -> replace hidden, encode -> place cache points -> assemble -> append what came back
+    -> validate
     """
     shown = slice_visible(view)
     encoder = Encoder(counter=context.counter, keep_thinking=context.keep_thinking)
     pieces = encoder.pieces(shown)
     points = place_cache_points(shown, pieces, fixed_tokens(context), context)
     messages = assemble(pieces, [(point.piece, point.spot) for point in points])
+    messages = appended(messages, [artifact.text for artifact in returned])
     prefix = prefix_of(context)
     request = {"system": prefix.system, "tools": prefix.tools, "messages": messages}
-    sizes = account(view, context)
+    sizes = with_returned(account(view, context), sum(artifact.tokens for artifact in returned))
     return Rendered(
         messages=tuple(messages),
         system=prefix.system,
@@ -119,21 +130,29 @@ def show(view: View, context: Context, validator: RequestValidator) -> Rendered:
         model=context.model.name,
         account=sizes,
         cache_points=points,
-        content_hash=_hash(prefix.digest, map(attrgetter("digest"), pieces), points),
+        content_hash=_hash(prefix.digest, map(attrgetter("digest"), pieces), points, returned),
         prefix_hash=prefix.digest,
         shown=view.version,
         decisions=view.decisions,
+        rehydrated=tuple(artifact.artifact for artifact in returned),
         notices=tuple(chain.from_iterable(map(attrgetter("notices"), pieces))),
         violations=validator.check(request, context.model),
         cannot_fit=_cannot_fit(sizes, context),
     )
 
 
-def _hash(prefix_hash: str, pieces: Iterable[bytes], points: Sequence[CachePoint]) -> str:
+def _hash(
+    prefix_hash: str,
+    pieces: Iterable[bytes],
+    points: Sequence[CachePoint],
+    returned: Sequence[Returned],
+) -> str:
     """One hash for the whole request, from those of its pieces: a piece is hashed once."""
     digest = sha256(prefix_hash.encode() + b"".join(pieces))
     for point in points:
         digest.update(b"%d.%d;" % (point.piece, point.spot))
+    for artifact in returned:
+        digest.update(artifact.text.encode(errors="surrogatepass"))
     return digest.hexdigest()
 
 

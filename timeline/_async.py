@@ -8,7 +8,7 @@ import attrs
 
 from blocks import Block, CallId, Envelope, Part, Recorded, TimelineId, UsageRecorded
 from persistence import EventStore
-from render import Rendered, View
+from render import CompactionPlan, Rendered, View
 from timeline._background import AsyncPreparation
 from timeline._flow import Flow, adrive
 from timeline._recorder import Output
@@ -148,6 +148,16 @@ class AsyncTimeline:
     async def expand(self) -> int:
         """See `Timeline.expand`."""
         return await self._run(self._verbs.expand())
+
+    async def propose(self, *, system: System = None, tools: Tools = None) -> CompactionPlan:
+        """See `Timeline.propose`."""
+        return await self._run(self._verbs.propose(self._verbs.context(system, tools)))
+
+    async def commit_plan(
+        self, plan: CompactionPlan, *, system: System = None, tools: Tools = None
+    ) -> int:
+        """See `Timeline.commit_plan`."""
+        return await self._run(self._verbs.commit_plan(plan, self._verbs.context(system, tools)))
 
     # Look.
 

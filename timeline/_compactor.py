@@ -1,24 +1,34 @@
 """Compaction as a flow: ask the hooks, ask the summariser, put up with whatever it does."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import attrs
 
-from blocks import EventId, Provenance, SummaryPrepared, Trigger
+from blocks import (
+    BlocksHidden,
+    Event,
+    EventId,
+    HideReason,
+    Provenance,
+    RangeCompacted,
+    SummaryPrepared,
+    Trigger,
+)
 from render import (
+    Climb,
+    CompactionPlan,
     Context,
-    RangePlan,
+    Known,
     Summary,
     View,
     apply_compaction,
     compaction_due,
     decide,
     extractive,
-    fits_after,
-    fitting_plan,
     plan_at,
+    plan_compaction,
     skip,
     summary_key,
     total_tokens,
@@ -26,10 +36,12 @@ from render import (
 )
 from timeline._flow import Ask, Flow, Tell
 from timeline._hooks import Compacted, Compacting, Hooks
+from timeline._keeper import Keeper
 from timeline._summarize import ExtractiveSummarizer, Summarizer, SummaryRequest
 
 log = logging.getLogger("foldline")
 
+LADDER: Final[frozenset[HideReason]] = frozenset({"externalized", "cleared", "dropped"})
 FREE: Final = ""
 """The name of a summariser that costs nothing: its answers are not kept."""
 
@@ -40,6 +52,9 @@ class Compactor:
 
     summarizer: Summarizer = attrs.field(factory=ExtractiveSummarizer)
     hooks: Hooks = attrs.field(factory=Hooks)
+
+    keeper: Keeper | None = None
+    """Moves content to the artifact store; without one nothing is externalized."""
 
     def compact(
         self, view: View, context: Context, keep: Callable[[View], Flow[View]], *, force: bool
@@ -52,22 +67,47 @@ class Compactor:
         trigger = "forced" if force else compaction_due(view, context)
         if trigger is None:
             return view
-        fitting = self.prepared_plan(view, context, trigger) or fitting_plan(view, context, trigger)
-        if fitting is None:
+        known = yield from self._known(view, context, trigger)
+        climb = plan_compaction(view, context, trigger, known)
+        if climb and not (yield from self.stored(view, climb)):
+            known = attrs.evolve(known, resting=frozenset({"externalize"}))
+            climb = plan_compaction(view, context, trigger, known)
+        if climb is None:
             over = total_tokens(view, context) > context.limit
             return skip(view, "cannot_fit" if over else "no_cut", context)
-        plan, context = fitting
-        if (yield from self._vetoed(plan, context)):
+        if (yield from self._vetoed(climb.plan, context)):
             return skip(view, "vetoed", context)
-        request = SummaryRequest(plan=plan, view=view, context=context)
+        return (yield from self.carry_out(view, climb, context, keep))
+
+    def carry_out(
+        self, view: View, climb: Climb, context: Context, keep: Callable[[View], Flow[View]]
+    ) -> Flow[View]:
+        """The view after what a plan says; its artifacts are stored already."""
+        if climb.fold is None:
+            return apply_compaction(view, climb, None, context)
+        request = SummaryRequest(plan=climb.fold.range, view=view, context=climb.fold.context)
         summary = self.prepared(request)
         if summary is None:
             summary = yield from self.summary(request)
             if event := self.worth_keeping(request, summary):
                 view = yield from keep(decide(view, event))
-        return apply_compaction(view, plan, summary, context)
+        return apply_compaction(view, climb, summary, context)
 
-    def _vetoed(self, plan: RangePlan, context: Context) -> Flow[bool]:
+    def _known(self, view: View, context: Context, trigger: Trigger) -> Flow[Known]:
+        """What somebody has paid for or can look at."""
+        cuts = self._prepared_cuts(view, context, trigger)
+        if self.keeper is None:
+            return Known(cuts=cuts)
+        current = yield from self.keeper.current(view, context)
+        return Known(cuts=cuts, current=current)
+
+    def stored(self, view: View, climb: Climb) -> Flow[bool]:
+        """Whether what a plan externalizes is in the artifact store now."""
+        if "externalize" not in climb.plan.rungs:
+            return True
+        return (yield from self.keeper.move(view, climb.plan)) if self.keeper else False
+
+    def _vetoed(self, plan: CompactionPlan, context: Context) -> Flow[bool]:
         """Whether a hook said no; nobody is heard when the prompt would not fit."""
         asked = Compacting(before_tokens=plan.tokens_before, trigger=plan.trigger, plan=plan)
         vetoed = False
@@ -75,17 +115,17 @@ class Compactor:
             vetoed = (yield Tell(hook, asked)) is False or vetoed
         return vetoed and plan.tokens_before <= context.limit
 
-    def report(self, before: View, after: View) -> Flow[None]:
-        """Tell the hooks about a compaction that is now committed."""
-        new = after.compaction
-        if new is None or (before.compaction and before.compaction.version == new.version):
+    def report(self, decided: Sequence[Event], before: int, after: int) -> Flow[None]:
+        """Tell the hooks about a compaction that is now committed, given the tokens of the request."""
+        folds = [event for event in decided if isinstance(event, RangeCompacted)]
+        rungs = {e.reason for e in decided if isinstance(e, BlocksHidden)} & LADDER
+        if not folds and not rungs:
             return
-        event = new.event
         done = Compacted(
-            before_tokens=event.tokens_before,
-            after_tokens=event.tokens_after,
-            compacted_tokens=event.tokens_before - event.tokens_after,
-            trigger=event.trigger,
+            before_tokens=before,
+            after_tokens=after,
+            compacted_tokens=before - after,
+            trigger=folds[-1].trigger if folds else "proactive",
         )
         for hook in self.hooks.on_after_compaction:
             yield Tell(hook, done)
@@ -154,18 +194,14 @@ class Compactor:
                 return Summary(summary=event.summary, provenance=event.provenance)
         return None
 
-    def prepared_plan(
-        self, view: View, context: Context, trigger: Trigger
-    ) -> tuple[RangePlan, Context] | None:
-        """The plan that folds what was prepared, where that still leaves enough room."""
+    def _prepared_cuts(self, view: View, context: Context, trigger: Trigger) -> tuple[int, ...]:
+        """Where the ranges end whose summaries were paid for, newest first."""
+        cuts: list[int] = []
         for event in reversed(view.prepared):
             plan = plan_at(view, context, trigger, event.cut)
-            if plan is None:
-                continue
-            request = SummaryRequest(plan=plan, view=view, context=context)
-            if self.prepared(request) and fits_after(view, plan, context):
-                return plan, context
-        return None
+            if plan and self.prepared(SummaryRequest(plan=plan, view=view, context=context)):
+                cuts.append(event.cut)
+        return tuple(cuts)
 
     def to_prepare(self, view: View, context: Context) -> SummaryRequest | None:
         """What to summarise ahead of time, now that the soft threshold is passed; None: nothing."""
@@ -176,11 +212,10 @@ class Compactor:
         oldest = view.groups[0].first if view.groups else 0
         if any(event.cut > oldest for event in view.prepared):
             return None
-        fitting = fitting_plan(view, context, "proactive")
-        if fitting is None:
+        climb = plan_compaction(view, context, "proactive")
+        if climb is None or climb.fold is None:
             return None
-        plan, squeezed = fitting
-        return SummaryRequest(plan=plan, view=view, context=squeezed)
+        return SummaryRequest(plan=climb.fold.range, view=view, context=climb.fold.context)
 
 
 def _degraded(summary: Summary, spent: Provenance | None = None) -> Summary:

@@ -46,10 +46,12 @@ from render import (
     prune_expired,
     show,
     strip_unbound,
+    total_tokens,
 )
 from timeline._compactor import Compactor
 from timeline._flow import Flow, Work
 from timeline._ids import IdFactory
+from timeline._keeper import Keeper
 
 log = logging.getLogger("foldline")
 
@@ -70,6 +72,7 @@ class Core:
     store: EventStore
     ids: IdFactory
     clock: Callable[[], float]
+    keeper: Keeper
     compactor: Compactor = attrs.field(factory=Compactor)
     view: View = attrs.field(factory=View, init=False)
     pending: tuple[Event, ...] = attrs.field(default=(), init=False)
@@ -189,13 +192,14 @@ class Core:
         for _ in range(CONFLICTS_MAX):
             before = self.view
             try:
-                view = yield from self._decide(before, context, kept, force=force)
-                rendered = show(view, context, self._validator)
-                yield from self._settle(view)
+                view, tokens = yield from self._decide(before, context, kept, force=force)
+                returned = yield from self.keeper.bring_back(view, context)
+                rendered = show(view, context, self._validator, returned)
+                yield from self.settle(view)
             except VersionConflictError:  # somebody appended: what was decided may be wrong now
                 yield from self.load()
                 continue
-            yield from self.compactor.report(before, view)
+            yield from self.compactor.report(view.decisions, tokens, rendered.tokens)
             event = rendered.event(context.now, context.policy.ttl_seconds)
             self._remember(event)
             return attrs.evolve(rendered, decisions=(*kept, *rendered.decisions))
@@ -203,17 +207,21 @@ class Core:
 
     def _decide(
         self, view: View, context: Context, kept: list[Event], *, force: bool
-    ) -> Flow[View]:
-        """The deciding stages: what they change is recorded, so the next render agrees."""
-        keep = partial(self._keep, kept)
+    ) -> Flow[tuple[View, int]]:
+        """The deciding stages: what they change is recorded, so the next render agrees.
+
+        Beside the view, the tokens that the request had before it was compacted.
+        """
+        keep = partial(self.keep, kept=kept)
         view = prune_expired(view, context)
         view = clip_oversized(view, context)
         view = limit_pictures(view, context)
+        tokens = total_tokens(view, context)
         view = yield from self.compactor.compact(view, context, keep, force=force)
-        return strip_unbound(view, context)
+        return strip_unbound(view, context), tokens
 
-    def _settle(self, view: View) -> Flow[None]:
-        """Commit the decisions of a view, with what was pending before them."""
+    def settle(self, view: View) -> Flow[int]:
+        """Commit the decisions of a view, with what was pending before them; the new version."""
         decided = tuple(self._stamp(event) for event in view.decisions)
         if decided:
             try:
@@ -223,16 +231,18 @@ class Core:
                 raise
             self.pending = ()
         self.view = view.settled()
+        return self.version
 
     def _remember(self, event: RequestRendered) -> None:
         stamped = self._stamp(event)
         self.pending = (*self.pending, stamped)
         self.view = commit(self.view, stamped)
 
-    def _keep(self, kept: list[Event], view: View) -> Flow[View]:
+    def keep(self, view: View, kept: list[Event] | None = None) -> Flow[View]:
         """Commit what a view has decided so far, note it in `kept`, and go on from there."""
-        yield from self._settle(view)
-        kept += view.decisions
+        yield from self.settle(view)
+        if kept is not None:
+            kept += view.decisions
         return self.view
 
     # Reading.

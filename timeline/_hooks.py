@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from render import RangePlan
+from render import CompactionPlan
 
 log = logging.getLogger("foldline")
 
@@ -21,7 +21,7 @@ class Compacting:
 
     before_tokens: int
     trigger: str
-    plan: RangePlan
+    plan: CompactionPlan
 
 
 @attrs.frozen(kw_only=True)
@@ -31,7 +31,7 @@ class Compacted:
     before_tokens: int
     after_tokens: int
     compacted_tokens: int
-    """What the folded blocks had, less what stands for them."""
+    """What left the prompt, less what stands for it."""
     trigger: str
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import attrs
 import msgspec
@@ -12,9 +12,13 @@ from persistence import EventStore
 from render import Context, Fixed, Json, Model, Policy, TokenCounter
 from timeline._hooks import Hooks
 from timeline._ids import IdFactory
+from timeline._keeper import Probe
 from timeline._models import model_named
 from timeline._policies import policy_named
 from timeline._summarize import Summarizer
+
+if TYPE_CHECKING:
+    from persistence import ArtifactStore, KeyRing, Requester
 
 FIXED_MAX = 8
 """Pairs of system prompt and tools that a timeline remembers: an agent may have a few modes."""
@@ -44,6 +48,15 @@ class Options(TypedDict, total=False):
     """New ids for blocks and events, in the form of UUIDs."""
     keep_thinking: bool
     """Whether recorded thinking is sent back; default True."""
+    artifacts: "ArtifactStore | Path | str | None"
+    """Where large results go: a store, a folder, a URL; default: beside the log; None: nowhere."""
+    keys: "KeyRing"
+    """What confidential and restricted artifacts are encrypted with; without keys they stay in the
+    prompt."""
+    requester: "Requester"
+    """In whose name artifacts are stored and read; default: the timeline's, without a tenant."""
+    probe: Probe
+    """Says what the source of a call looks like now, so that unchanged results may be cleared."""
 
 
 @attrs.frozen(kw_only=True)
@@ -56,6 +69,7 @@ class Settings:
     counter: TokenCounter
     calibrate: bool
     keep_thinking: bool = True
+    can_externalize: bool = False
     _fixed: dict[bytes, Fixed] = attrs.field(
         factory=dict[bytes, Fixed], init=False, eq=False, repr=False
     )
@@ -86,6 +100,7 @@ class Settings:
             counter=counter_for(counter, model) if isinstance(counter, str) else counter,
             calibrate=counter == "model",
             keep_thinking=options.get("keep_thinking", True),
+            can_externalize=options.get("artifacts", "") is not None,
         )
 
     def context(self, system: System, tools: Tools, now: float) -> Context:
@@ -103,6 +118,7 @@ class Settings:
             overhead_tokens=self.model.tool_overhead_tokens if self.calibrate else 0,
             calibrate=self.calibrate,
             keep_thinking=self.keep_thinking,
+            can_externalize=self.can_externalize,
         )
 
     def fixed(self, system: System, tools: Tools) -> Fixed:

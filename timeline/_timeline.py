@@ -11,13 +11,14 @@ import attrs
 
 from blocks import Block, CallId, Envelope, Part, Recorded, TimelineId, UsageRecorded
 from persistence import EventStore, MemoryStore
-from render import Rendered, View
+from render import CompactionPlan, Rendered, View
 from timeline._background import Preparation
 from timeline._compactor import Compactor
 from timeline._core import Core
 from timeline._flow import Flow, drive
 from timeline._hooks import Hooks
 from timeline._ids import time_ordered
+from timeline._keeper import Keeper, opener_of
 from timeline._recorder import Output
 from timeline._settings import Options, Settings, System, Tools
 from timeline._snapshot import Snapshot
@@ -45,14 +46,23 @@ def prepare(name: str, options: Options) -> tuple[Verbs, EventStore | None]:
         from persistence import DuckDBStore
 
         store = owned = DuckDBStore(store)
+    clock = options.get("clock", time.time)
+    keeper = Keeper(
+        timeline=TimelineId(name),
+        opener=opener_of(store, options.get("artifacts", ""), options.get("keys"), clock),
+        requester=options.get("requester"),
+        probe=options.get("probe"),
+    )
     core = Core(
         id=TimelineId(name),
         store=store,
         ids=options.get("ids", time_ordered),
-        clock=options.get("clock", time.time),
+        clock=clock,
+        keeper=keeper,
         compactor=Compactor(
             hooks=options.get("hooks", Hooks()),
             summarizer=options.get("summarizer", ExtractiveSummarizer()),
+            keeper=keeper,
         ),
     )
     return Verbs(core=core, settings=settings), owned
@@ -177,8 +187,23 @@ class Timeline:
         return self._run(self._verbs.upgrade(self._verbs.context(system, tools)))
 
     def expand(self) -> int:
-        """Undo the compaction in force."""
+        """Undo the newest compaction: all that it took out of the prompt is visible again."""
         return self._run(self._verbs.expand())
+
+    def propose(self, *, system: System = None, tools: Tools = None) -> CompactionPlan:
+        """What a compaction would do now, as data; decides nothing."""
+        return self._run(self._verbs.propose(self._verbs.context(system, tools)))
+
+    def commit_plan(
+        self, plan: CompactionPlan, *, system: System = None, tools: Tools = None
+    ) -> int:
+        """Carry out a plan that `propose` gave; committing it again changes nothing.
+
+        Raises:
+            VersionConflictError: the timeline has moved on since the plan was made.
+            DataError: the plan is of another timeline, or proposes nothing.
+        """
+        return self._run(self._verbs.commit_plan(plan, self._verbs.context(system, tools)))
 
     # Look.
 

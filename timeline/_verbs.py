@@ -17,7 +17,6 @@ from blocks import (
     Note,
     Part,
     Plan,
-    RangeExpanded,
     Recorded,
     SummaryReplaced,
     SystemMessage,
@@ -33,6 +32,7 @@ from blocks import (
     window_of,
 )
 from render import (
+    CompactionPlan,
     Context,
     Rendered,
     RequestValidator,
@@ -45,6 +45,7 @@ from render import (
 )
 from timeline._core import Core
 from timeline._flow import Flow, Work
+from timeline._plans import commit_plan, expand, propose
 from timeline._recorder import Output, Recorder, usage_of
 from timeline._settings import Settings, System, Tools
 from timeline._snapshot import Shot
@@ -183,15 +184,18 @@ class Verbs:
         """The next request, after a compaction that nothing but you asked for."""
         return (yield from self.core.render(context, force=True))
 
+    def propose(self, context: Context) -> Flow[CompactionPlan]:
+        """What a compaction would do now."""
+        yield from self.core.flush()
+        return propose(self.core, context)
+
+    def commit_plan(self, plan: CompactionPlan, context: Context) -> Flow[int]:
+        """Carry out a plan, once."""
+        return (yield from commit_plan(self.core, plan, context))
+
     def expand(self) -> Flow[int]:
-        """Undo the compaction in force: what it folded is visible again."""
-        compaction = self.core.view.compaction
-        if compaction is None:
-            raise MisuseError("nothing to expand: no compaction is in force")
-        event = RangeExpanded(id=EventId(""), at=self.core.clock(), compaction=compaction.version)
-        version = yield from self.core.commit(event)
-        yield from self.core.load()
-        return version
+        """Undo the newest compaction."""
+        return (yield from expand(self.core))
 
     def upgrade(self, context: Context) -> Flow[bool]:
         """Write a degraded summary anew, from its source; False: it was none, or it failed again."""

@@ -1,5 +1,6 @@
 """The Anthropic Messages API: how blocks are said in it, what it refuses, how it overflows."""
 
+from render.anthropic._assemble import appended as appended
 from render.anthropic._assemble import assemble as assemble
 from render.anthropic._assemble import marked_prefix as marked_prefix
 from render.anthropic._count import tool_tokens as tool_tokens

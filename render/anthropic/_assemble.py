@@ -28,6 +28,17 @@ def assemble(pieces: Sequence[Piece], marks: Iterable[tuple[int, int]]) -> list[
     return messages
 
 
+def appended(messages: list[Json], texts: Sequence[str]) -> list[Json]:
+    """The messages with texts behind everything, and so behind the last mark: never cached."""
+    if not texts:
+        return messages
+    contents = [{"type": "text", "text": text} for text in texts]
+    last = messages[-1]
+    if last["role"] != "user":
+        return [*messages, {"role": "user", "content": contents}]
+    return [*messages[:-1], {"role": "user", "content": [*last["content"], *contents]}]
+
+
 def _may_open(message: Json) -> bool:
     """The user speaks first, unless the provider has summarised all that came before."""
     opening: str = message["content"][0].get("type", "")

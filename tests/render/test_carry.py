@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import Block, ImagePart, TextPart
-from render import View, apply_compaction, extractive, fold, plan_range
+from render import View, apply_range, extractive, fold, plan_range
 from render._carry import LABEL_TOKENS, _limits
 from tests import _builders as make
 
@@ -19,7 +19,7 @@ def compacted(view: View, **changes: Any) -> View:
     )
     found = plan_range(view, wide, "forced", 0.0)
     assert found is not None
-    after = apply_compaction(view, found, extractive(found), wide)
+    after = apply_range(view, found, extractive(found), wide)
     assert after.compaction is not view.compaction, after.decisions
     return after
 

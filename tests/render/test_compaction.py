@@ -25,10 +25,12 @@ from render import (
     Summary,
     View,
     apply_compaction,
+    apply_range,
     commit,
     compaction_due,
     extractive,
     open_view,
+    plan_compaction,
     plan_range,
     skip,
     total_tokens,
@@ -64,7 +66,7 @@ def planned(view: View, within: Context, keep_ratio: float | None = None) -> Ran
 def compacted(view: View, within: Context, *, keep: float = 0.0, **summary: Any) -> View:
     plan = planned(view, within, keep)
     written = Summary(summary=StructuredSummary(**summary)) if summary else extractive(plan)
-    after = apply_compaction(view, plan, written, within)
+    after = apply_range(view, plan, written, within)
     assert isinstance(after.decisions[-1], RangeCompacted), after.decisions[-1]
     return after
 
@@ -178,9 +180,9 @@ def test_a_success_forgives_the_failures_before_it() -> None:
 def test_a_compaction_that_gains_too_little_is_not_committed() -> None:
     view = make.view_of(make.prompt("hello", "t1"), make.said("hi", "t1"), make.prompt("x", "t2"))
     within = context()
-    after = apply_compaction(
-        view, planned(view, within, 0.0), extractive(planned(view, within, 0.0)), within
-    )
+    climb = plan_compaction(view, within, "forced")
+    assert climb
+    after = apply_compaction(view, climb, None, within)
     [event] = after.decisions
     assert isinstance(event, CompactionSkipped)
     assert event.reason == "no_gain"
@@ -332,7 +334,7 @@ def test_model_calls_for_summaries_are_counted_across_compactions() -> None:
             summary=StructuredSummary(state="s"),
             provenance=Provenance(source_hash=plan.source_hash, model="some-model"),
         )
-        view = apply_compaction(view, plan, written, within)
+        view = apply_range(view, plan, written, within)
         assert view.state.summaries == n + 1
         view = grown(view, *rounds(30, first=30 * (n + 1)))
 

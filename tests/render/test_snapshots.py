@@ -11,7 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from blocks import Block, DocumentPart, Event, EventId, ImagePart, ProviderPart, RequestRendered
-from render import Rendered, Summary, apply_compaction, clip_oversized, plan_range
+from render import Rendered, Summary, apply_range, clip_oversized, plan_range
 from render import extractive as quoted
 from render import prune_expired as prune
 from render import strip_unbound as strip
@@ -126,7 +126,7 @@ def test_a_split_turn_after_compaction(sent: SnapshotAssertion) -> None:
     found = plan_range(view, with_room, "proactive")
     assert found is not None
     assert found.is_split
-    after = apply_compaction(view, found, quoted(found), with_room)
+    after = apply_range(view, found, quoted(found), with_room)
     assert request_of(shown(after, with_room)) == sent
 
 
@@ -297,6 +297,6 @@ def test_a_summary_of_a_model(sent: SnapshotAssertion) -> None:
     wide = context(limit=3000, policy=steady(gain_min=0.0))
     found = plan_range(view, wide, "forced")
     assert found is not None
-    after = apply_compaction(view, found, Summary(summary=written), wide)
+    after = apply_range(view, found, Summary(summary=written), wide)
     assert after.compaction is not None
     assert request_of(shown(after, wide)) == sent

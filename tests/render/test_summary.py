@@ -24,9 +24,9 @@ from blocks import (
     Work,
 )
 from render import Context, View, report
-from render._compaction import INDEX_TOKENS_MIN
 from render._digest import LISTS, build_digest
 from render._extractive import extract_summary
+from render._folded import INDEX_TOKENS_MIN
 from render._merge import EXPENDABLE, merge_summaries
 from tests import _builders as make
 from tests._builders import call, context, prompt, result, said, steady, view_of

@@ -7,6 +7,7 @@ import attrs
 import pytest
 
 from blocks import CompactionSkipped, RangeCompacted
+from render import Summarize
 from tests._builders import events_of, open_timeline
 from tests.timeline.test_timeline import busy
 from timeline import Compacted, Compacting, Hooks, Timeline
@@ -46,7 +47,9 @@ def test_both_hooks_are_told_the_numbers() -> None:
     [event] = events_of(timeline, RangeCompacted)
     assert compacted.after_tokens == event.tokens_after
     assert compacted.compacted_tokens == compacted.before_tokens - compacted.after_tokens
-    assert compacting.plan.cut == event.cut
+    [proposal] = compacting.plan.proposals
+    assert isinstance(proposal, Summarize)
+    assert proposal.cut == event.cut
 
 
 def test_the_second_hook_is_told_after_the_commit() -> None:

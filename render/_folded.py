@@ -1,10 +1,10 @@
-"""Compaction in two pure halves, with room for one model call in between.
+"""Folding a range into a summary, in two pure halves, with room for one model call in between.
 
     plan = plan_range(view, context, trigger)   # what to fold and what to keep
-    summary = ...                                     # the caller's business; may take a model
-    view = apply_compaction(view, plan, summary, context)
+    summary = ...                               # the caller's business; may take a model
+    view = apply_range(view, plan, summary, context)
 
-Nothing is deleted: a compaction is one event, which says what stands for a range of the log.
+Nothing is deleted: it is one event, which says what stands for a range of the log.
 """
 
 from collections.abc import Sequence
@@ -53,23 +53,30 @@ class Summary:
     provenance: Provenance | None = None
 
 
-def fitting_plan(
-    view: View, context: Context, trigger: Trigger
-) -> tuple[RangePlan, Context] | None:
-    """The plan that keeps most and still leaves a request within its budget; None: nothing to fold.
+@attrs.frozen(kw_only=True, eq=False)
+class Fold:
+    """A range to be folded, and the context to fold it in."""
+
+    range: RangePlan
+    context: Context = attrs.field(repr=False)
+    squeeze: float = 1.0
+    """What the shares of the policy were multiplied by in `context`."""
+
+
+def fitting_fold(view: View, context: Context, trigger: Trigger) -> Fold | None:
+    """The fold that keeps most and still leaves a request within its budget; None: nothing to fold.
 
     The shares of the tail and, where that is not enough, of everything else are reduced until the
-    probe fits.  The probe is the extractive summary: it is free.  The context is the one to apply
-    the plan with.
+    probe fits.  The probe is the extractive summary: it is free.
     """
-    best: tuple[RangePlan, Context] | None = None
+    best: Fold | None = None
     for keep, squeeze in ((1.0, 1.0), (0.3, 1.0), (0.0, 1.0), (0.0, 0.4), (0.0, 0.1)):
-        squeezed = context if squeeze == 1.0 else _squeezed(context, squeeze)
-        plan = plan_range(view, squeezed, trigger, keep * context.policy.keep_ratio)
+        within = squeezed(context, squeeze)
+        plan = plan_range(view, within, trigger, keep * context.policy.keep_ratio)
         if plan is None:
             continue
-        best = plan, squeezed
-        if fits_after(view, plan, squeezed):
+        best = Fold(range=plan, context=within, squeeze=squeeze)
+        if fits_after(view, plan, within):
             break
     return best
 
@@ -79,8 +86,10 @@ def fits_after(view: View, plan: RangePlan, context: Context) -> bool:
     return _outcome(view, plan, extractive(plan), context).tokens <= FITTING * threshold_of(context)
 
 
-def _squeezed(context: Context, factor: float) -> Context:
+def squeezed(context: Context, factor: float) -> Context:
     """The context with smaller shares for what a compaction leaves besides the tail."""
+    if factor == 1.0:
+        return context
     policy = context.policy
     smaller = attrs.evolve(
         policy,
@@ -110,15 +119,9 @@ def truncated(plan: RangePlan) -> Summary:
     return Summary(summary=StructuredSummary(state=state))
 
 
-def apply_compaction(view: View, plan: RangePlan, summary: Summary, context: Context) -> View:
-    """The view after the compaction; or with a note that it was skipped, if it gains too little."""
-    outcome = _outcome(view, plan, summary, context)
-    after = outcome.tokens
-    gain = plan.tokens_before - after
-    wanted = context.policy.gain_min * plan.tokens_before
-    if gain < (wanted if plan.tokens_before <= context.limit else 1):
-        return skip(view, "no_gain", context, f"{plan.tokens_before} -> {after} tokens")
-    return _decided(outcome)
+def apply_range(view: View, plan: RangePlan, summary: Summary, context: Context) -> View:
+    """The view once the range is folded, whatever that gains."""
+    return _decided(_outcome(view, plan, summary, context))
 
 
 @attrs.frozen(kw_only=True, eq=False)

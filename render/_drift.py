@@ -1,0 +1,143 @@
+"""Drift: whether the source of a replayable result may have changed since it was read.
+
+A result is only given up when it can be had again as it was.  Who can say so:
+
+    a probe                 looked at the source just now: equal marks are unchanged
+    a later, equal read     of the same target by the same tool, and no write to it since
+    nobody                  then it counts as changed
+
+A write is a call of a tool whose name tells that it writes (`tool_kind`), failed ones and open ones
+included.  What a shell command may have written is not known, and ignored; a probe sees it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from posixpath import normpath
+from typing import Final, NamedTuple
+
+import attrs
+import msgspec
+
+from blocks import (
+    CallId,
+    Determinism,
+    ToolCall,
+    ToolResult,
+    tool_kind,
+    tool_target,
+    written_paths,
+)
+from render._group import Entry, Place
+
+_STILL_OPEN: Final = 1 << 62
+"""In place of a version: a write without a result may happen at any time."""
+
+_ENDS_MAX: Final = 40
+"""Folders from the end of a path that are looked at."""
+
+
+class _Read(NamedTuple):
+    asked: int
+    """Version of the call: what the source was after everything that had returned by then."""
+    mark: Determinism
+
+
+@attrs.define
+class _Writes:
+    """Which files were written, and when; relative and absolute names of one file meet."""
+
+    _anywhere: int = 0
+    """When a write did not say where."""
+    _whole: dict[str, int] = attrs.field(factory=dict[str, int])
+    """By the name that the write gave."""
+    _ends: dict[str, int] = attrs.field(factory=dict[str, int])
+    """By every end of that name: `/srv/a.py`, `srv/a.py`, `a.py`."""
+
+    def add(self, paths: Sequence[str], version: int) -> None:
+        if not paths:
+            self._anywhere = max(self._anywhere, version)
+        for path in map(_normal, paths):
+            self._whole[path] = max(self._whole.get(path, 0), version)
+            for end in _ends(path):
+                self._ends[end] = max(self._ends.get(end, 0), version)
+
+    def last(self, path: str) -> int:
+        """When a file that may be this one was last written; 0: never."""
+        path = _normal(path)
+        longer = self._ends.get(path, 0)
+        shorter = max(self._whole.get(end, 0) for end in _ends(path))
+        return max(self._anywhere, longer, shorter)
+
+
+@attrs.frozen
+class Drift:
+    """What the entries of a view, and the probes, know about the sources; built once for a view."""
+
+    entries: Sequence[Entry] = attrs.field(repr=False)
+    current: Mapping[CallId, Determinism] = attrs.field(factory=dict[CallId, Determinism])
+    """What probes have found, by the call whose source they looked at."""
+    _calls: dict[str, ToolCall] = attrs.field(factory=dict[str, ToolCall], init=False, repr=False)
+    """By wire id."""
+    _same: dict[tuple[str, bytes], _Read] = attrs.field(
+        factory=dict[tuple[str, bytes], _Read], init=False, repr=False
+    )
+    """The newest read with these arguments."""
+    _alike: dict[tuple[str, str, str], int] = attrs.field(
+        factory=dict[tuple[str, str, str], int], init=False, repr=False
+    )
+    """When a tool last found this content hash at this target."""
+    _writes: _Writes = attrs.field(factory=_Writes, init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        answers = {e.wire_id: e for e in self.entries if e.place is Place.RESULT}
+        for entry in self.entries:
+            if isinstance(entry.block, ToolCall) and entry.wire_id:
+                self._calls[entry.wire_id] = entry.block
+                self._learn(entry.version, entry.block, answers.get(entry.wire_id))
+
+    def _learn(self, asked: int, call: ToolCall, answer: Entry | None) -> None:
+        if tool_kind(call.name, call.input) == "write":
+            paths = written_paths(call.name, call.input)
+            self._writes.add(paths, answer.version if answer else _STILL_OPEN)
+        elif answer and isinstance(answer.block, ToolResult):
+            mark = answer.block.envelope.determinism
+            if mark != Determinism():
+                self._same[call.name, _arguments(call)] = _Read(asked, mark)
+                self._alike[call.name, tool_target(call.input), mark.content_hash] = asked
+
+    def has_changed(self, entry: Entry) -> bool:
+        """Whether the source of this result may be another one now than it was."""
+        call, result = self._calls.get(entry.wire_id), entry.block
+        if not isinstance(result, ToolResult) or entry.place is not Place.RESULT or call is None:
+            return True
+        then = result.envelope.determinism
+        now = self.current.get(result.call_id)
+        if now is not None:
+            return then.has_changed(now)
+        return not self._was_seen_again(entry.version, call, then)
+
+    def _was_seen_again(self, version: int, call: ToolCall, then: Determinism) -> bool:
+        seen, target = 0, tool_target(call.input)
+        newest = self._same.get((call.name, _arguments(call)))
+        if newest and newest.asked > version:
+            if then.has_changed(newest.mark):
+                return False
+            seen = newest.asked
+        if target and then.content_hash:
+            seen = max(seen, self._alike.get((call.name, target, then.content_hash), 0))
+        return seen > version and seen > self._writes.last(target)
+
+
+def _normal(path: str) -> str:
+    return normpath(" ".join(path.split()).replace("\\", "/"))
+
+
+def _ends(path: str) -> Iterator[str]:
+    """`a/b/c`, `b/c`, `c`."""
+    yield path
+    names = path.split("/")
+    for start in range(max(1, len(names) - _ENDS_MAX), len(names)):
+        yield "/".join(names[start:])
+
+
+def _arguments(call: ToolCall) -> bytes:
+    return msgspec.json.encode(call.input, order="sorted")

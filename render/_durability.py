@@ -1,0 +1,107 @@
+"""Durability: what may become of a tool result, and what it leaves behind when it is cleared."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from blocks import Durability, Sensitivity, ToolCall, ToolResult, fields_in, text_of, tool_target
+from render._context import ToolPolicy
+from render._group import Entry
+
+_LINE_MAX: Final = 160
+_TARGET_MIN: Final = 40
+"""Characters that a target has when space is short."""
+
+
+class Answered(Protocol):
+    """A result with its call, and what the policy says about the tool."""
+
+    @property
+    def entry(self) -> Entry: ...
+    @property
+    def result(self) -> ToolResult: ...
+    @property
+    def call(self) -> ToolCall: ...
+    @property
+    def policy(self) -> ToolPolicy: ...
+
+
+def durability_of(result: ToolResult, policy: ToolPolicy) -> Durability:
+    """As the policy says, else as the tool declared."""
+    return policy.durability or result.envelope.durability
+
+
+def sensitivity_of(result: ToolResult, policy: ToolPolicy) -> Sensitivity:
+    """As the policy says, else as the tool declared."""
+    return policy.sensitivity or result.envelope.sensitivity
+
+
+def key_fields_of(result: ToolResult, policy: ToolPolicy) -> dict[str, Any]:
+    """What the tool declared, and what the policy wants kept of a result that is JSON."""
+    wanted = fields_in(text_of(result), policy.key_fields) if policy.key_fields else {}
+    return {**wanted, **result.envelope.key_fields}
+
+
+def placeholder(found: Answered, tokens_max: int, count: Callable[[str], int]) -> str:
+    """What is shown of a cleared result, in at most `tokens_max` tokens if that can be.
+
+    The tool, what it was asked, how it ended, its key fields, the first line of an error, and the
+    way back.  What does not fit goes: the largest fields first, then the error, then the target;
+    the way back stays in any case.
+    """
+    text = ""
+    for text in _versions(found):
+        if count(text) <= tokens_max:
+            break
+    return text
+
+
+def _versions(found: Answered) -> Iterator[str]:
+    """The placeholder, shorter each time."""
+    target = _line(tool_target(found.call.input), _LINE_MAX)
+    asked = f"{found.call.name} {target}".strip()
+    short = f"{found.call.name} {_line(target, _TARGET_MIN)}".strip()
+    outcome, error = found.result.envelope.outcome, _error(found.result)
+    for fields in _fewer(key_fields_of(found.result, found.policy)):
+        yield _cleared(found, asked, outcome, fields, error)
+    yield _cleared(found, asked, outcome, error)
+    yield _cleared(found, asked, outcome)
+    yield _cleared(found, short, outcome)
+    yield _cleared(found, found.call.name, outcome)
+    yield _cleared(found)
+
+
+def _cleared(found: Answered, *said: str) -> str:
+    known = "; ".join(filter(None, said))
+    about = f": {known}" if known else ""
+    return f"[cleared{about}; read back at {found.entry.path}]"
+
+
+def _fewer(fields: Mapping[str, Any]) -> Iterator[str]:
+    """The fields as JSON, sorted by name; each time without the largest that is left."""
+    encoded = {name: f"{_json(name)}:{_json(value)}" for name, value in sorted(fields.items())}
+    largest = sorted(encoded, key=lambda name: (-len(encoded[name]), name))
+    for gone, name in enumerate(largest):
+        more = f" (+{gone} more)" if gone else ""
+        yield f"{{{','.join(encoded.values())}}}{more}"
+        del encoded[name]
+    if not fields:
+        yield ""
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value, order="sorted").decode()
+
+
+def _error(result: ToolResult) -> str:
+    if not result.is_error and result.envelope.outcome != "failure":
+        return ""
+    lines = (line.strip() for line in text_of(result).splitlines())
+    first = next(filter(None, lines), "")
+    return f"error: {_line(first, _LINE_MAX)}" if first else ""
+
+
+def _line(text: str, characters_max: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= characters_max else f"{line[: characters_max - 1]}…"

@@ -1,0 +1,60 @@
+"""Clear: a result becomes its envelope, as far as its durability allows.
+
+ephemeral        a placeholder
+anchoring        a placeholder, its key fields, and excerpts
+replayable       a placeholder, while its source is verified to be unchanged
+non-replayable   never
+"""
+
+from collections.abc import Mapping, Sequence
+
+from blocks import BlocksHidden, EventId, Hidden
+from render._context import Context
+from render._drift import Drift
+from render._durability import placeholder
+from render._fold import decide
+from render._ladder._gist import gist
+from render._ladder._ground import Found, Ground
+from render._ladder._plan import Clear
+from render._view import View
+
+
+def propose(ground: Ground) -> list[Clear]:
+    """Every result before the tail that may be cleared and is worth it, all in one batch."""
+    used, drift = ground.used(), ground.drift()
+    found = (_proposal(found, used, drift, ground.context) for found in ground.results())
+    return [proposal for proposal in found if proposal is not None]
+
+
+def _proposal(
+    found: Found, used: Mapping[str, int], drift: Drift, context: Context
+) -> Clear | None:
+    if found.tokens <= context.policy.prune_block_tokens:
+        return None
+    durability = found.durability
+    is_stale = durability == "replayable" and drift.has_changed(found.entry)
+    if durability == "non-replayable" or is_stale:
+        return None
+    count = context.counter.count
+    text = placeholder(found, context.policy.pointer_tokens, count)
+    if durability == "anchoring":
+        text = "\n".join([text, gist(found.entry, used, context.policy.pointer_tokens, count)])
+    freed = found.tokens - count(text)
+    if freed <= 0:
+        return None
+    return Clear(
+        blocks=(found.entry.block.id,),
+        first=found.entry.version,
+        last=found.entry.version,
+        turns=(found.result.turn,),
+        tokens_freed=freed,
+        reason=f"{durability}, {found.tokens} tokens",
+        replacement=text,
+    )
+
+
+def apply(view: View, proposals: Sequence[Clear], context: Context) -> View:
+    """The view with placeholders."""
+    hidden = tuple(Hidden(block=p.blocks[0], replacement=p.replacement) for p in proposals)
+    event = BlocksHidden(id=EventId(""), at=context.now, hidden=hidden, reason="cleared")
+    return decide(view, event)

@@ -1,0 +1,244 @@
+"""Climbing the ladder: rung after rung, in the policy's order, until the request is small enough.
+
+    externalize   large results go to the artifact store, a pointer stays
+    summarize     everything before a cut is folded
+    clear         results become their envelopes, as far as durability allows
+    drop          whole rounds go, one line stays
+
+Every rung works on what the one before left.  The verbatim tail is left alone; only when the request
+would not fit otherwise is the ladder climbed again with everything but the newest round.
+
+    climb = plan_compaction(view, context, trigger)     # pure, free of charge
+    summary = ...                                       # the caller's business; may take a model
+    view = apply_compaction(view, climb, summary, context)
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Final
+
+import attrs
+
+from blocks import CallId, Determinism, Trigger
+from render._budget import threshold_of, total_tokens
+from render._context import Context, Rung
+from render._folded import FITTING, Fold, Summary, extractive, skip, squeezed
+from render._ladder import _clear, _drop, _externalize, _summarize
+from render._ladder._ground import Ground
+from render._ladder._plan import (
+    AnyProposal,
+    Clear,
+    CompactionPlan,
+    Drop,
+    Externalize,
+    Summarize,
+    action_of,
+    normalised,
+)
+from render._range import plan_at, plan_range
+from render._rehydration import wanted
+from render._view import View
+
+
+@attrs.frozen(kw_only=True)
+class Known:
+    """What a caller may know besides the log."""
+
+    cuts: tuple[int, ...] = ()
+    """Versions before which everything is summarised already, best first."""
+    current: Mapping[CallId, Determinism] = attrs.field(factory=dict[CallId, Determinism])
+    """What the sources of replayable results look like now."""
+    resting: frozenset[Rung] = frozenset()
+    """Rungs that are not to be climbed."""
+
+
+NOTHING_KNOWN = Known()
+AGGRESSIVE: Final[frozenset[Rung]] = frozenset({"externalize", "drop"})
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Climb:
+    """A plan, and what it was tried with: so that carrying it out repeats no work."""
+
+    plan: CompactionPlan
+    fold: Fold | None = attrs.field(repr=False)
+    probe: Summary | None = attrs.field(repr=False)
+    """The extractive summary that the fold was tried with."""
+    start: View = attrs.field(repr=False)
+    after: View = attrs.field(repr=False)
+    """The view from `start` with the probe; nothing of it is committed."""
+
+
+def plan_compaction(
+    view: View, context: Context, trigger: Trigger, known: Known = NOTHING_KNOWN
+) -> Climb | None:
+    """What a compaction would do, tried out; None: there is nothing that it could do."""
+    known = attrs.evolve(known, resting=known.resting | _resting(view, context))
+    climber = _Climber(context=context, trigger=trigger, known=known, view=view)
+    climber.climb()
+    if not climber.proposals:
+        return None
+    plan = CompactionPlan(
+        version=view.version,
+        trigger=trigger,
+        policy=context.policy.name,
+        limit=context.limit,
+        target=goal_of(context),
+        tokens_before=total_tokens(view, context),
+        tokens_after=total_tokens(climber.view, context),
+        proposals=tuple(climber.proposals),
+    )
+    fold = climber.fold
+    return Climb(plan=plan, fold=fold, probe=climber.probe, start=view, after=climber.view)
+
+
+def _resting(view: View, context: Context) -> frozenset[Rung]:
+    """In a turn into which artifacts come back, what would take them away again rests."""
+    return AGGRESSIVE if wanted(view, context.policy) else frozenset()
+
+
+def goal_of(context: Context) -> int:
+    """Tokens that a compaction should come under."""
+    target = int(context.policy.target_ratio * context.limit)
+    return min(target, int(FITTING * threshold_of(context)))
+
+
+@attrs.define(kw_only=True, eq=False)
+class _Climber:
+    context: Context
+    trigger: Trigger
+    known: Known
+    view: View
+    proposals: list[AnyProposal] = attrs.field(factory=list[AnyProposal])
+    fold: Fold | None = None
+    probe: Summary | None = None
+
+    def climb(self) -> None:
+        """First with the tail left alone, then, if need be, with the newest round only."""
+        goal = goal_of(self.context)
+        tail, newest = _tail(self.view, self.context, self.trigger), _newest(self.view)
+        for protected, is_last_resort in ((tail, False), (newest, True)):
+            for rung in self.context.policy.rungs:
+                if self._is_done(goal):
+                    return
+                ground = Ground(
+                    view=self.view,
+                    context=self.context,
+                    protected=protected,
+                    missing=self._tokens - goal,
+                    is_last_resort=is_last_resort,
+                    current=self.known.current,
+                )
+                if rung not in self.known.resting:
+                    self._step(rung, ground)
+            if self._tokens <= threshold_of(self.context):
+                return
+
+    @property
+    def _tokens(self) -> int:
+        return total_tokens(self.view, self.context)
+
+    def _is_done(self, goal: int) -> bool:
+        """Under the goal.  A compaction that somebody asked for, or that costs nothing because the
+        cache is cold, may have started there: it goes on until the fold."""
+        if self.trigger != "proactive" and self.fold is None:
+            return "summarize" not in self.context.policy.rungs and bool(self.proposals)
+        return bool(self.proposals) and self._tokens <= goal
+
+    def _step(self, rung: Rung, ground: Ground) -> None:
+        made: Sequence[AnyProposal]
+        match rung:
+            case "externalize":
+                made = _externalize.propose(ground)
+            case "clear":
+                made = _clear.propose(ground)
+            case "drop":
+                made = _drop.propose(ground)
+            case "summarize":
+                made = self._fold(ground)
+        if made:
+            self.view = carry_out(self.view, made, self.context, self.fold, self.probe)
+            self.proposals += made
+
+    def _fold(self, ground: Ground) -> list[AnyProposal]:
+        if self.fold:
+            return []
+        self.fold = _summarize.propose(ground, self.trigger, self.known.cuts)
+        if not self.fold:
+            return []
+        self.probe = extractive(self.fold.range)
+        after = _summarize.apply(self.view, self.fold, self.probe)
+        return [_summarize.proposal(self.fold, self._tokens - total_tokens(after, self.context))]
+
+
+def _tail(view: View, context: Context, trigger: Trigger) -> int:
+    """Version from which on everything belongs to the verbatim tail."""
+    plan = plan_range(view, context, trigger)
+    return plan.cut if plan else _newest(view)
+
+
+def _newest(view: View) -> int:
+    """Version of the first block of the newest round."""
+    return view.groups[-1].first if view.groups else 0
+
+
+def carry_out(
+    view: View,
+    proposals: Sequence[AnyProposal],
+    context: Context,
+    fold: Fold | None,
+    summary: Summary | None,
+) -> View:
+    """The view after these proposals, one event for each stretch of one rung."""
+    actions = normalised(proposals)[0]
+    for action, stretch in groupby(proposals, key=action_of):
+        made = [p for p in stretch if action == "summarize" or actions[p.blocks[0]] == action]
+        match action:
+            case "externalize":
+                moved = [p for p in made if isinstance(p, Externalize)]
+                view = _externalize.apply(view, moved, context) if moved else view
+            case "clear":
+                cleared = [p for p in made if isinstance(p, Clear)]
+                view = _clear.apply(view, cleared, context) if cleared else view
+            case "drop":
+                dropped = [p for p in made if isinstance(p, Drop)]
+                view = _drop.apply(view, dropped, context) if dropped else view
+            case _:
+                view = _summarize.apply(view, fold, summary) if fold and summary else view
+    return view
+
+
+def climb_of(plan: CompactionPlan, view: View, context: Context) -> Climb | None:
+    """A plan that was made earlier, ready to be carried out; None: it does not belong to this view."""
+    fold: Fold | None = None
+    for proposal in plan.proposals:
+        if isinstance(proposal, Summarize):
+            within = squeezed(context, proposal.squeeze)
+            range_ = plan_at(view, within, plan.trigger, proposal.cut)
+            if range_ is None or range_.source_hash != proposal.source_hash:
+                return None
+            fold = Fold(range=range_, context=within, squeeze=proposal.squeeze)
+    there = {entry.block.id for entry in view.entries}
+    if not all(there.issuperset(proposal.blocks) for proposal in plan.proposals):
+        return None
+    probe = extractive(fold.range) if fold else None
+    after = carry_out(view, plan.proposals, context, fold, probe)
+    return Climb(plan=plan, fold=fold, probe=probe, start=view, after=after)
+
+
+def apply_compaction(view: View, climb: Climb, summary: Summary | None, context: Context) -> View:
+    """The view after a compaction; or with a note that it was skipped, if it gains too little.
+
+    `summary` is needed where the plan folds something; `view` is the one that the plan was made for,
+    or a later one of which nothing that the plan names has changed.
+    """
+    plan = climb.plan
+    if view is climb.start and summary in (None, climb.probe):
+        after = climb.after
+    else:
+        after = carry_out(view, plan.proposals, context, climb.fold, summary)
+    tokens = total_tokens(after, context)
+    wanted = context.policy.gain_min * plan.tokens_before
+    if plan.tokens_before - tokens < (wanted if plan.tokens_before <= context.limit else 1):
+        return skip(view, "no_gain", context, f"{plan.tokens_before} -> {tokens} tokens")
+    return after

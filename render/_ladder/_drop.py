@@ -1,0 +1,130 @@
+"""Drop, the last resort: whole rounds leave the prompt, and one line says how to find them again.
+
+What the user said stays, and so do notes, plans, and what comes from nowhere else: the pair of a
+non-replayable result that is not in the artifact store, unless the request would not fit with it.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from blocks import (
+    BlocksHidden,
+    DroppedSpan,
+    EventId,
+    Hidden,
+    SystemMessage,
+    ToolCall,
+    text_of,
+)
+from render._context import Context
+from render._fold import decide
+from render._group import Entry, Group, Place
+from render._identifiers import identifiers
+from render._ladder._ground import Ground
+from render._ladder._plan import Drop
+from render._report import span_line
+from render._view import View
+
+KEYWORDS_MAX: Final = 8
+TEXT_MAX: Final = 20_000
+"""Characters of each block that are searched for keywords."""
+LINE: Final = "[dropped to save space: {}; read_timeline reads it back]"
+_RARE: Final = "non-replayable"
+_GONE: Final = frozenset({Place.RESPONSE, Place.RESULT, Place.LATE})
+
+_Priced: TypeAlias = tuple[Entry, int]
+"""An entry and what it costs as it is shown."""
+
+
+def propose(ground: Ground) -> list[Drop]:
+    """The oldest rounds before the tail, as many as bring the request to its goal."""
+    kept = {found.entry.wire_id for found in ground.results() if found.durability == _RARE}
+    used = ground.used()
+    if ground.is_last_resort:
+        kept = set()
+    return [_proposal(span, used, ground.context) for span in _spans(ground, kept)]
+
+
+def _spans(ground: Ground, kept: set[str]) -> Iterator[list[_Priced]]:
+    """Runs of rounds with nothing left between them."""
+    encoder, missing = ground.encoder, ground.missing
+    span: list[_Priced] = []
+    for group in ground.groups:
+        if missing <= 0:
+            break
+        piece = encoder.shown(group)
+        gone = [(e, piece.tokens_of(e.version)) for e in group.entries if _goes(e, kept)]
+        missing -= sum(tokens for _, tokens in gone)
+        span += gone
+        if span and (not gone or _is_seen(group, kept)):
+            yield span
+            span = []
+    if span:
+        yield span
+
+
+def _goes(entry: Entry, kept: set[str]) -> bool:
+    is_notice = isinstance(entry.block, SystemMessage)
+    is_there = entry.replacement != "" and entry.dropped is None
+    return (is_notice or entry.place in _GONE) and is_there and entry.wire_id not in kept
+
+
+def _is_seen(group: Group, kept: set[str]) -> bool:
+    """Whether something of a group stays, so that one line cannot stand for both its sides."""
+    return any(e.place is not Place.SILENT and not _goes(e, kept) for e in group.entries)
+
+
+def _proposal(span: Sequence[_Priced], used: Mapping[str, int], context: Context) -> Drop:
+    entries = [entry for entry, _ in span]
+    record = DroppedSpan(
+        first=entries[0].version,
+        last=entries[-1].version,
+        turns=tuple(dict.fromkeys(entry.block.turn for entry in entries)),
+        started_at=min(entry.at for entry in entries),
+        ended_at=max(entry.at for entry in entries),
+        about=_about(entries),
+        keywords=_keywords(entries, used),
+        paths=tuple(dict.fromkeys((entries[0].path, entries[-1].path))),
+    )
+    text = LINE.format(span_line(record))
+    return Drop(
+        blocks=tuple(entry.block.id for entry in entries),
+        first=record.first,
+        last=record.last,
+        turns=record.turns,
+        tokens_freed=sum(tokens for _, tokens in span) - context.counter.count(text),
+        reason="the oldest that is left",
+        entry=record,
+        replacement=text,
+    )
+
+
+def _about(entries: Sequence[Entry]) -> str:
+    """How much it was, and which tools."""
+    tools = Counter(e.block.name for e in entries if isinstance(e.block, ToolCall))
+    names = ", ".join(f"{name} {count}" for name, count in sorted(tools.items()))
+    return f"{len(entries)} blocks" + (f" ({names})" if names else "")
+
+
+def _keywords(entries: Sequence[Entry], used: Mapping[str, int]) -> tuple[str, ...]:
+    """The names that the agent has used most, then the newest."""
+    seen: dict[str, int] = {}
+    for entry in entries:
+        seen |= dict.fromkeys(identifiers(text_of(entry.block)[:TEXT_MAX]), entry.version)
+    ranked = sorted(seen, key=lambda name: (-used.get(name, 0), -seen[name], name))
+    moved = [entry.artifact for entry in entries if entry.artifact]
+    return (*moved, *ranked)[:KEYWORDS_MAX]
+
+
+def apply(view: View, proposals: Sequence[Drop], context: Context) -> View:
+    """The view without these spans."""
+    hidden = [
+        Hidden(block=block)
+        if block != proposal.blocks[0]
+        else Hidden(block=block, replacement=proposal.replacement, dropped=proposal.entry)
+        for proposal in proposals
+        for block in proposal.blocks
+    ]
+    event = BlocksHidden(id=EventId(""), at=context.now, hidden=tuple(hidden), reason="dropped")
+    return decide(view, event)

@@ -1,0 +1,71 @@
+"""Externalize: a large result goes to the artifact store; a pointer with excerpts stays.
+
+Its content is in the log anyway.  What the store adds is a short name that can be passed to a tool,
+access rules, an expiry, and content that other machines can read.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from blocks import BlocksHidden, EventId, Hidden, artifact_id, text_of, tool_target
+from render._context import Context
+from render._durability import sensitivity_of
+from render._fold import decide
+from render._ladder._gist import gist
+from render._ladder._ground import Found, Ground
+from render._ladder._plan import Externalize
+from render._view import View
+
+POINTER: Final = '[moved to the artifact store: {tokens} tokens of {about}; read_artifact("{id}")]'
+"""Version 1 of the pointer's first line; the excerpts follow on lines of their own."""
+ABOUT_CHARACTERS: Final = 120
+
+
+def propose(ground: Ground) -> list[Externalize]:
+    """Every result before the tail that is large enough, all in one batch."""
+    if not ground.context.can_externalize:
+        return []
+    used = ground.used()
+    found = (_proposal(found, used, ground.context) for found in ground.results())
+    return [proposal for proposal in found if proposal is not None]
+
+
+def _proposal(found: Found, used: Mapping[str, int], context: Context) -> Externalize | None:
+    policy, own = context.policy, found.policy.externalize_tokens
+    if found.tokens < (policy.externalize_tokens if own is None else own):
+        return None
+    if found.durability == "ephemeral":  # may be cleared: not worth keeping
+        return None
+    text = text_of(found.result)
+    artifact = artifact_id(text.encode(errors="surrogatepass"))
+    about = f"{found.call.name} {tool_target(found.call.input)}".strip()[:ABOUT_CHARACTERS]
+    line = POINTER.format(tokens=context.counter.count(text), about=about, id=artifact)
+    excerpts = gist(found.entry, used, policy.pointer_tokens, context.counter.count)
+    pointer = f"{line}\n{excerpts}" if excerpts else line
+    freed = found.tokens - context.counter.count(pointer)
+    if freed <= 0:
+        return None
+    return Externalize(
+        blocks=(found.entry.block.id,),
+        first=found.entry.version,
+        last=found.entry.version,
+        turns=(found.result.turn,),
+        tokens_freed=freed,
+        reason=f"{found.tokens} tokens",
+        artifact=artifact,
+        replacement=pointer,
+        path=found.entry.path,
+        sensitivity=sensitivity_of(found.result, found.policy),
+    )
+
+
+def apply(view: View, proposals: Sequence[Externalize], context: Context) -> View:
+    """The view with pointers; the caller has stored the content before this is committed."""
+    hidden = tuple(
+        Hidden(
+            block=proposal.blocks[0], replacement=proposal.replacement, artifact=proposal.artifact
+        )
+        for proposal in proposals
+    )
+    event = BlocksHidden(id=EventId(""), at=context.now, hidden=hidden, reason="externalized")
+    return decide(view, event)

@@ -1,0 +1,124 @@
+"""What every rung stands on: the view as the rungs before left it, and what none of them may touch."""
+
+from collections.abc import Iterator, Mapping
+
+import attrs
+
+from blocks import (
+    AssistantCompletion,
+    CallId,
+    Determinism,
+    Durability,
+    ToolCall,
+    ToolResult,
+    images_of,
+    text_of,
+)
+from render._context import Context, ToolPolicy
+from render._drift import Drift
+from render._durability import durability_of
+from render._group import Entry, Group, Place
+from render._identifiers import identifiers
+from render._view import View
+from render.anthropic import Encoder
+
+ANY_TOOL = ToolPolicy()
+
+
+@attrs.frozen(kw_only=True)
+class Found:
+    """A tool result that a rung may propose to move or clear."""
+
+    group: Group = attrs.field(repr=False)
+    entry: Entry
+    result: ToolResult
+    call: ToolCall
+    tokens: int
+    """What it costs as it is shown."""
+    policy: ToolPolicy
+
+    @property
+    def durability(self) -> Durability:
+        """As the policy says, else as the tool declared."""
+        return durability_of(self.result, self.policy)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Ground:
+    """The view, the context, and how far a rung may go."""
+
+    view: View = attrs.field(repr=False)
+    context: Context = attrs.field(repr=False)
+    protected: int
+    """Version from which on nothing is touched: the verbatim tail."""
+    missing: int = 0
+    """Tokens that the request is still above its goal."""
+    is_last_resort: bool = False
+    """Whether the request does not fit otherwise."""
+    current: Mapping[CallId, Determinism] = attrs.field(factory=dict[CallId, Determinism])
+    """What the sources of replayable results look like now, as far as somebody has looked."""
+
+    @property
+    def encoder(self) -> Encoder:
+        """Knows what each block costs as it is shown."""
+        return Encoder(counter=self.context.counter, keep_thinking=self.context.keep_thinking)
+
+    @property
+    def groups(self) -> Iterator[Group]:
+        """The groups before the tail, oldest first."""
+        return (group for group in self.view.groups if group.last < self.protected)
+
+    def results(self) -> Iterator[Found]:
+        """Tool results before the tail that are shown whole or clipped, oldest first.
+
+        What somebody else has hidden stays as it is; what has pictures is no text to be moved.
+        """
+        encoder, tools = self.encoder, self.context.policy.tools
+        for group in self.groups:
+            calls = {e.wire_id: e.block for e in group.placed(Place.RESPONSE)}
+            for entry in group.placed(Place.RESULT):
+                block, call = entry.block, calls.get(entry.wire_id)
+                is_shown = entry.replacement is None or entry.hidden_as == "clipped"
+                if not (is_shown and isinstance(block, ToolResult) and isinstance(call, ToolCall)):
+                    continue
+                if images_of(block):
+                    continue
+                yield Found(
+                    group=group,
+                    entry=entry,
+                    result=block,
+                    call=call,
+                    tokens=encoder.shown(group).tokens_of(entry.version),
+                    policy=tools.get(call.name, ANY_TOOL),
+                )
+
+    def drift(self) -> Drift:
+        """Tells which replayable results may have gone stale."""
+        return Drift(self.view.entries, self.current)
+
+    def used(self) -> Mapping[str, int]:
+        """How often the agent itself has written each identifier that is visible."""
+        uses: dict[str, int] = {}
+        for names in self.view.shelf.each("said", self.view.groups, _said):
+            for name in names:
+                uses[name] = uses.get(name, 0) + 1
+        return uses
+
+
+def _said(group: Group) -> tuple[str, ...]:
+    """The identifiers that the agent wrote in a group, once for each block."""
+    own = (e.block for e in group.entries if isinstance(e.block, ToolCall | AssistantCompletion))
+    return tuple(name for block in own for name in sorted(identifiers(text_of(block))))
+
+
+def replayable_calls(view: View, context: Context) -> list[ToolCall]:
+    """The calls whose results could be cleared, if only somebody looked at their sources."""
+    ground = Ground(
+        view=view, context=context, protected=view.groups[-1].first if view.groups else 0
+    )
+    smallest = context.policy.prune_block_tokens
+    return [
+        found.call
+        for found in ground.results()
+        if found.durability == "replayable" and found.tokens > smallest
+    ]

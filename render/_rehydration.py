@@ -1,0 +1,109 @@
+"""Rehydration: an artifact that the agent names comes back into the prompt, for this turn only.
+
+It is a safety net for an agent that refers to moved content without reading it.  That it cannot go
+round in circles (named, shown, pressed out, named again) is a matter of five rules:
+
+* what comes back stands behind the last cache point and is never appended to the log;
+* it takes what the request leaves free, up to a limit, and no compaction is due because of it;
+* a turn has a limited number of artifacts, each and all together of a limited size;
+* what came back stays until the turn ends, and then rests for some turns;
+* in a turn into which something came back, the rungs externalize and drop rest.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import attrs
+
+from blocks import ArtifactId, AssistantCompletion, ToolCall, artifact_ids_in, leaves
+from render._context import Context, Policy
+from render._group import Group, Place
+from render._view import View
+
+READERS: Final = frozenset({"read_artifact", "read_timeline"})
+"""Tools whose results are the content: it need not come back twice."""
+TOKENS_MIN: Final = 50
+"""Less than that says nothing."""
+CHARACTERS: Final = 8
+"""For each token, at most, of what is read of an artifact."""
+
+
+@attrs.frozen(kw_only=True)
+class Returned:
+    """An artifact as it is shown."""
+
+    artifact: ArtifactId
+    text: str = attrs.field(repr=False)
+    """What the model reads, label included."""
+    tokens: int
+
+
+def wanted(view: View, policy: Policy) -> tuple[ArtifactId, ...]:
+    """The artifacts to show now: those that came back in this turn, and those that the newest round
+    names and that are not resting; no more than a turn may have."""
+    turn, before = view.state.turns, view.state.rehydrated
+    stay = [artifact for artifact, last in before.items() if last == turn]
+    new = [
+        artifact
+        for artifact in _named(view)
+        if artifact not in before or turn - before[artifact] >= max(policy.rehydration_cooldown, 1)
+    ]
+    return tuple([*stay, *new][: policy.rehydration_artifacts])
+
+
+def _named(view: View) -> tuple[ArtifactId, ...]:
+    group = view.groups[-1] if view.groups else None
+    if group is None or group.entries[-1].block.turn != view.turn:
+        return ()
+    return group.memo("artifacts", lambda: artifact_ids_in("\n".join(_said(group))))
+
+
+def _said(group: Group) -> Iterator[str]:
+    """What the agent wrote in a round, but for calls that read artifacts anyway."""
+    for entry in group.placed(Place.RESPONSE):
+        match entry.block:
+            case AssistantCompletion(text=text):
+                yield text
+            case ToolCall(name=name, input=given) if name not in READERS:
+                yield leaves(given)
+            case _:
+                pass
+
+
+def returned(
+    contents: Sequence[tuple[ArtifactId, str, int]], context: Context, free: int
+) -> tuple[Returned, ...]:
+    """What of these artifacts fits: (id, text or its beginning, characters in all)."""
+    policy = context.policy
+    room = min(policy.rehydration_tokens_max, free)
+    shown: list[Returned] = []
+    for artifact, text, size in contents:
+        one = _shown(artifact, text, size, min(policy.rehydration_tokens_each, room), context)
+        if one is not None:
+            shown.append(one)
+            room -= one.tokens
+    return tuple(shown)
+
+
+def _shown(
+    artifact: ArtifactId, text: str, size: int, tokens_max: int, context: Context
+) -> Returned | None:
+    """One artifact within its tokens; None: there is no room for it."""
+    if tokens_max < TOKENS_MIN:
+        return None
+    count = context.counter.count
+    keep = len(text)
+    while keep > 0:
+        label = _labelled(artifact, text[:keep], size)
+        tokens = count(label)
+        if tokens <= tokens_max:
+            return Returned(artifact=artifact, text=label, tokens=tokens)
+        keep = min(keep * 9 // 10, keep * tokens_max // tokens)
+    return None
+
+
+def _labelled(artifact: ArtifactId, text: str, size: int) -> str:
+    quoted = text.replace("</artifact>", "<\\/artifact>")
+    if len(text) < size:
+        quoted += f"\n[… cut here: {size} characters in all; read_artifact reads on …]"
+    return f'<artifact id="{artifact}">\n{quoted}\n</artifact>'

@@ -1,0 +1,191 @@
+"""The keeper of artifacts: moves content out of the prompt into an artifact store, brings back what
+the agent names, and looks at the sources of results that could be read again.
+
+Whatever goes wrong here is logged, and the content stays where it is: the agent's loop never sees it.
+"""
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import attrs
+
+from blocks import (
+    AccessRefusedError,
+    ArtifactId,
+    CallId,
+    Determinism,
+    TimelineId,
+    ToolCall,
+    ToolResult,
+    text_of,
+)
+from persistence import EventStore
+from render import (
+    CompactionPlan,
+    Context,
+    Externalize,
+    Returned,
+    View,
+    replayable_calls,
+    returned,
+    total_tokens,
+    wanted,
+)
+from timeline._flow import Flow, Work
+
+if TYPE_CHECKING:
+    from persistence import ArtifactStore, KeyRing, Requester
+
+log = logging.getLogger("foldline")
+
+Probe: TypeAlias = Callable[[ToolCall], Determinism | None]
+"""What the source of a call looks like now; None: it cannot be said."""
+Content: TypeAlias = tuple[ArtifactId, str, int]
+"""An artifact, its text or the beginning of it, and how many characters it has in all."""
+
+BYTES_EACH = 8
+"""For each token that an artifact may have, what is read of it: nearly all text has fewer."""
+
+
+@attrs.define(kw_only=True)
+class Keeper:
+    """One timeline's access to its artifacts; the store is opened when it is first needed."""
+
+    timeline: TimelineId
+    opener: "Callable[[], ArtifactStore] | None" = None
+    requester: "Requester | None" = None
+    """In whose name artifacts are stored and come back; None: the timeline's."""
+    probe: Probe | None = None
+    _store: "ArtifactStore | None" = attrs.field(default=None, init=False)
+
+    @property
+    def store(self) -> "ArtifactStore | None":
+        """The artifact store, if there is one."""
+        if self._store is None and self.opener is not None:
+            self._store = self.opener()
+        return self._store
+
+    @property
+    def reader(self) -> "Requester":
+        """Who asks."""
+        if self.requester is None:
+            from persistence import Requester
+
+            self.requester = Requester(self.timeline)
+        return self.requester
+
+    # Moving content out.
+
+    def move(self, view: View, plan: CompactionPlan) -> Flow[bool]:
+        """Store what a plan externalizes, before the plan is committed; False: it could not be."""
+        results = {e.block.id: e.block for e in view.entries if isinstance(e.block, ToolResult)}
+        for proposal in plan.proposals:
+            if not isinstance(proposal, Externalize):
+                continue
+            block = results.get(proposal.blocks[0])
+            put = partial(self._put, proposal, text_of(block) if block else "")
+            if (yield Work(put)) != proposal.artifact:
+                return False
+        return True
+
+    def _put(self, proposal: Externalize, text: str) -> ArtifactId | None:
+        from persistence import ArtifactDescription
+
+        try:
+            about = ArtifactDescription(
+                timeline=self.timeline,
+                tenant=self.reader.tenant,
+                sensitivity=proposal.sensitivity,
+                path=proposal.path,
+                about=proposal.replacement.partition("\n")[0],
+            )
+            store = self.store
+            return store.put(text.encode(errors="surrogatepass"), about) if store else None
+        except Exception:
+            log.exception("an artifact could not be stored; its content stays in the prompt")
+            return None
+
+    # Bringing it back.
+
+    def bring_back(self, view: View, context: Context) -> Flow[tuple[Returned, ...]]:
+        """The artifacts that the agent has named, as far as it may see them and there is room."""
+        if self.opener is None:
+            return ()
+        contents: list[Content] = []
+        for artifact in wanted(view, context.policy):
+            found: Content | None = yield Work(partial(self._read, artifact, context))
+            contents += [found] if found else []
+        free = context.limit - total_tokens(view, context)
+        return returned(contents, context, free) if contents else ()
+
+    def _read(self, artifact: ArtifactId, context: Context) -> Content | None:
+        policy = context.policy
+        try:
+            if (store := self.store) is None:
+                return None
+            about = store.describe(artifact, self.reader)
+            if about.sensitivity not in policy.rehydration_sensitivities:
+                log.info("%s is %s: it has to be read explicitly", artifact, about.sensitivity)
+                return None
+            if not about.mime.startswith("text/"):
+                return None
+            size = policy.rehydration_tokens_each * BYTES_EACH
+            start = store.read(artifact, self.reader, size=size)
+        except AccessRefusedError as error:
+            log.info("%s", error)
+            return None
+        except Exception:
+            log.exception("artifact %s could not be read", artifact)
+            return None
+        text = start.decode(errors="ignore" if about.size > size else "replace")
+        return artifact, text, max(about.size - len(start) + len(text), len(text))
+
+    # Looking at sources.
+
+    def current(self, view: View, context: Context) -> Flow[dict[CallId, Determinism]]:
+        """What the sources of replayable results look like now, as far as a probe can tell."""
+        found: dict[CallId, Determinism] = {}
+        if self.probe is None or "clear" not in context.policy.rungs:
+            return found
+        for call in replayable_calls(view, context):
+            state: Determinism | None = yield Work(partial(self._look, call))
+            if state is not None:
+                found[call.call_id] = state
+        return found
+
+    def _look(self, call: ToolCall) -> Determinism | None:
+        try:
+            return self.probe(call) if self.probe else None
+        except Exception:
+            log.exception(
+                "the source of %s could not be looked at: it counts as changed", call.name
+            )
+            return None
+
+
+def opener_of(
+    store: EventStore,
+    given: "ArtifactStore | Path | str | None",
+    keys: "KeyRing | None",
+    clock: Callable[[], float],
+) -> "Callable[[], ArtifactStore] | None":
+    """How to open the store that was given: a store, a folder, a URL; "": beside the log."""
+    if given is None:
+        return None
+    if given == "":
+        own: Any = getattr(store, "artifacts", None)
+        return partial(own, keys=keys, clock=clock) if own else None
+    if isinstance(given, Path | str):
+        return partial(_opened, given, keys, clock)
+    return lambda: given
+
+
+def _opened(
+    given: Path | str, keys: "KeyRing | None", clock: Callable[[], float]
+) -> "ArtifactStore":
+    from persistence import open_artifacts
+
+    return open_artifacts(given, keys=keys, clock=clock)

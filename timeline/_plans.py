@@ -1,0 +1,128 @@
+"""Compactions as data: made now, looked at, committed later, undone."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import attrs
+import msgspec
+
+from blocks import (
+    BlocksHidden,
+    BlocksRestored,
+    DataError,
+    Event,
+    EventId,
+    MisuseError,
+    RangeCompacted,
+    RangeExpanded,
+    Recorded,
+    VersionConflictError,
+)
+from render import CompactionPlan, Context, View, climb_of, plan_compaction
+from timeline._compactor import LADDER
+from timeline._core import Core
+from timeline._flow import Flow
+
+BATCH_MAX: Final = 8
+"""Events that one compaction commits, at most."""
+
+
+def propose(core: Core, context: Context) -> CompactionPlan:
+    """What a compaction would do now, whatever the policy says about when; decides nothing."""
+    climb = plan_compaction(core.view, context, "forced")
+    if climb is None:
+        return CompactionPlan(timeline=core.id, version=core.view.version, trigger="forced")
+    return msgspec.structs.replace(climb.plan, timeline=core.id)
+
+
+def commit_plan(core: Core, plan: CompactionPlan, context: Context) -> Flow[int]:
+    """Carry out a plan under the version that it was made for; a second time, nothing happens."""
+    yield from core.flush()
+    if (yield from _is_committed(core, plan)):
+        return core.version
+    if core.version != plan.version:
+        raise VersionConflictError(expected=plan.version, found=core.version)
+    climb = climb_of(plan, core.view, context) if plan.proposals else None
+    if plan.timeline != core.id or climb is None:
+        raise DataError(f"this plan proposes nothing that timeline {core.id!r} could carry out")
+    if not (yield from core.compactor.stored(core.view, climb)):
+        raise MisuseError("this plan moves content to an artifact store, and that did not take it")
+    view = yield from core.compactor.carry_out(core.view, climb, context, core.keep)
+    named = tuple(_named(plan, view.decisions))
+    return (yield from core.settle(attrs.evolve(view, decisions=named)))
+
+
+def _named(plan: CompactionPlan, decisions: tuple[Event, ...]) -> Iterator[Any]:
+    """The events of a plan have ids of their own, so that they are known again."""
+    for number, event in enumerate(decisions):
+        if isinstance(event, msgspec.Struct):
+            yield msgspec.structs.replace(event, id=_event_id(plan, number))
+
+
+def _event_id(plan: CompactionPlan, number: int) -> EventId:
+    """In the form of a UUID, as stores expect them."""
+    name = f"{plan.digest[:28]}{number:04x}"
+    return EventId(f"{name[:8]}-{name[8:12]}-{name[12:16]}-{name[16:20]}-{name[20:]}")
+
+
+def _is_committed(core: Core, plan: CompactionPlan) -> Flow[bool]:
+    """Whether the events of this plan are in the log already."""
+    if core.version <= plan.version:
+        return False
+    later = yield from core.events(plan.version)
+    return any(event.id == _event_id(plan, 0) for _, event in later)
+
+
+def expand(core: Core) -> Flow[int]:
+    """Undo the newest compaction: all that it took out of the prompt is visible again."""
+    yield from core.flush()
+    version = _newest(core.view)
+    if not version:
+        raise MisuseError("nothing to expand: no compaction is in force")
+    around = yield from core.events(max(version - BATCH_MAX, 0))
+    batch = _batch(around, version)
+    events: list[Event] = []
+    hidden = [h.block for _, e in batch if isinstance(e, BlocksHidden) for h in e.hidden]
+    if hidden:
+        restored = BlocksRestored(id=EventId(""), at=core.clock(), blocks=tuple(hidden))
+        events.append(restored)
+    for at, event in batch:
+        if isinstance(event, RangeCompacted):
+            events.append(RangeExpanded(id=EventId(""), at=core.clock(), compaction=at))
+    found = yield from core.commit(*events)
+    yield from core.load()
+    return found
+
+
+def _newest(view: View) -> int:
+    """Version of the newest compaction that is in force: of its fold, or of what else it did."""
+    fold = view.compaction.version if view.compaction else 0
+    shown = {entry.block.id for entry in view.entries if entry.hidden_as in LADDER}
+    hides = (
+        version
+        for version, event in reversed(view.tape)
+        if isinstance(event, BlocksHidden)
+        and _is_rung(event)
+        and any(hidden.block in shown for hidden in event.hidden)
+    )
+    return max(fold, next(hides, 0))
+
+
+def _batch(log: list[Recorded], version: int) -> list[Recorded]:
+    """The events that one compaction committed, given one of them."""
+    at = next((event.at for found, event in log if found == version), 0.0)
+    index = next(i for i, (found, _) in enumerate(log) if found == version)
+    first = last = index
+    while first > 0 and _is_part(log[first - 1][1], at):
+        first -= 1
+    while last + 1 < len(log) and _is_part(log[last + 1][1], at):
+        last += 1
+    return log[first : last + 1]
+
+
+def _is_part(event: Event, at: float) -> bool:
+    return event.at == at and (isinstance(event, RangeCompacted) or _is_rung(event))
+
+
+def _is_rung(event: Event) -> bool:
+    return isinstance(event, BlocksHidden) and event.reason in LADDER
