@@ -26,11 +26,12 @@ def fields_in(text: str, paths: Iterable[str]) -> dict[str, Any]:
 
 
 def _at(value: object, path: str) -> object:
-    if isinstance(value, dict) and path in value:
-        return cast("dict[str, object]", value)[path]
-    for key in path.split("."):
-        value = _step(value, key)
-    return value
+    there = _step(value, path)
+    if there is _MISSING:
+        there = value
+        for key in path.split("."):
+            there = _step(there, key)
+    return there
 
 
 def _step(value: object, key: str) -> object:

@@ -1,0 +1,168 @@
+"""What a cleared result leaves behind, and who says what may become of it."""
+
+import json
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blocks import Envelope, ToolCall, ToolResult
+from render import Entry, Place, ToolPolicy
+from render._durability import durability_of, key_fields_of, placeholder, sensitivity_of
+from tests import _builders as make
+
+NONE = ToolPolicy()
+PLENTY = 1000
+
+
+def count(text: str) -> int:
+    return len(text.split())
+
+
+@attrs.frozen(kw_only=True)
+class Found:
+    entry: Entry
+    result: ToolResult
+    call: ToolCall
+    policy: ToolPolicy = NONE
+
+
+def found(
+    text: str = "ok",
+    *,
+    policy: ToolPolicy = NONE,
+    arguments: dict[str, Any] | None = None,
+    **envelope: Any,
+) -> Found:
+    asked = make.call("c", "t1", "r", "make_test", **(arguments or {"command": "make  test"}))
+    answer = make.result("c", text, envelope=Envelope(**envelope))
+    view = make.view_of(make.prompt("Go."), asked, answer)
+    (entry,) = (entry for entry in view.entries if entry.place is Place.RESULT)
+    return Found(entry=entry, result=answer, call=asked, policy=policy)
+
+
+# The policy over the tool.
+
+
+@pytest.mark.parametrize("durability", ["ephemeral", "anchoring", "replayable", "non-replayable"])
+def test_durability_is_what_the_tool_declared_unless_the_policy_says_otherwise(
+    durability: Any,
+) -> None:
+    declared = make.result("c", envelope=Envelope(durability=durability))
+    assert durability_of(declared, NONE) == durability
+    assert durability_of(make.result("c"), ToolPolicy(durability=durability)) == durability
+    assert durability_of(make.result("c"), NONE) == "anchoring"
+
+
+def test_sensitivity_is_what_the_tool_declared_unless_the_policy_says_otherwise() -> None:
+    declared = make.result("c", envelope=Envelope(sensitivity="restricted"))
+    assert sensitivity_of(declared, NONE) == "restricted"
+    assert sensitivity_of(declared, ToolPolicy(sensitivity="public")) == "public"
+    assert sensitivity_of(make.result("c"), NONE) == "internal"
+
+
+ORDER = '{"order": {"id": 7, "total": 12.5}, "lines": ["x"]}'
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "declared", "kept"),
+    [
+        (ORDER, ("order.id", "lines.0"), {}, {"order.id": 7, "lines.0": "x"}),
+        (ORDER, ("order.id",), {"exit_code": 0}, {"order.id": 7, "exit_code": 0}),
+        (ORDER, ("order.id",), {"order.id": 8}, {"order.id": 8}),
+        (ORDER, (), {"exit_code": 0}, {"exit_code": 0}),
+        (ORDER, ("nothing",), {}, {}),
+        ("no JSON", ("order.id",), {"exit_code": 0}, {"exit_code": 0}),
+    ],
+)
+def test_key_fields_are_those_declared_and_those_that_the_policy_wants(
+    text: str, wanted: tuple[str, ...], declared: dict[str, Any], kept: dict[str, Any]
+) -> None:
+    result = make.result("c", text, envelope=Envelope(key_fields=declared))
+    assert key_fields_of(result, ToolPolicy(key_fields=wanted)) == kept
+
+
+# The placeholder.
+
+
+def test_a_placeholder_says_what_was_asked_how_it_ended_and_where_the_rest_is() -> None:
+    one = found("\n  make: no rule \nmore", outcome="failure", key_fields={"exit_code": 2})
+    assert placeholder(one, PLENTY, count) == (
+        '[cleared: make_test make test; failure; {"exit_code":2}; error: make: no rule; '
+        "read back at tc:t1.c.result]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("envelope", "arguments", "text"),
+    [
+        ({}, {}, "make_test make test; success"),
+        ({}, {"n": 1}, "make_test; success"),
+        ({"outcome": "partial"}, {"n": 1}, "make_test; partial"),
+        ({"outcome": "failure"}, {"n": 1}, "make_test; failure; error: ok"),
+    ],
+)
+def test_a_placeholder_leaves_out_what_there_is_not(
+    envelope: dict[str, Any], arguments: dict[str, Any], text: str
+) -> None:
+    one = found(**envelope, arguments=arguments)
+    assert placeholder(one, PLENTY, count) == f"[cleared: {text}; read back at tc:t1.c.result]"
+
+
+def test_fields_of_a_placeholder_have_one_order_whatever_order_they_came_in() -> None:
+    given = {"b": {"y": 1, "x": 2}, "a": "é"}
+    turned = {"a": "é", "b": {"x": 2, "y": 1}}
+    one, other = (placeholder(found(key_fields=f), PLENTY, count) for f in (given, turned))
+    assert one == other
+    assert '{"a":"é","b":{"x":2,"y":1}}' in one
+
+
+def test_the_policy_s_fields_are_in_the_placeholder() -> None:
+    one = found(ORDER, policy=ToolPolicy(key_fields=("order.id",)))
+    assert '{"order.id":7}' in placeholder(one, PLENTY, count)
+
+
+def test_what_does_not_fit_goes_the_largest_fields_first_and_the_way_back_never() -> None:
+    fields = {"id": 7, "big": "w " * 50, "small": "w w w"}
+    command = {"command": "make " + "x" * 90 + " twice"}
+    one = found("no rule", outcome="failure", key_fields=fields, arguments=command)
+    shrinking: list[str] = []
+    for tokens_max in range(PLENTY, -1, -1):
+        text = placeholder(one, tokens_max, len)
+        if not shrinking or shrinking[-1] != text:
+            shrinking.append(text)
+    about = ["big", "small", '"id":7', "error: no rule", "twice", "xxx"]
+    kept = [[word for word in about if word in text] for text in shrinking]
+    assert kept[:7] == [
+        about,
+        about[1:],
+        about[2:],
+        about[3:],
+        about[4:],
+        about[5:],
+        [],
+    ]
+    assert "(+1 more)" in shrinking[1]
+    assert all(text.endswith("; read back at tc:t1.c.result]") for text in shrinking)
+    assert shrinking[-1] == "[cleared; read back at tc:t1.c.result]"
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=30),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.text(max_size=8), VALUES, max_size=5), st.integers(0, 60))
+def test_a_placeholder_is_bounded_and_its_fields_are_json(
+    fields: dict[str, Any], tokens_max: int
+) -> None:
+    text = placeholder(found(key_fields=fields), tokens_max, count)
+    assert count(text) <= max(tokens_max, count("[cleared; read back at tc:t1.c.result]"))
+    full = placeholder(found(key_fields=fields), 10**6, count)
+    if fields:
+        shown = full.removeprefix("[cleared: make_test make test; success; ")
+        assert json.loads(shown.removesuffix("; read back at tc:t1.c.result]")) == fields
