@@ -1,7 +1,8 @@
 """Compactions as data: made now, looked at, committed later, undone."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from itertools import groupby
+from typing import Any
 
 import attrs
 import msgspec
@@ -12,19 +13,18 @@ from blocks import (
     DataError,
     Event,
     EventId,
+    Hidden,
     MisuseError,
     RangeCompacted,
     RangeExpanded,
     Recorded,
     VersionConflictError,
+    window_of,
 )
-from render import CompactionPlan, Context, View, climb_of, plan_compaction
+from render import CompactionPlan, Context, View, climb_of, open_view, plan_compaction
 from timeline._compactor import LADDER
 from timeline._core import Core
 from timeline._flow import Flow
-
-BATCH_MAX: Final = 8
-"""Events that one compaction commits, at most."""
 
 
 def propose(core: Core, context: Context) -> CompactionPlan:
@@ -79,19 +79,35 @@ def expand(core: Core) -> Flow[int]:
     version = _newest(core.view)
     if not version:
         raise MisuseError("nothing to expand: no compaction is in force")
-    around = yield from core.events(max(version - BATCH_MAX, 0))
-    batch = _batch(around, version)
-    events: list[Event] = []
-    hidden = [h.block for _, e in batch if isinstance(e, BlocksHidden) for h in e.hidden]
-    if hidden:
-        restored = BlocksRestored(id=EventId(""), at=core.clock(), blocks=tuple(hidden))
-        events.append(restored)
-    for at, event in batch:
-        if isinstance(event, RangeCompacted):
-            events.append(RangeExpanded(id=EventId(""), at=core.clock(), compaction=at))
-    found = yield from core.commit(*events)
+    log = yield from core.events()
+    batch = _batch(log, version)
+    before = open_view(window_of(log[: batch[0][0] - 1]))
+    found = yield from core.commit(*_undone(batch, before, core.clock()))
     yield from core.load()
     return found
+
+
+def _undone(batch: list[Recorded], before: View, now: float) -> Iterator[Event]:
+    """What shows everything as it was before a compaction; what had been hidden then, still is."""
+    hidden = {h.block for _, e in batch if isinstance(e, BlocksHidden) for h in e.hidden}
+    then = [e for e in before.entries if e.block.id in hidden and e.replacement is not None]
+    shown = hidden - {entry.block.id for entry in then}
+    if shown:
+        blocks = tuple(e.block.id for e in before.entries if e.block.id in shown)
+        yield BlocksRestored(id=EventId(""), at=now, blocks=blocks)
+    for reason, entries in groupby(then, key=lambda entry: entry.hidden_as or "requested"):
+        yield BlocksHidden(
+            id=EventId(""),
+            at=now,
+            hidden=tuple(
+                Hidden(block=e.block.id, replacement=e.replacement or "", artifact=e.artifact)
+                for e in entries
+            ),
+            reason=reason,
+        )
+    for version, event in batch:
+        if isinstance(event, RangeCompacted):
+            yield RangeExpanded(id=EventId(""), at=now, compaction=version)
 
 
 def _newest(view: View) -> int:
