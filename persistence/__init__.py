@@ -16,12 +16,30 @@ if TYPE_CHECKING:
     from persistence._verify import StoreProblem as StoreProblem
     from persistence._verify import StoreReport as StoreReport
     from persistence._verify import verify as verify
+    from persistence.artifacts import ArtifactDescription as ArtifactDescription
+    from persistence.artifacts import ArtifactMetadata as ArtifactMetadata
+    from persistence.artifacts import ArtifactStore as ArtifactStore
+    from persistence.artifacts import AuditRecord as AuditRecord
+    from persistence.artifacts import KeyRing as KeyRing
+    from persistence.artifacts import Keys as Keys
+    from persistence.artifacts import MemoryArtifacts as MemoryArtifacts
+    from persistence.artifacts import Requester as Requester
+    from persistence.artifacts import open_artifacts as open_artifacts
 
 _LATER = {
+    "ArtifactDescription": "persistence.artifacts",
+    "ArtifactMetadata": "persistence.artifacts",
+    "ArtifactStore": "persistence.artifacts",
+    "AuditRecord": "persistence.artifacts",
     "DuckDBStore": "persistence._duckdb",
     "Hit": "persistence._search",
+    "KeyRing": "persistence.artifacts",
+    "Keys": "persistence.artifacts",
+    "MemoryArtifacts": "persistence.artifacts",
+    "Requester": "persistence.artifacts",
     "StoreProblem": "persistence._verify",
     "StoreReport": "persistence._verify",
+    "open_artifacts": "persistence.artifacts",
     "search_blocks": "persistence._search",
     "verify": "persistence._verify",
 }

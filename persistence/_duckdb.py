@@ -1,9 +1,11 @@
 """The embedded store: one DuckDB file, one process, many threads."""
 
 import os
-from collections.abc import Generator, Sequence
+import time
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Self
 
 from blocks import (
@@ -30,6 +32,8 @@ from persistence._store import TimelineInfo
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+    from persistence.artifacts import Artifacts, DuckDBShelf, KeyRing
+
 WINDOW = "SELECT seq, payload FROM events WHERE timeline = ? AND seq BETWEEN ? AND ?"
 IDS = """
 SELECT coalesce(json_extract_string(payload, '$.id'), '') FROM events
@@ -50,6 +54,8 @@ class DuckDBStore:
         self.path = Path(path).absolute()
         self._pid = os.getpid()
         self._closed = False
+        self._shelf: DuckDBShelf | None = None
+        self._shelf_lock = Lock()
         self._lock = FileLock.acquire(self.path)
         try:
             self._open()
@@ -173,8 +179,36 @@ class DuckDBStore:
         """A cursor to read the tables with, and the number of events acknowledged so far."""
         self._refuse_if_not_ours()
         acknowledged = self._lock.acknowledged()
-        with errors(self.path), self._cursors.borrow() as cursor:
+        with self._reading() as cursor:
             yield cursor, acknowledged
+
+    def artifacts(
+        self,
+        *,
+        keys: "KeyRing | None" = None,
+        clock: Callable[[], float] = time.time,
+        random: Callable[[int], bytes] = os.urandom,
+    ) -> "Artifacts":
+        """The artifacts in this file, beside the log; a file without any gets tables for them."""
+        from persistence.artifacts import Artifacts, DuckDBShelf
+
+        self._refuse_if_not_ours()
+        with self._shelf_lock:
+            self._shelf = self._shelf or DuckDBShelf(self._reading, self._writing)
+        return Artifacts(self._shelf, keys=keys, clock=clock, random=random)
+
+    @contextmanager
+    def _reading(self) -> "Generator[DuckDBPyConnection]":
+        self._refuse_if_not_ours()
+        with errors(self.path), self._cursors.borrow() as cursor:
+            yield cursor
+
+    @contextmanager
+    def _writing(self) -> "Generator[DuckDBPyConnection]":
+        """A cursor to write beside the log with, while nobody appends to it."""
+        self._refuse_if_not_ours()
+        with self._group.alone(), self._reading() as cursor:
+            yield cursor
 
     def close(self) -> None:
         if self._closed or os.getpid() != self._pid:

@@ -1,7 +1,10 @@
 """A store for tests and for trying things out: a list of bytes per timeline."""
 
-from collections.abc import Sequence
+import os
+import time
+from collections.abc import Callable, Sequence
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -19,6 +22,9 @@ from persistence._checks import checked_events, checked_fork, checked_page, time
 from persistence._heads import Head
 from persistence._store import TimelineInfo
 from persistence._stored import StoredEvent
+
+if TYPE_CHECKING:
+    from persistence.artifacts import Artifacts, KeyRing, MemoryShelf
 
 
 @attrs.define
@@ -39,6 +45,7 @@ class MemoryStore:
     _logs: dict[TimelineId, _Log] = attrs.field(factory=dict[TimelineId, _Log], init=False)
     _lock: Lock = attrs.field(factory=Lock, init=False, repr=False)
     _closed: bool = attrs.field(default=False, init=False)
+    _shelf: "MemoryShelf | None" = attrs.field(default=None, init=False, repr=False)
 
     def append(
         self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
@@ -91,6 +98,21 @@ class MemoryStore:
             self._refuse_if_closed()
             heads = {name: log.head for name, log in self._logs.items()}
         return timeline_infos(heads)
+
+    def artifacts(
+        self,
+        *,
+        keys: "KeyRing | None" = None,
+        clock: Callable[[], float] = time.time,
+        random: Callable[[int], bytes] = os.urandom,
+    ) -> "Artifacts":
+        """The artifacts of this store, which last as long as it does."""
+        from persistence.artifacts import Artifacts, MemoryShelf
+
+        with self._lock:
+            self._refuse_if_closed()
+            self._shelf = self._shelf or MemoryShelf()
+        return Artifacts(self._shelf, keys=keys, clock=clock, random=random)
 
     def close(self) -> None:
         self._closed = True

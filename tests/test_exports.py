@@ -33,8 +33,9 @@ EXPORTS = {
         summary_prompts total_tokens truncated validate_request without_thinking
     """,
     "persistence": """
-        DuckDBStore EventStore Hit MemoryStore StoreProblem StoreReport TimelineInfo search_blocks
-        verify
+        ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord DuckDBStore EventStore Hit KeyRing
+        Keys MemoryArtifacts MemoryStore Requester StoreProblem StoreReport TimelineInfo
+        open_artifacts search_blocks verify
     """,
     "persistence.sessions": """
         Arrived FORMATS Item Notice Responded Session export_lines read_session
@@ -47,7 +48,7 @@ EXPORTS = {
     """,
     "timeline.react": """
         AgentHooks AgentSettings AsyncReactAgent Outcome ReactAgent SessionStarted StepDone StepStarted
-        StreamLost Tool ToolReply Usage tool
+        StreamLost Tool ToolReply Usage reading_tools tool
     """,
     "timeline.tokens": """
         EstimateCounter ModelCounter O200kCounter TextCounter counter_for image_tokens

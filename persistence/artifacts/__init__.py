@@ -1,0 +1,14 @@
+"""Artifacts: content that lies beside the log. `persistence` exports what is public of it."""
+
+from persistence.artifacts._artifacts import Artifacts as Artifacts
+from persistence.artifacts._crypt import KeyRing as KeyRing
+from persistence.artifacts._crypt import Keys as Keys
+from persistence.artifacts._duckdb import DuckDBShelf as DuckDBShelf
+from persistence.artifacts._memory import MemoryArtifacts as MemoryArtifacts
+from persistence.artifacts._memory import MemoryShelf as MemoryShelf
+from persistence.artifacts._open import open_artifacts as open_artifacts
+from persistence.artifacts._store import ArtifactStore as ArtifactStore
+from persistence.artifacts._types import ArtifactDescription as ArtifactDescription
+from persistence.artifacts._types import ArtifactMetadata as ArtifactMetadata
+from persistence.artifacts._types import AuditRecord as AuditRecord
+from persistence.artifacts._types import Requester as Requester

@@ -1,0 +1,63 @@
+"""Who gets an artifact: the rules, and nothing else.
+
+Asked in this order, and the first that fails decides:
+
+    unknown      nobody has put it
+    tenant       it was put, but not for the requester's tenant; the requester is told `unknown`
+    permission   the requester lacks the permission for its sensitivity
+    expired      its time is over, whether it has been swept or not
+    key          it is encrypted and its key is not at hand, or does not fit
+
+Several timelines of one tenant may have put the same content.  It lasts as long as the longest of
+them says, and of those in force the strictest sensitivity counts: one timeline that calls a content
+restricted is enough for it not to be handed to those who may only read what is internal.
+"""
+
+from collections.abc import Sequence
+
+from blocks import AccessRefusedError, Refusal, Sensitivity
+from persistence.artifacts._shelf import Entry
+from persistence.artifacts._types import Requester
+
+PERMISSIONS: dict[Sensitivity, str] = {
+    "public": "read",
+    "internal": "read",
+    "confidential": "read:confidential",
+    "restricted": "read:restricted",
+}
+"""What it takes; least strict first."""
+
+ENCRYPTED: frozenset[Sensitivity] = frozenset({"confidential", "restricted"})
+
+_FROM_THE_STRICTEST: tuple[Sensitivity, ...] = tuple(reversed(PERMISSIONS))
+
+_ADVICE: dict[Refusal, str] = {
+    "unknown": "this store holds no such artifact for this requester",
+    "tenant": "this store holds no such artifact for this requester",
+    "permission": "the requester lacks the permission for its sensitivity",
+    "expired": "its time is over; get the content from its source again",
+    "key": "its key is not in the key ring, or does not fit; open the store with the right keys",
+}
+
+
+def granted(entries: Sequence[Entry], requester: Requester, now: float) -> list[Entry] | Refusal:
+    """The entries of one artifact that the requester may have, or why there are none."""
+    if not entries:
+        return "unknown"
+    own = [entry for entry in entries if entry.metadata.tenant == requester.tenant]
+    if not own:
+        return "tenant"
+    in_force = [entry for entry in own if not entry.metadata.is_expired(now)]
+    said = {entry.metadata.sensitivity for entry in in_force or own}
+    strictest: Sensitivity = next(each for each in _FROM_THE_STRICTEST if each in said)
+    if PERMISSIONS[strictest] not in requester.permissions:
+        return "permission"
+    if not in_force:
+        return "expired"
+    return [entry for entry in in_force if entry.metadata.sensitivity == strictest]
+
+
+def refused(artifact: str, reason: Refusal) -> AccessRefusedError:
+    """The error for the requester, who must not learn that another tenant has the content."""
+    told: Refusal = "unknown" if reason == "tenant" else reason
+    return AccessRefusedError(artifact, told, _ADVICE[told])

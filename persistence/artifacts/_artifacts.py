@@ -1,0 +1,265 @@
+"""The artifact store: every rule is applied here, whatever place the content lies in."""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
+from typing import Self
+
+import attrs
+import msgspec
+
+from blocks import (
+    ArtifactId,
+    ClosedError,
+    DamagedStoreError,
+    MisuseError,
+    Refusal,
+    TimelineId,
+    artifact_id,
+    artifact_ids_in,
+    clean_json,
+)
+from persistence.artifacts._access import ENCRYPTED, granted, refused
+from persistence.artifacts._crypt import SLOT_BYTES, Cipher, KeyRing, cipher_for
+from persistence.artifacts._pieces import Hashed, Span, plain_bytes, shelved
+from persistence.artifacts._shelf import PIECE_BYTES, Entry, Shelf
+from persistence.artifacts._types import (
+    Action,
+    ArtifactDescription,
+    ArtifactMetadata,
+    AuditRecord,
+    Requester,
+    checked_description,
+)
+
+ASKED_MAX = 100
+"""Characters of what was asked for that go on record when it is no artifact id at all."""
+
+
+@attrs.define(eq=False)
+class Artifacts:
+    """An `ArtifactStore` over a shelf; the keys, the clock and the random bytes are the caller's."""
+
+    _shelf: Shelf
+    _keys: KeyRing | None = attrs.field(default=None, kw_only=True, alias="keys")
+    _clock: Callable[[], float] = attrs.field(default=time.time, kw_only=True, alias="clock")
+    _random: Callable[[int], bytes] = attrs.field(default=os.urandom, kw_only=True, alias="random")
+    _closed: bool = attrs.field(default=False, init=False)
+
+    # ------------------------------------------------------------ put
+
+    def put(self, content: bytes, about: ArtifactDescription) -> ArtifactId:
+        description = self._accepted(about)
+        artifact = artifact_id(content)
+        if not self._has(artifact, description):
+            self._store([content], description)
+        return artifact
+
+    def put_stream(self, pieces: Iterable[bytes], about: ArtifactDescription) -> ArtifactId:
+        return self._store(pieces, self._accepted(about))
+
+    def _accepted(self, about: ArtifactDescription) -> ArtifactDescription:
+        self._refuse_if_closed()
+        description = checked_description(about)
+        if description.sensitivity in ENCRYPTED and self._keys is None:
+            raise MisuseError(
+                f"{description.sensitivity} content is encrypted and this store has no keys; open"
+                ' it with keys=Keys({"k1": secrets.token_bytes(32)}, current="k1")'
+            )
+        return description
+
+    def _store(self, pieces: Iterable[bytes], description: ArtifactDescription) -> ArtifactId:
+        slot = self._random(SLOT_BYTES).hex()
+        key_id = self._key_id(description)
+        cipher = self._cipher(key_id, slot, description.tenant)
+        hashed = Hashed(pieces)
+        try:
+            self._shelf.fill(slot, shelved(hashed, cipher))
+        except BaseException:
+            self._shelf.discard(slot)
+            raise
+        metadata = ArtifactMetadata(
+            **msgspec.structs.asdict(description),
+            created_at=self._clock(),
+            size=hashed.size,
+            sha256=hashed.digest(),
+            key=key_id,
+        )
+        said = msgspec.json.encode(metadata)
+        seal = cipher.seal(said) if cipher else ""
+        self._enter(Entry(slot, metadata, said, seal), description)
+        return metadata.id
+
+    def _enter(self, entry: Entry, description: ArtifactDescription) -> None:
+        with self._shelf.lock:
+            if self._has(entry.metadata.id, description):
+                self._shelf.discard(entry.slot)
+            else:
+                self._shelf.enter(entry, self._by_host("put", entry.metadata))
+
+    def _has(self, artifact: ArtifactId, description: ArtifactDescription) -> bool:
+        """Whether the same content was put under the same words, and can still be read."""
+        now = self._clock()
+        return any(
+            not entry.metadata.is_expired(now)
+            and checked_description(entry.metadata) == description
+            and self._opens(entry)
+            for entry in self._shelf.entries(artifact)
+        )
+
+    # ------------------------------------------------------------ read
+
+    def read(
+        self, artifact: str, requester: Requester, *, start: int = 0, size: int | None = None
+    ) -> bytes:
+        Span.of(0, start, size, PIECE_BYTES)  # refuses what no reader can mean
+        return self._content(self._granted("read", artifact, requester), start, size)
+
+    def describe(self, artifact: str, requester: Requester) -> ArtifactMetadata:
+        return self._granted("describe", artifact, requester).metadata
+
+    def list(
+        self, requester: Requester, timeline: TimelineId | None = None
+    ) -> Sequence[ArtifactMetadata]:
+        self._refuse_if_closed()
+        by_id: dict[ArtifactId, list[Entry]] = {}
+        for entry in self._shelf.entries():
+            by_id.setdefault(entry.metadata.id, []).append(entry)
+        self._record("list", "", requester, timeline=timeline or "")
+        judged = [self._judged(entries, requester) for entries in by_id.values()]
+        found = [e.metadata for entries in judged if not isinstance(entries, str) for e in entries]
+        wanted = [m for m in found if timeline is None or m.timeline == timeline]
+        return sorted(wanted, key=lambda metadata: (metadata.created_at, metadata.id))
+
+    def _granted(self, action: Action, artifact: str, requester: Requester) -> Entry:
+        """The entry that answers; on record before anything is handed out, and when nothing is."""
+        self._refuse_if_closed()
+        is_id = artifact_ids_in(artifact) == (artifact,)
+        found = self._judged(self._shelf.entries(artifact) if is_id else (), requester)
+        asked = artifact if is_id else clean_json(artifact[:ASKED_MAX])
+        if isinstance(found, str):
+            self._record(action, asked, requester, reason=found)
+            raise refused(asked, found)
+        self._record(action, asked, requester)
+        return min(found, key=lambda entry: (entry.metadata.created_at, entry.slot))
+
+    def _judged(self, entries: Sequence[Entry], requester: Requester) -> Sequence[Entry] | Refusal:
+        found = granted(entries, requester, self._clock())
+        if isinstance(found, str):
+            return found
+        return [entry for entry in found if self._opens(entry)] or "key"
+
+    def _content(self, entry: Entry, start: int, size: int | None) -> bytes:
+        metadata = entry.metadata
+        cipher = self._cipher(metadata.key, entry.slot, metadata.tenant)
+        span = Span.of(metadata.size, start, size, plain_bytes(cipher))
+        content = b"".join(self._pieces(entry, span, cipher))
+        if len(content) != span.size:
+            raise _damaged(metadata, f"{span.size - len(content)} bytes are missing")
+        if span.size == metadata.size and sha256(content).hexdigest() != metadata.sha256:
+            raise _damaged(metadata, "its content is not what was put")
+        return content
+
+    def _pieces(self, entry: Entry, span: Span, cipher: Cipher | None) -> Iterator[bytes]:
+        if not span.size:
+            return
+        lying = self._shelf.pieces(entry.slot, span.first, span.last)
+        for number, piece in enumerate(lying, span.first):
+            plain = cipher.opened(number, piece) if cipher else piece
+            if plain is None:
+                raise _damaged(entry.metadata, f"piece {number} was altered")
+            yield span.trimmed(number, plain)
+
+    # ------------------------------------------------------------ keys
+
+    def _key_id(self, description: ArtifactDescription) -> str:
+        return self._keys.current if self._keys and description.sensitivity in ENCRYPTED else ""
+
+    def _cipher(self, key_id: str, slot: str, tenant: str) -> Cipher | None:
+        """None for what is not encrypted."""
+        if not key_id:
+            return None
+        key = self._keys.key(key_id) if self._keys else None
+        if key is None:
+            raise MisuseError(f"key {key_id!r} is not in the key ring")
+        return cipher_for(key, slot, tenant)
+
+    def _opens(self, entry: Entry) -> bool:
+        """Whether the key is at hand and vouches for what is said; plain content needs none."""
+        metadata = entry.metadata
+        if not metadata.key:
+            return metadata.sensitivity not in ENCRYPTED
+        key = self._keys.key(metadata.key) if self._keys else None
+        if key is None:
+            return False
+        return cipher_for(key, entry.slot, metadata.tenant).vouches(entry.said, entry.seal)
+
+    # ------------------------------------------------------------ the rest
+
+    def audit(self, artifact: str | None = None) -> Sequence[AuditRecord]:
+        self._refuse_if_closed()
+        records = self._shelf.records()
+        return [r for r in records if artifact is None or r.artifact == artifact]
+
+    def sweep(self) -> int:
+        self._refuse_if_closed()
+        now = self._clock()
+        expired = [entry for entry in self._shelf.entries() if entry.metadata.is_expired(now)]
+        for entry in expired:
+            self._shelf.remove(entry, self._by_host("expire", entry.metadata))
+        self._shelf.tidy(now)
+        return len(expired)
+
+    def _record(
+        self,
+        action: Action,
+        artifact: str,
+        requester: Requester,
+        *,
+        timeline: str = "",
+        reason: "Refusal | None" = None,
+    ) -> None:
+        self._shelf.record(
+            AuditRecord(
+                at=self._clock(),
+                action=action,
+                artifact=artifact,
+                tenant=clean_json(requester.tenant),
+                requester=clean_json(requester.id),
+                timeline=clean_json(timeline),
+                allowed=reason is None,
+                reason=reason or "",
+            )
+        )
+
+    def _by_host(self, action: Action, metadata: ArtifactMetadata) -> AuditRecord:
+        return AuditRecord(
+            at=self._clock(),
+            action=action,
+            artifact=metadata.id,
+            tenant=metadata.tenant,
+            timeline=metadata.timeline,
+        )
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._shelf.close()
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise ClosedError("this artifact store is closed; open it again")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _damaged(metadata: ArtifactMetadata, what: str) -> DamagedStoreError:
+    return DamagedStoreError(
+        f"artifact {metadata.id!r}: {what}; restore it from a backup, or get the content from its"
+        " source again"
+    )

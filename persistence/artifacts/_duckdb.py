@@ -1,0 +1,130 @@
+"""Artifacts in the file of a `DuckDBStore`, in three tables beside the log.
+
+Rows are inserted and never updated; only a sweep deletes, and folds the write-ahead log into the file
+right after.  There is no index, for the reasons that `_schema` gives.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from threading import Lock
+from typing import TYPE_CHECKING, TypeAlias
+
+import attrs
+import msgspec
+
+from persistence.artifacts._shelf import Entry, decoded, encoded
+from persistence.artifacts._types import AuditRecord
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+Lend: TypeAlias = "Callable[[], AbstractContextManager[DuckDBPyConnection]]"
+
+IS_THERE = "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'artifact_audit'"
+TABLES = (
+    "CREATE TABLE artifacts(artifact VARCHAR NOT NULL, slot VARCHAR NOT NULL, entry JSON NOT NULL)",
+    "CREATE TABLE artifact_pieces(slot VARCHAR NOT NULL, number BIGINT NOT NULL, piece BLOB NOT NULL)",
+    "CREATE TABLE artifact_audit(record JSON NOT NULL)",
+)
+LEFT_BEHIND = """
+SELECT DISTINCT slot FROM artifact_pieces WHERE slot NOT IN (SELECT slot FROM artifacts)
+"""
+ADD_PIECE = "INSERT INTO artifact_pieces VALUES (?, ?, ?)"
+ADD_ENTRY = "INSERT INTO artifacts VALUES (?, ?, ?)"
+ADD_RECORD = "INSERT INTO artifact_audit VALUES (?)"
+DROP_PIECES = "DELETE FROM artifact_pieces WHERE slot = ?"
+DROP_ENTRY = "DELETE FROM artifacts WHERE slot = ?"
+ENTRIES = "SELECT entry FROM artifacts"
+ENTRIES_OF = "SELECT entry FROM artifacts WHERE artifact = ?"
+PIECE = "SELECT piece FROM artifact_pieces WHERE slot = ? AND number = ?"
+RECORDS = "SELECT record FROM artifact_audit ORDER BY rowid"
+
+
+@attrs.define(eq=False)
+class DuckDBShelf:
+    """One a file and process; the store lends its cursors, for writing only while it does not append."""
+
+    _reading: Lend
+    _writing: Lend
+    lock: Lock = attrs.field(factory=Lock, init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Make the tables in a file that has none, and remove what killed puts left behind."""
+        with self._writing() as cursor:
+            [(there,)] = cursor.execute(IS_THERE).fetchall()
+            with _transaction(cursor):
+                for statement in () if there else TABLES:
+                    cursor.execute(statement)
+                left = cursor.execute(LEFT_BEHIND).fetchall()
+                for slot in left:
+                    cursor.execute(DROP_PIECES, slot)
+            if left or not there:
+                cursor.execute("CHECKPOINT")
+
+    def fill(self, slot: str, pieces: Iterable[bytes]) -> None:
+        """A commit a piece, so that a slow producer never holds up the log."""
+        for number, piece in enumerate(pieces):
+            with self._writing() as cursor:
+                cursor.execute(ADD_PIECE, [slot, number, piece])
+
+    def enter(self, entry: Entry, record: AuditRecord) -> None:
+        row = [entry.metadata.id, entry.slot, encoded(entry).decode()]
+        with self._writing() as cursor, _transaction(cursor):
+            cursor.execute(ADD_ENTRY, row)
+            cursor.execute(ADD_RECORD, [_json(record)])
+
+    def entries(self, artifact: str | None = None) -> Sequence[Entry]:
+        with self._reading() as cursor:
+            found = (
+                cursor.execute(ENTRIES)
+                if artifact is None
+                else cursor.execute(ENTRIES_OF, [artifact])
+            )
+            return [decoded(data, "table artifacts") for (data,) in found.fetchall()]
+
+    def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]:
+        for number in range(first, last + 1):
+            with self._reading() as cursor:
+                found = cursor.execute(PIECE, [slot, number]).fetchall()
+            yield from (piece for (piece,) in found)
+
+    def remove(self, entry: Entry, record: AuditRecord) -> None:
+        with self._writing() as cursor, _transaction(cursor):
+            cursor.execute(ADD_RECORD, [_json(record)])
+            cursor.execute(DROP_PIECES, [entry.slot])
+            cursor.execute(DROP_ENTRY, [entry.slot])
+
+    def discard(self, slot: str) -> None:
+        with self._writing() as cursor:
+            cursor.execute(DROP_PIECES, [slot])
+
+    def tidy(self, now: float) -> None:  # noqa: ARG002 -- the file is ours: age tells nothing
+        with self._writing() as cursor:
+            cursor.execute("CHECKPOINT")
+
+    def record(self, record: AuditRecord) -> None:
+        with self._writing() as cursor:
+            cursor.execute(ADD_RECORD, [_json(record)])
+
+    def records(self) -> Sequence[AuditRecord]:
+        with self._reading() as cursor:
+            rows = cursor.execute(RECORDS).fetchall()
+        return [msgspec.json.decode(data, type=AuditRecord) for (data,) in rows]
+
+    def close(self) -> None:
+        pass  # the file belongs to the store
+
+
+@contextmanager
+def _transaction(cursor: "DuckDBPyConnection") -> Generator[None]:
+    cursor.execute("BEGIN")
+    try:
+        yield
+    except BaseException:
+        cursor.execute("ROLLBACK")
+        raise
+    cursor.execute("COMMIT")
+
+
+def _json(record: AuditRecord) -> str:
+    return msgspec.json.encode(record).decode()

@@ -1,0 +1,173 @@
+"""Artifacts in a local folder, which several processes may share.
+
+audit.jsonl                     a line a record, only ever appended to
+content/<slot>                  the pieces, one behind the other
+entries/<artifact>/<slot>.json  the entry; appears by an atomic rename, when all else is durable
+"""
+
+import os
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import BinaryIO
+
+import attrs
+import msgspec
+
+from blocks import StoreError
+from persistence.artifacts._shelf import PIECE_BYTES, Entry, decoded, encoded
+from persistence.artifacts._types import AuditRecord
+
+OWNER_ONLY = 0o600
+LEFTOVER_SECONDS = 24 * 3600.0
+"""Content that has no entry after this time belongs to a put that was killed."""
+
+
+@attrs.define(eq=False)
+class FolderShelf:
+    """The folder `root`, made if there is none."""
+
+    root: Path
+    lock: Lock = attrs.field(factory=Lock, init=False, repr=False)
+    _audit: int = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        with self._errors():
+            for folder in (self.root, self.root / "content", self.root / "entries"):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                _sync(folder.parent)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+            self._audit = os.open(self.root / "audit.jsonl", flags, OWNER_ONLY)
+            _sync(self.root)
+
+    def fill(self, slot: str, pieces: Iterable[bytes]) -> None:
+        path = self._content(slot)
+        with self._errors():
+            file = _created(path)
+        with file:
+            for piece in pieces:  # whose own errors are not ours
+                with self._errors():
+                    file.write(piece)
+                    file.flush()
+            with self._errors():
+                os.fsync(file.fileno())
+                _sync(path.parent)
+
+    def enter(self, entry: Entry, record: AuditRecord) -> None:
+        self.record(record)
+        path = self._entry(entry)
+        new = path.with_suffix(".new")
+        with self._errors():
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            _sync(path.parent.parent)
+            with _created(new) as file:
+                file.write(encoded(entry))
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(path)
+            _sync(path.parent)
+
+    def entries(self, artifact: str | None = None) -> Sequence[Entry]:
+        with self._errors():
+            paths = list((self.root / "entries").glob(f"{artifact or '*'}/*.json"))
+            found = [(path, _read(path)) for path in paths]
+        return [decoded(data, str(path)) for path, data in found if data is not None]
+
+    def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]:
+        path = self._content(slot)
+        if not path.exists():
+            return
+        with self._errors(), path.open("rb") as file:
+            file.seek(first * PIECE_BYTES)
+            for _ in range(first, last + 1):
+                yield file.read(PIECE_BYTES)
+
+    def remove(self, entry: Entry, record: AuditRecord) -> None:
+        self.record(record)
+        self.discard(entry.slot)
+        path = self._entry(entry)
+        with self._errors():
+            path.unlink(missing_ok=True)
+            _sync(path.parent)
+
+    def discard(self, slot: str) -> None:
+        path = self._content(slot)
+        with self._errors():
+            path.unlink(missing_ok=True)
+            _sync(path.parent)
+
+    def tidy(self, now: float) -> None:
+        entered = {entry.slot for entry in self.entries()}
+        with self._errors():
+            for path in (self.root / "content").iterdir():
+                if path.name not in entered and _is_old(path, now):
+                    path.unlink(missing_ok=True)
+            for path in (self.root / "entries").glob("*/*.new"):
+                if _is_old(path, now):
+                    path.unlink(missing_ok=True)
+
+    def record(self, record: AuditRecord) -> None:
+        """One write, between two line ends: what a crash tears is a line of its own."""
+        line = b"\n" + msgspec.json.encode(record) + b"\n"
+        with self._errors():
+            if os.write(self._audit, line) < len(line):
+                raise StoreError(f"{self.root} is full; make room and repeat the call")
+            os.fsync(self._audit)
+
+    def records(self) -> Sequence[AuditRecord]:
+        with self._errors():
+            lines = (self.root / "audit.jsonl").read_bytes().splitlines()
+        return [record for line in lines if (record := _record(line))]
+
+    def close(self) -> None:
+        os.close(self._audit)
+
+    def _content(self, slot: str) -> Path:
+        return self.root / "content" / slot
+
+    def _entry(self, entry: Entry) -> Path:
+        return self.root / "entries" / entry.metadata.id / f"{entry.slot}.json"
+
+    @contextmanager
+    def _errors(self) -> Generator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise StoreError(f"artifacts in {self.root}: {error}; repeat the call") from error
+
+
+def _created(path: Path) -> BinaryIO:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags, OWNER_ONLY), "wb")
+
+
+def _read(path: Path) -> bytes | None:
+    """None if a sweep was faster."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _is_old(path: Path, now: float) -> bool:
+    try:
+        return path.stat().st_mtime < now - LEFTOVER_SECONDS
+    except FileNotFoundError:
+        return False
+
+
+def _record(line: bytes) -> AuditRecord | None:
+    """None for what a crash tore, which was never acknowledged."""
+    try:
+        return msgspec.json.decode(line, type=AuditRecord)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

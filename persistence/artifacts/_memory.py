@@ -1,0 +1,73 @@
+"""Artifacts in memory, for tests and for trying things out."""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from threading import Lock
+
+import attrs
+import msgspec
+
+from persistence.artifacts._artifacts import Artifacts
+from persistence.artifacts._crypt import KeyRing
+from persistence.artifacts._shelf import Entry, decoded, encoded
+from persistence.artifacts._types import AuditRecord
+
+
+@attrs.define(eq=False)
+class MemoryShelf:
+    """Keeps bytes, not objects, so that a round trip is always exercised."""
+
+    lock: Lock = attrs.field(factory=Lock, init=False, repr=False)
+    _content: dict[str, tuple[bytes, ...]] = attrs.field(
+        factory=dict[str, tuple[bytes, ...]], init=False, repr=False
+    )
+    _entries: dict[str, bytes] = attrs.field(factory=dict[str, bytes], init=False, repr=False)
+    _records: list[bytes] = attrs.field(factory=list[bytes], init=False, repr=False)
+
+    def fill(self, slot: str, pieces: Iterable[bytes]) -> None:
+        self._content[slot] = tuple(pieces)
+
+    def enter(self, entry: Entry, record: AuditRecord) -> None:
+        self.record(record)
+        self._entries[entry.slot] = encoded(entry)
+
+    def entries(self, artifact: str | None = None) -> Sequence[Entry]:
+        there = [decoded(data, "memory") for data in list(self._entries.values())]
+        return [entry for entry in there if artifact in {None, entry.metadata.id}]
+
+    def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]:
+        return iter(self._content.get(slot, ())[first : last + 1])
+
+    def remove(self, entry: Entry, record: AuditRecord) -> None:
+        self.record(record)
+        self.discard(entry.slot)
+        self._entries.pop(entry.slot, None)
+
+    def discard(self, slot: str) -> None:
+        self._content.pop(slot, None)
+
+    def tidy(self, now: float) -> None:
+        pass  # nothing outlives the process
+
+    def record(self, record: AuditRecord) -> None:
+        self._records.append(msgspec.json.encode(record))
+
+    def records(self) -> Sequence[AuditRecord]:
+        return [msgspec.json.decode(data, type=AuditRecord) for data in list(self._records)]
+
+    def close(self) -> None:
+        pass  # a `MemoryStore` hands out the same shelf again
+
+
+class MemoryArtifacts(Artifacts):
+    """An artifact store that ends with its process."""
+
+    def __init__(
+        self,
+        *,
+        keys: KeyRing | None = None,
+        clock: Callable[[], float] = time.time,
+        random: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        super().__init__(MemoryShelf(), keys=keys, clock=clock, random=random)

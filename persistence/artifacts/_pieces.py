@@ -1,0 +1,101 @@
+"""Content in pieces of equal size: how they are made, and which of them a range needs."""
+
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from typing import Protocol
+
+import attrs
+
+from blocks import MisuseError
+from persistence.artifacts._crypt import TAG_BYTES, Cipher
+from persistence.artifacts._shelf import PIECE_BYTES
+
+
+class Hash(Protocol):
+    """The part of `hashlib`'s hashes that is used here."""
+
+    def update(self, data: bytes, /) -> None: ...
+    def hexdigest(self) -> str: ...
+
+
+@attrs.define(eq=False)
+class Hashed:
+    """Content on its way to a shelf; knows its size and hash once all of it has passed."""
+
+    _chunks: Iterable[bytes]
+    size: int = attrs.field(default=0, init=False)
+    _hash: Hash = attrs.field(factory=sha256, init=False)
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._chunks:
+            self.size += len(chunk)
+            self._hash.update(chunk)
+            yield chunk
+
+    def digest(self) -> str:
+        return self._hash.hexdigest()
+
+
+def plain_bytes(cipher: Cipher | None) -> int:
+    """Content in one piece: a sealed one has to leave room for its tag."""
+    return PIECE_BYTES - TAG_BYTES if cipher else PIECE_BYTES
+
+
+def shelved(content: Iterable[bytes], cipher: Cipher | None) -> Iterator[bytes]:
+    """The pieces as they will lie on a shelf."""
+    plain = in_pieces(content, plain_bytes(cipher))
+    if cipher is None:
+        return plain
+    return (cipher.sealed(number, piece) for number, piece in enumerate(plain))
+
+
+def in_pieces(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
+    """The same bytes, cut anew: all pieces but the last have `size`, none is empty."""
+    waiting = bytearray()
+    for chunk in chunks:
+        for start in range(0, len(chunk), size):
+            waiting += chunk[start : start + size]
+            if len(waiting) >= size:
+                yield bytes(waiting[:size])
+                del waiting[:size]
+    if waiting:
+        yield bytes(waiting)
+
+
+@attrs.frozen
+class Span:
+    """Bytes `start` to `stop` of a content that lies in pieces of `piece` bytes."""
+
+    start: int
+    stop: int
+    piece: int
+
+    @classmethod
+    def of(cls, total: int, start: int, size: int | None, piece: int) -> "Span":
+        """
+        Raises:
+            MisuseError: `start` or `size` is negative.
+        """
+        if start < 0 or (size is not None and size < 0):
+            raise MisuseError(f"start={start}, size={size}: read from 0 or more, 0 bytes or more")
+        first = min(start, total)
+        return cls(first, total if size is None else min(first + size, total), piece)
+
+    @property
+    def size(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def first(self) -> int:
+        """The first piece that it touches."""
+        return self.start // self.piece
+
+    @property
+    def last(self) -> int:
+        """The last piece that it touches; before `first` if it touches none."""
+        return (self.stop - 1) // self.piece if self.size else self.first - 1
+
+    def trimmed(self, number: int, piece: bytes) -> bytes:
+        """What belongs to the span of piece `number`."""
+        at = number * self.piece
+        return piece[max(self.start - at, 0) : self.stop - at]

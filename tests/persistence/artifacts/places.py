@@ -1,0 +1,188 @@
+"""The places where artifacts can lie, and a process that puts into one until it is killed."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Protocol
+
+import attrs
+
+from blocks import ArtifactId, Sensitivity, TimelineId
+from persistence import (
+    ArtifactDescription,
+    ArtifactStore,
+    DuckDBStore,
+    KeyRing,
+    Keys,
+    MemoryStore,
+    Requester,
+    open_artifacts,
+)
+
+T = TimelineId("my talk")
+U = TimelineId("another talk")
+NOW = 1_000_000.0
+KEYS = Keys({"k1": b"1" * 32}, current="k1")
+LATER_KEYS = Keys({"k1": b"1" * 32, "k2": b"2" * 32}, current="k2")
+EVERYTHING = frozenset({"read", "read:confidential", "read:restricted"})
+SENSITIVITIES: tuple[Sensitivity, ...] = ("public", "internal", "confidential", "restricted")
+ALICE = Requester("alice", tenant="acme", permissions=EVERYTHING)
+
+
+def noise(seed: str, size: int) -> bytes:
+    """Bytes that no compression can shorten, the same on every run."""
+    return Random(seed).randbytes(size)  # noqa: S311 -- content, not a key
+
+
+def about(sensitivity: Sensitivity = "internal", expires_at: float = 0.0) -> ArtifactDescription:
+    """Something of Alice's tenant."""
+    return ArtifactDescription(
+        timeline=T, tenant="acme", sensitivity=sensitivity, expires_at=expires_at
+    )
+
+
+@attrs.define
+class Clock:
+    """Stands still until it is told."""
+
+    now: float = NOW
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Place(Protocol):
+    """Opens its store as often as a test likes; what was put stays."""
+
+    clock: Clock
+
+    def open(self, keys: KeyRing | None = KEYS) -> ArtifactStore: ...
+
+    def lying(self) -> bytes:
+        """Every byte that lies there, after which nothing is open any more."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@attrs.define
+class InMemory:
+    clock: Clock = attrs.field(factory=Clock)
+    _store: MemoryStore = attrs.field(factory=MemoryStore)
+
+    def open(self, keys: KeyRing | None = KEYS) -> ArtifactStore:
+        return self._store.artifacts(keys=keys, clock=self.clock)
+
+    def lying(self) -> bytes:
+        shelf = self._store._shelf
+        assert shelf is not None
+        pieces = [piece for pieces in shelf._content.values() for piece in pieces]
+        return b"|".join([*pieces, *shelf._entries.values(), *shelf._records])
+
+    def close(self) -> None:
+        pass
+
+
+@attrs.define
+class InDuckDB:
+    path: Path
+    clock: Clock = attrs.field(factory=Clock)
+    _store: DuckDBStore | None = None
+
+    def open(self, keys: KeyRing | None = KEYS) -> ArtifactStore:
+        self.close()
+        self._store = DuckDBStore(self.path)
+        return self._store.artifacts(keys=keys, clock=self.clock)
+
+    def lying(self) -> bytes:
+        wal = self.path.with_name(self.path.name + ".wal")
+        written = wal.read_bytes() if wal.exists() else b""
+        self.close()
+        return written + self.path.read_bytes()
+
+    def close(self) -> None:
+        if self._store:
+            self._store.close()
+
+
+@attrs.define
+class Opened:
+    """What `open_artifacts` opens: a folder or a URL."""
+
+    where: str | Path
+    _lying: Callable[[], bytes]
+    clock: Clock = attrs.field(factory=Clock)
+    _stores: list[ArtifactStore] = attrs.field(factory=list[ArtifactStore])
+
+    def open(self, keys: KeyRing | None = KEYS) -> ArtifactStore:
+        self.close()
+        self._stores.append(open_artifacts(self.where, keys=keys, clock=self.clock))
+        return self._stores[-1]
+
+    def lying(self) -> bytes:
+        return self._lying()
+
+    def close(self) -> None:
+        for store in self._stores:
+            store.close()
+
+
+def in_folder(path: Path) -> Place:
+    def lying() -> bytes:
+        return b"|".join(file.read_bytes() for file in path.rglob("*") if file.is_file())
+
+    return Opened(path, lying)
+
+
+def at_url(name: str) -> Place:
+    def lying() -> bytes:
+        from fsspec.implementations.memory import (  # type: ignore[import-untyped]  # it has none
+            MemoryFileSystem,
+        )
+
+        files = MemoryFileSystem()
+        return b"|".join(files.cat_file(path) for path in files.find(f"/{name}"))
+
+    return Opened(f"memory://{name}", lying)
+
+
+WRITER = """
+import sys
+from itertools import count
+from threading import Thread
+from persistence import ArtifactDescription, DuckDBStore, Keys, open_artifacts
+
+keys = Keys({"k1": b"1" * 32}, current="k1")
+if sys.argv[1].endswith(".duckdb"):
+    store = DuckDBStore(sys.argv[1]).artifacts(keys=keys)
+else:
+    store = open_artifacts(sys.argv[1], keys=keys)
+
+def put(worker):
+    sensitivity = ("internal", "restricted")[worker % 2]
+    about = ArtifactDescription(timeline="t", tenant="acme", sensitivity=sensitivity)
+    for n in count():
+        content = f"{sys.argv[2]}.{worker}.{n} ".encode() * 50_000
+        print(store.put(content, about), flush=True)
+
+for worker in range(4):
+    Thread(target=put, args=(worker,)).start()
+"""
+
+
+def put_until_killed(path: Path, round_: int) -> list[ArtifactId]:
+    """What was acknowledged to a process that was killed while it put."""
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path), str(round_)], stdout=subprocess.PIPE, text=True
+    ) as writer:
+        assert writer.stdout is not None
+        lines = [writer.stdout.readline()]
+        time.sleep(0.05 + 0.06 * round_)
+        writer.send_signal(signal.SIGKILL)
+        lines += writer.stdout.read().splitlines(keepends=True)
+    whole = "".join(line for line in lines if line.endswith("\n"))
+    return [ArtifactId(name) for name in whole.split()]

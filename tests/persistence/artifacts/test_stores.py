@@ -1,0 +1,75 @@
+"""Every artifact store keeps the contract."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from blocks import Sensitivity
+
+from .contract import ArtifactContract, MemoryContract
+from .places import ALICE, SENSITIVITIES, InDuckDB, InMemory, Place, about, at_url, in_folder
+
+
+class TestInMemory(ArtifactContract):
+    @pytest.fixture
+    def place(self) -> Place:
+        return InMemory()
+
+
+class TestInDuckDB(ArtifactContract, MemoryContract):
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> Place:
+        return InDuckDB(tmp_path / "talks.duckdb")
+
+
+class TestInFolder(ArtifactContract, MemoryContract):
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> Place:
+        return in_folder(tmp_path / "artifacts")
+
+
+class TestAtUrl(ArtifactContract):
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> Place:
+        return at_url(tmp_path.name)
+
+
+PLACES: dict[str, Callable[[Path], Place]] = {
+    "memory": lambda _: InMemory(),
+    "duckdb": lambda path: InDuckDB(path / "talks.duckdb"),
+    "folder": lambda path: in_folder(path / "artifacts"),
+    "url": lambda path: at_url(path.name),
+}
+
+
+@pytest.fixture(params=PLACES)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return PLACES[request.param](tmp_path)
+
+
+CONTENTS = st.lists(
+    st.tuples(
+        st.binary(max_size=300),
+        st.sampled_from(SENSITIVITIES),
+        st.integers(0, 400),
+        st.none() | st.integers(0, 400),
+    ),
+    max_size=5,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
+@given(contents=CONTENTS)
+def test_any_bytes_come_back_and_a_range_is_a_slice(
+    place: Place, contents: list[tuple[bytes, Sensitivity, int, int | None]]
+) -> None:
+    store = place.open()
+    for content, sensitivity, start, size in contents:
+        artifact = store.put(content, about(sensitivity))
+        stop = None if size is None else start + size
+        assert store.read(artifact, ALICE) == content
+        assert store.read(artifact, ALICE, start=start, size=size) == content[start:stop]
+    place.close()
