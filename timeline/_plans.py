@@ -14,6 +14,7 @@ from blocks import (
     Event,
     EventId,
     Hidden,
+    HideReason,
     MisuseError,
     RangeCompacted,
     RangeExpanded,
@@ -21,7 +22,7 @@ from blocks import (
     VersionConflictError,
     window_of,
 )
-from render import CompactionPlan, Context, View, climb_of, open_view, plan_compaction
+from render import CompactionPlan, Context, Entry, View, climb_of, open_view, plan_compaction
 from timeline._compactor import LADDER
 from timeline._core import Core
 from timeline._flow import Flow
@@ -95,7 +96,7 @@ def _undone(batch: list[Recorded], before: View, now: float) -> Iterator[Event]:
     if shown:
         blocks = tuple(e.block.id for e in before.entries if e.block.id in shown)
         yield BlocksRestored(id=EventId(""), at=now, blocks=blocks)
-    for reason, entries in groupby(then, key=lambda entry: entry.hidden_as or "requested"):
+    for reason, entries in groupby(then, key=_reason):
         yield BlocksHidden(
             id=EventId(""),
             at=now,
@@ -108,6 +109,10 @@ def _undone(batch: list[Recorded], before: View, now: float) -> Iterator[Event]:
     for version, event in batch:
         if isinstance(event, RangeCompacted):
             yield RangeExpanded(id=EventId(""), at=now, compaction=version)
+
+
+def _reason(entry: Entry) -> HideReason:
+    return entry.hidden_as or "requested"
 
 
 def _newest(view: View) -> int:
