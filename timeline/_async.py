@@ -12,7 +12,7 @@ from render import CompactionPlan, Rendered, View
 from timeline._background import AsyncPreparation
 from timeline._flow import Flow, adrive
 from timeline._recorder import Output
-from timeline._settings import Options, System, Tools
+from timeline._settings import Options, Settings, System, Tools
 from timeline._snapshot import Snapshot
 from timeline._timeline import INTERRUPTED, prepare
 from timeline._verbs import Verbs
@@ -165,6 +165,11 @@ class AsyncTimeline:
     def id(self) -> TimelineId:
         """Its name in the store."""
         return self._verbs.core.id
+
+    @property
+    def settings(self) -> Settings:
+        """What it was opened with: model, policy, limit, counter."""
+        return self._verbs.settings
 
     @property
     def version(self) -> int:

@@ -213,6 +213,11 @@ class Timeline:
         return self._verbs.core.id
 
     @property
+    def settings(self) -> Settings:
+        """What it was opened with: model, policy, limit, counter."""
+        return self._verbs.settings
+
+    @property
     def version(self) -> int:
         """Events that are durable."""
         return self._verbs.core.version

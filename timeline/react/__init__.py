@@ -13,6 +13,7 @@ from timeline.react._hooks import StepStarted as StepStarted
 from timeline.react._hooks import StreamLost as StreamLost
 from timeline.react._outcome import Outcome as Outcome
 from timeline.react._outcome import Usage as Usage
+from timeline.react._reading import reading_tools as reading_tools
 from timeline.react._settings import AgentSettings as AgentSettings
 from timeline.react._tool import Tool as Tool
 from timeline.react._tool import ToolReply as ToolReply

@@ -1,0 +1,137 @@
+"""What a reading tool tells the model: a bounded piece, how much there is, and how to go on.
+
+Every answer begins with the same mark, so that a later search can leave out what was only read back.
+"""
+
+import codecs
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from blocks import Block, RangeSummary, ToolCall, encode_block, tag_of, text_of
+from render import report
+from timeline._settings import Settings
+from timeline.react._tool import ToolReply
+
+if TYPE_CHECKING:
+    from persistence import ArtifactMetadata, Hit
+
+CHARACTERS_MAX: Final = 12_000
+"""Of one answer, all in all."""
+HITS_MAX: Final = 50
+MARK: Final = "[read back"
+_SPAN: Final = (
+    ", characters 000,000,000 to 000,000,000 of 000,000,000; go on with start=000000000]\n"
+)
+_NAME_CHARACTERS: Final = 160
+CLIP_SHARE: Final = 0.9
+"""Of what one result may take, so that a request's own counting finds no more in it."""
+TOKENS_MIN: Final = 150
+_FRAME_TOKENS: Final = 20
+"""What a request adds around a result."""
+BYTES_MAX: Final = 4 * CHARACTERS_MAX
+"""Of an artifact that one answer needs at most: no character takes more than four."""
+_CONTINUED: Final = range(0x80, 0xC0)
+"""Bytes that go on with a character of UTF-8."""
+
+
+@attrs.frozen
+class Room:
+    """How long an answer may be: what is longer would be clipped when it is rendered."""
+
+    count: Callable[[str], int]
+    tokens: int
+    characters: int = CHARACTERS_MAX
+
+    @classmethod
+    def in_prompt(cls, settings: Settings) -> "Room":
+        """The room that a prompt of these settings has for one result."""
+        share = int(CLIP_SHARE * settings.policy.clip_ratio * settings.limit)
+        return cls(settings.counter.count, max(share, TOKENS_MIN))
+
+    def cut(self, text: str, header: str) -> str:
+        """As much of a text as fits under a header, up to the end of a line where one is near."""
+        room = self.tokens - self.count(header) - _FRAME_TOKENS
+        piece = text[: max(self.characters - len(header), 1)]
+        while len(piece) > 1 and (tokens := self.count(piece)) > room:
+            piece = piece[: max(int(0.95 * len(piece) * max(room, 1) / tokens), 1)]
+        if len(piece) == len(text):
+            return piece
+        return piece[: piece.rfind("\n", len(piece) // 2) + 1 or len(piece)]
+
+
+def refused(text: str) -> ToolReply:
+    """What went wrong, in one line and without any content."""
+    return ToolReply(output=" ".join(text.split())[:CHARACTERS_MAX], is_error=True)
+
+
+def block_page(path: str, block: Block, start: int, lines: int, room: Room) -> ToolReply:
+    """The text of a block from a character on."""
+    text = _readable(block)
+    start = max(start, 0)
+    if start and start >= len(text):
+        return refused(f"start={start} is past the end: {path[:200]} has {len(text)} characters")
+    about = f"{MARK} {_named(path)} ({tag_of(block)})"
+    piece = room.cut(_lines(text[start:], lines), f"{about}{_SPAN}")
+    end = start + len(piece)
+    span = f"characters {start:,} to {end:,} of {len(text):,}; {_rest(end, len(text))}]"
+    return ToolReply(output=f"{about}, {span}\n{piece}")
+
+
+def _readable(block: Block) -> str:
+    match block:
+        case RangeSummary():
+            return report(block)
+        case ToolCall():
+            return encode_block(block).decode()
+        case _:
+            return text_of(block) or encode_block(block).decode()
+
+
+def _lines(text: str, count: int) -> str:
+    """The first lines of a text; 0: all of it."""
+    return "".join(text[:CHARACTERS_MAX].splitlines(keepends=True)[:count]) if count > 0 else text
+
+
+def _rest(end: int, total: int) -> str:
+    return f"go on with start={end}" if end < total else "this is the end"
+
+
+def _named(name: str) -> str:
+    return name if len(name) <= _NAME_CHARACTERS else f"{name[:_NAME_CHARACTERS]}…"
+
+
+def hits_page(query: str, hits: Sequence["Hit"], start: int, room: Room) -> ToolReply:
+    """The hits from one on, each with its path and the line that matches."""
+    if not hits:
+        what = f"no more than {start:,} blocks match" if start else "nothing matches"
+        advice = "try fewer words, or a part of one"
+        return ToolReply(output=f"{MARK}: {what} {_named(query)!r}; {advice}]")
+    header = f"{MARK}: blocks that match {_named(query)!r}, best first; read one by its path]\n"
+    lines = (f"{hit.path}\n    {' '.join(hit.snippet.split())}\n" for hit in hits)
+    return ToolReply(output=(header + room.cut("".join(lines), header)).rstrip("\n"))
+
+
+def artifact_page(about: "ArtifactMetadata", content: bytes, start: int, room: Room) -> ToolReply:
+    """The text of an artifact from a byte on; `content` is what there is from there."""
+    skipped = next((n for n, byte in enumerate(content[:4]) if byte not in _CONTINUED), 0)
+    begin = start + (skipped if start else 0)
+    text = _decoded(content[begin - start :], is_last=start + len(content) >= about.size)
+    what = f"{MARK} artifact {about.id} ({_named(about.mime)})"
+    if text is None:
+        says = f": {_named(about.about)}" if about.about else ""
+        return ToolReply(output=f"{what}: {about.size:,} bytes that are no text{says}]")
+    piece = room.cut(text, f"{what}{_SPAN}")
+    end = begin + len(piece.encode())
+    span = f"bytes {begin:,} to {end:,} of {about.size:,}; {_rest(end, about.size)}]"
+    return ToolReply(output=f"{what}, {span}\n{piece}")
+
+
+def _decoded(content: bytes, *, is_last: bool) -> str | None:
+    """The text, up to a character that the end cuts in two; None: it is none."""
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(content, final=is_last)
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else text

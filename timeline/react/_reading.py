@@ -1,0 +1,158 @@
+"""Tools with which the model reads back what its prompt no longer shows.
+
+agent = ReactAgent(timeline, client, tools=[*tools, *reading_tools(timeline)])
+"""
+
+from collections.abc import Callable, Generator
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import attrs
+
+from blocks import AccessRefusedError, MisuseError, UnknownPathError
+from timeline._async import AsyncTimeline
+from timeline._driving import adrive, drive
+from timeline._timeline import Timeline
+from timeline.react._effects import Use
+from timeline.react._pages import (
+    BYTES_MAX,
+    HITS_MAX,
+    MARK,
+    Room,
+    artifact_page,
+    block_page,
+    hits_page,
+    refused,
+)
+from timeline.react._tool import Tool, ToolReply, tool
+
+if TYPE_CHECKING:
+    from persistence import ArtifactStore, Requester
+
+_Reading: TypeAlias = Generator[Use, Any, ToolReply]
+
+READ_TIMELINE: Final = "read_timeline"
+READ_ARTIFACT: Final = "read_artifact"
+HITS: Final = 10
+NOT_ITSELF: Final = f'-"{MARK}" -"{READ_TIMELINE} query"'
+"""What was only read back, and the question for it, is not to be found again."""
+GUIDE: Final = """Read back what this conversation no longer shows: hidden, cleared or folded content.
+
+    Give the path that stands for it, or a query that finds it. A long content comes in pieces; each
+    says how to go on.
+
+    Args:
+        path: As it is written in a summary or in place of the content: tc:t3.call_7.result, for example.
+        query: Words that must all occur, in any order. Also: "a phrase", -without,
+            type:react.tool.result, turn:t3. Answers with paths.
+        start: Character (of a query: hit) to begin with.
+        lines: At most so many lines (of a query: hits). 0: as many as fit.
+    """
+
+
+def reading_tools(
+    timeline: Timeline | AsyncTimeline,
+    artifacts: "ArtifactStore | None" = None,
+    requester: "Requester | None" = None,
+) -> tuple[Tool, ...]:
+    """`read_timeline`, and `read_artifact` if there are artifacts to read, in a requester's name.
+
+    Raises:
+        MisuseError: artifacts without a requester.
+    """
+    if isinstance(timeline, AsyncTimeline):
+        made = [_tool(_async_reader(timeline))]
+    else:
+        made = [_tool(_reader(timeline))]
+    if artifacts is not None:
+        if requester is None:
+            raise MisuseError("artifacts are read in somebody's name: give a requester")
+        made.append(
+            _tool(_artifact_reader(artifacts, requester, Room.in_prompt(timeline.settings)))
+        )
+    return tuple(made)
+
+
+def _tool(function: Callable[..., object]) -> Tool:
+    return tool(durability="ephemeral")(function)  # reading again gives the same
+
+
+@attrs.frozen
+class _Asked:
+    path: str
+    query: str
+    start: int
+    lines: int
+
+
+def _reader(timeline: Timeline) -> Callable[..., ToolReply]:
+    def read_timeline(path: str = "", query: str = "", start: int = 0, lines: int = 0) -> ToolReply:
+        return drive(_answer(timeline, _Asked(path, query, start, lines)), lambda use: use.do())
+
+    read_timeline.__doc__ = GUIDE
+    return read_timeline
+
+
+def _async_reader(timeline: AsyncTimeline) -> Callable[..., object]:
+    async def read_timeline(
+        path: str = "", query: str = "", start: int = 0, lines: int = 0
+    ) -> ToolReply:
+        flow = _answer(timeline, _Asked(path, query, start, lines))
+        return await adrive(flow, lambda use: use.do())
+
+    read_timeline.__doc__ = GUIDE
+    return read_timeline
+
+
+def _answer(timeline: Timeline | AsyncTimeline, asked: _Asked) -> _Reading:
+    path, query, start = asked.path.strip(), asked.query.strip(), max(asked.start, 0)
+    if bool(path) == bool(query):
+        return refused("give either a path or a query")
+    room = Room.in_prompt(timeline.settings)
+    try:
+        if path:
+            block = yield Use(lambda: timeline.read(path))
+            return block_page(path, block, start, asked.lines, room)
+        count = min(asked.lines, HITS_MAX) if asked.lines > 0 else HITS
+        hits = yield Use(lambda: timeline.search(f"{NOT_ITSELF} {query}", limit=start + count))
+    except UnknownPathError:
+        return refused(_no_such(path, timeline))
+    except MisuseError as error:
+        return refused(str(error))
+    return hits_page(query, hits[start:], start, room)
+
+
+def _no_such(path: str, timeline: Timeline | AsyncTimeline) -> str:
+    """What to do about a path that is none."""
+    known = [entry.path for entry in timeline.view.entries]
+    close = get_close_matches(path, known, n=3)
+    instead = f" Close to it: {', '.join(close)}." if close else ""
+    return (
+        f"There is no block at {path[:200]!r}.{instead} Paths look like ar:t1.user.prompt or"
+        " tc:t3.call_7.result; a query finds them."
+    )
+
+
+def _artifact_reader(
+    store: "ArtifactStore", requester: "Requester", room: Room
+) -> Callable[..., ToolReply]:
+    def read_artifact(artifact_id: str, start: int = 0) -> ToolReply:
+        """Read content that was moved to the artifact store.
+
+        A long content comes in pieces; each says how to go on.
+
+        Args:
+            artifact_id: As it is written where the content was: art- and 32 digits.
+            start: Byte to begin with, as a former answer told.
+        """
+        start = max(start, 0)
+        try:
+            about = store.describe(artifact_id.strip(), requester)
+            if start and start >= about.size:
+                return refused(f"start={start} is past the end: it has {about.size} bytes")
+            content = store.read(about.id, requester, start=start, size=BYTES_MAX)
+        except AccessRefusedError as error:
+            return refused(str(error))
+        return artifact_page(about, content, start, room)
+
+    return read_artifact
