@@ -51,12 +51,18 @@ def tree_of(module: str) -> ast.Module:
 
 
 def exports(package: str) -> Iterator[Public]:
-    """The names that a package re-exports with `as`."""
-    for node in tree_of(package).body:
+    """The names that a package re-exports with `as`, at once or when they are first asked for."""
+    for node in with_later(tree_of(package).body):
         if isinstance(node, ast.ImportFrom) and node.module and node.module != "__future__":
             for name in node.names:
                 if name.asname == name.name:
                     yield definition(node.module, name.name)
+
+
+def with_later(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a module, and those under its `if TYPE_CHECKING`."""
+    for node in body:
+        yield from node.body if isinstance(node, ast.If) else [node]
 
 
 def definition(module: str, name: str) -> Public:
