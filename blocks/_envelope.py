@@ -16,6 +16,7 @@ Outcome: TypeAlias = Literal["success", "failure", "partial"]
 Durability: TypeAlias = Literal["ephemeral", "anchoring", "replayable", "non-replayable"]
 
 HASH_CHARACTERS: Final = 16
+"""Of a SHA-256 in hexadecimal; enough to see a change, which is all that is asked."""
 
 
 class Determinism(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -31,7 +32,12 @@ class Determinism(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def of(cls, content: str | bytes) -> "Determinism":
         """Of a source that is no more than its content."""
         data = content.encode(errors="surrogatepass") if isinstance(content, str) else content
-        return cls(content_hash=sha256(data).hexdigest()[:HASH_CHARACTERS])
+        return cls.of_sha256(sha256(data).hexdigest())
+
+    @classmethod
+    def of_sha256(cls, digest: str, *, mtime: float = 0.0) -> "Determinism":
+        """The same, of a content whose hash is known already."""
+        return cls(content_hash=digest[:HASH_CHARACTERS], mtime=mtime)
 
     def has_changed(self, current: "Determinism") -> bool:
         """Whether the source may have drifted since: the strongest mark that both have decides.

@@ -48,7 +48,7 @@ EXPORTS = {
     """,
     "timeline.react": """
         AgentHooks AgentSettings AsyncReactAgent Outcome ReactAgent SessionStarted StepDone StepStarted
-        StreamLost Tool ToolReply Usage reading_tools tool
+        StreamLost Tool ToolReply Usage file_state reading_tools tool
     """,
     "timeline.tokens": """
         EstimateCounter ModelCounter O200kCounter TextCounter counter_for image_tokens

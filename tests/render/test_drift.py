@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blocks import Block, CallId, Determinism, Envelope, ToolCall
+from blocks import Block, CallId, Determinism, Envelope, Outcome, ToolCall
 from render import Entry, Place
 from render._drift import Drift
 from tests import _builders as make
@@ -30,7 +30,7 @@ def told(log: str) -> Iterator[Block]:
         for call, (name, *about) in zip(calls, words, strict=True):
             if not name.endswith("?"):
                 found = about[0].partition("=")[2] if about else ""
-                outcome = "failure" if name.endswith("!") else "success"
+                outcome: Outcome = "failure" if name.endswith("!") else "success"
                 mark = Determinism(content_hash=found)
                 yield make.result(
                     call.call_id, envelope=Envelope(outcome=outcome, determinism=mark)

@@ -6,6 +6,7 @@ outcome = agent.run("Why does the nightly job fail?")
 
 from timeline.react._agent import AsyncReactAgent as AsyncReactAgent
 from timeline.react._agent import ReactAgent as ReactAgent
+from timeline.react._files import file_state as file_state
 from timeline.react._hooks import AgentHooks as AgentHooks
 from timeline.react._hooks import SessionStarted as SessionStarted
 from timeline.react._hooks import StepDone as StepDone

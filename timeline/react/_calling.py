@@ -2,6 +2,9 @@
 
 Tools are other people's code: what they raise is told to the model (the text, no traceback) and
 logged, and the loop goes on.  Being cancelled is not an error and goes through.
+
+The source is looked at *before* the tool reads it.  Should it change in between, it will seem to have
+changed later, and the result is kept; the other way round a stale result would pass for fresh.
 """
 
 import inspect
@@ -13,9 +16,20 @@ from typing import Any, cast
 import attrs
 import msgspec
 
-from blocks import DocumentPart, Envelope, ImagePart, Part, ProviderPart, TextPart, ToolCall
+from blocks import (
+    Determinism,
+    DocumentPart,
+    Envelope,
+    ImagePart,
+    Part,
+    ProviderPart,
+    TextPart,
+    ToolCall,
+    fields_in,
+)
 from timeline._recorder import Output
-from timeline.react._tool import Tool, ToolReply
+from timeline.react._signature import accepted
+from timeline.react._tool import Function, Tool, ToolReply
 
 log = logging.getLogger("foldline")
 
@@ -43,30 +57,24 @@ class Caller:
 
     def call(self, call: ToolCall) -> Done:
         """The call, answered; an async tool gets a loop of its own."""
-        started = self.clock()
+        started, mark = self.clock(), None
         try:
             tool, arguments = self._prepared(call)
-            answer = tool.call(**arguments)
-            if inspect.iscoroutine(answer):
-                answer = _run(answer)
-            reply = _reply(answer)
+            mark = self.current(call)
+            reply = _reply(_perform(tool.call, arguments))
         except Exception as error:  # noqa: BLE001 -- foreign code; see above
             reply = _failed(call, error)
-        return self._done(call, reply, started)
+        return self._done(call, reply, started, mark)
 
     async def acall(self, call: ToolCall) -> Done:
         """The same for asyncio; a sync tool runs in a thread."""
         import asyncio  # here, as in `timeline._flow`
 
-        started = self.clock()
+        started, mark = self.clock(), None
         try:
             tool, arguments = self._prepared(call)
-            if inspect.iscoroutinefunction(tool.call):
-                answer = await tool.call(**arguments)
-            else:
-                answer = await asyncio.to_thread(tool.call, **arguments)
-                answer = await answer if inspect.isawaitable(answer) else answer
-            reply = _reply(answer)
+            mark = await self.acurrent(call)
+            reply = _reply(await _aperform(tool.call, arguments))
         except Exception as error:  # noqa: BLE001 -- foreign code; see above
             reply = _failed(call, error)
         except asyncio.CancelledError as error:
@@ -74,7 +82,33 @@ class Caller:
             if task is None or task.cancelling():
                 raise
             reply = _failed(call, error)  # cancelled from within, not by whoever runs the agent
-        return self._done(call, reply, started)
+        return self._done(call, reply, started, mark)
+
+    def current(self, call: ToolCall) -> Determinism | None:
+        """What the source of a call looks like now; without any mark: that could not be found out.
+
+        None: its tool has no `capture`, so that nobody can tell.  Never raises.
+        """
+        tool = self.tools.get(call.name)
+        if tool is None or tool.capture is None:
+            return None
+        try:
+            return _mark(_perform(tool.capture, accepted(tool.capture, tool.check(call.input))))
+        except Exception:
+            log.warning("the capture of tool %s failed", call.name, exc_info=True)
+            return Determinism()
+
+    async def acurrent(self, call: ToolCall) -> Determinism | None:
+        """The same for asyncio; a sync capture runs in a thread."""
+        tool = self.tools.get(call.name)
+        if tool is None or tool.capture is None:
+            return None
+        try:
+            arguments = accepted(tool.capture, tool.check(call.input))
+            return _mark(await _aperform(tool.capture, arguments))
+        except Exception:
+            log.warning("the capture of tool %s failed", call.name, exc_info=True)
+            return Determinism()
 
     def _prepared(self, call: ToolCall) -> tuple[Tool, dict[str, Any]]:
         tool = self.tools.get(call.name)
@@ -86,17 +120,38 @@ class Caller:
         except (ValueError, TypeError) as error:
             raise NotCalledError(f"invalid input for {call.name}: {error}") from error
 
-    def _done(self, call: ToolCall, reply: ToolReply, started: float) -> Done:
+    def _done(
+        self, call: ToolCall, reply: ToolReply, started: float, mark: Determinism | None
+    ) -> Done:
         tool = self.tools.get(call.name)
+        outcome = reply.outcome or ("failure" if reply.is_error else "success")
+        if reply.determinism != Determinism():
+            mark = reply.determinism
+        preserved = fields_in(_text(reply.output), tool.preserve) if tool else {}
         envelope = Envelope(
-            outcome="failure" if reply.is_error else "success",
-            key_fields=reply.key_fields,
+            outcome=outcome,
+            key_fields={**preserved, **reply.key_fields},
             durability=tool.durability if tool else "ephemeral",
-            determinism=reply.determinism,
+            determinism=mark if mark and outcome != "failure" else Determinism(),
+            sensitivity=reply.sensitivity or (tool.sensitivity if tool else "internal"),
             started_at=started,
             ended_at=self.clock(),
         )
         return Done(call=call, output=reply.output, is_error=reply.is_error, envelope=envelope)
+
+
+def _perform(function: Function, arguments: Mapping[str, Any]) -> object:
+    answer = function(**arguments)
+    return _run(answer) if inspect.iscoroutine(answer) else answer
+
+
+async def _aperform(function: Function, arguments: Mapping[str, Any]) -> object:
+    if inspect.iscoroutinefunction(function):
+        return await function(**arguments)
+    from asyncio import to_thread
+
+    answer = await to_thread(function, **arguments)
+    return await answer if inspect.isawaitable(answer) else answer
 
 
 def _run(answer: Coroutine[Any, Any, Any]) -> object:
@@ -132,3 +187,15 @@ def _reply(answer: object) -> ToolReply:
 
 def _are_parts(items: Sequence[object]) -> bool:
     return bool(items) and all(isinstance(item, Part) for item in items)
+
+
+def _mark(found: object) -> Determinism:
+    if isinstance(found, Determinism):
+        return found
+    raise TypeError(f"a capture returns a Determinism, not {type(found).__name__}")
+
+
+def _text(output: Output) -> str:
+    if isinstance(output, str):
+        return output
+    return "\n".join(part.text for part in output if isinstance(part, TextPart))

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import attrs
 from attrs.validators import ge
 
-from blocks import MisuseError
+from blocks import Determinism, MisuseError, ToolCall
 from render import Json, Rendered
 from timeline._settings import System
 from timeline.react._calling import Caller
@@ -63,3 +63,8 @@ class AgentSettings:
         """Who calls the tools that are functions."""
         mine = {tool.name: tool for tool in self.tools if isinstance(tool, Tool)}
         return Caller(tools=mine, clock=self.clock)
+
+    @property
+    def probe(self) -> Callable[[ToolCall], Determinism | None]:
+        """Says what the source of a call looks like now, where its tool has a `capture`."""
+        return self.caller.current

@@ -58,6 +58,25 @@ class Signature:
         return {name: value for name, value in values if value is not msgspec.UNSET}
 
 
+def accepted(function: Callable[..., Any], given: Json) -> Json:
+    """Of these keyword arguments those that a function has parameters for."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return given
+    names = {parameter.name for parameter in parameters if parameter.kind in _BY_NAME}
+    return {name: value for name, value in given.items() if name in names}
+
+
+def required(function: Callable[..., Any]) -> list[str]:
+    """The parameters that a function must be given, in order."""
+    return [
+        parameter.name
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+
+
 def _field(
     parameter: inspect.Parameter, hints: dict[str, Any], texts: dict[str, str]
 ) -> tuple[str, Any] | tuple[str, Any, Any]:

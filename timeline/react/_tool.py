@@ -11,20 +11,36 @@ def read_file(path: str, lines: int = 100) -> str:
 """
 
 import re
-from collections.abc import Callable
-from typing import Any, Final, TypeAlias, overload
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TypeAlias, TypedDict, Unpack, get_args, overload
 
 import attrs
+from attrs.validators import in_, optional
 
-from blocks import Determinism, Durability, MisuseError
+from blocks import Determinism, Durability, MisuseError, Sensitivity
+from blocks import Outcome as ResultOutcome
 from render import Json
 from timeline._recorder import Output
-from timeline.react._signature import Signature
+from timeline.react._signature import Signature, required
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_DURABILITIES: Final = ("ephemeral", "anchoring", "replayable", "non-replayable")
 
 Function: TypeAlias = Callable[..., Any]
+
+
+def _names(given: Iterable[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+class Declared(TypedDict, total=False):
+    """What `tool` may be told about a function; see `Tool`."""
+
+    name: str
+    description: str
+    durability: Durability
+    preserve: Sequence[str]
+    sensitivity: Sensitivity
+    capture: Function
 
 
 @attrs.frozen(kw_only=True)
@@ -36,7 +52,15 @@ class ToolReply:
     key_fields: dict[str, Any] = attrs.field(factory=dict[str, Any])
     """Small facts that stay when the output is cleared: an exit status, a count, an id."""
     determinism: Determinism = attrs.field(factory=Determinism)
-    """Of the source that was read; see `Determinism.has_changed`."""
+    """Of the source that was read; if it says anything, nothing is captured in its place."""
+    outcome: ResultOutcome | None = attrs.field(
+        default=None, validator=optional(in_(get_args(ResultOutcome)))
+    )
+    """None: `failure` if it is an error, else `success`."""
+    sensitivity: Sensitivity | None = attrs.field(
+        default=None, validator=optional(in_(get_args(Sensitivity)))
+    )
+    """None: as the tool declared."""
 
 
 @attrs.frozen(kw_only=True)
@@ -48,10 +72,16 @@ class Tool:
     input_schema: Json = attrs.field(repr=False)
     call: Function
     """Sync or async; is given the checked input as keyword arguments."""
-    durability: Durability = attrs.field(
-        default="anchoring", validator=attrs.validators.in_(_DURABILITIES)
-    )
+    durability: Durability = attrs.field(default="anchoring", validator=in_(get_args(Durability)))
     """What may become of its results when space is short; see `Envelope`."""
+    preserve: tuple[str, ...] = attrs.field(default=(), converter=_names)
+    """Fields of a reply with JSON that stay when the rest is cleared: `id`, `order.total`."""
+    sensitivity: Sensitivity = attrs.field(default="internal", validator=in_(get_args(Sensitivity)))
+    """Of its results."""
+    capture: Function | None = attrs.field(default=None, repr=False)
+    """What the source looks like: given those of the tool's arguments that it has parameters for,
+    returns a `Determinism`. Asked before each call, and again before a replayable result is
+    cleared. Sync or async; what it raises is logged and counts as changed."""
     check: Callable[[Json], Json] = attrs.field(default=dict, repr=False, eq=False)
     """Input to keyword arguments; raises ValueError or TypeError with a text for the model."""
 
@@ -76,35 +106,41 @@ class Tool:
 @overload
 def tool(function: Function, /) -> Tool: ...
 @overload
+def tool(**declared: Unpack[Declared]) -> Callable[[Function], Tool]: ...
 def tool(
-    *, name: str = "", description: str = "", durability: Durability = "anchoring"
-) -> Callable[[Function], Tool]: ...
-def tool(
-    function: Function | None = None,
-    /,
-    *,
-    name: str = "",
-    description: str = "",
-    durability: Durability = "anchoring",
+    function: Function | None = None, /, **declared: Unpack[Declared]
 ) -> Tool | Callable[[Function], Tool]:
     """Make a tool of a function: its schema from the annotations, its texts from the docstring.
 
     Raises:
-        MisuseError: a parameter whose type has no JSON, or that cannot be given by name.
+        MisuseError: a parameter whose type has no JSON, or that cannot be given by name; a `capture`
+            that needs what the tool is not given.
     """
 
     def make(function: Function) -> Tool:
         signature = Signature.of(function)
-        return Tool(
-            name=name or str(getattr(function, "__name__", "tool")),
-            description=description or signature.description,
-            input_schema=signature.schema,
-            call=function,
-            durability=durability,
-            check=signature.arguments,
+        known: Declared = {
+            "name": str(getattr(function, "__name__", "tool")),
+            "description": signature.description,
+            **declared,
+        }
+        made = Tool(
+            **known, input_schema=signature.schema, call=function, check=signature.arguments
         )
+        _check_capture(made)
+        return made
 
     return make if function is None else make(function)
+
+
+def _check_capture(made: Tool) -> None:
+    given = made.input_schema.get("properties", {})
+    missing = [name for name in required(made.capture) if name not in given] if made.capture else []
+    if missing:
+        raise MisuseError(
+            f"tool {made.name}: its capture needs {', '.join(missing)}, "
+            f"which is no parameter of the tool ({', '.join(given) or 'it has none'})"
+        )
 
 
 def as_tool(given: Tool | Function) -> Tool:
