@@ -138,6 +138,8 @@ class Policy:
         validator=v.deep_iterable(v.in_(get_args(Rung))),
     )
     """What a compaction tries, in this order, until the request is under its target."""
+    enough_ratio: float = attrs.field(default=0.5, validator=_share())
+    """No further rung is climbed once the whole request is under this share, or the target."""
     externalize_tokens: int = attrs.field(default=1000, validator=_tokens())
     """Results from this size on are worth moving to the artifact store."""
     pointer_tokens: int = attrs.field(default=120, validator=_tokens())

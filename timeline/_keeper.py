@@ -20,6 +20,7 @@ from blocks import (
     TimelineId,
     ToolCall,
     ToolResult,
+    TurnId,
     text_of,
 )
 from persistence import EventStore
@@ -60,6 +61,11 @@ class Keeper:
     """In whose name artifacts are stored and come back; None: the timeline's."""
     probe: Probe | None = None
     _store: "ArtifactStore | None" = attrs.field(default=None, init=False)
+    _turn: TurnId = attrs.field(default=TurnId(""), init=False)
+    _held: dict[ArtifactId, "Content | None"] = attrs.field(
+        factory=dict[ArtifactId, "Content | None"], init=False, repr=False
+    )
+    """What was read in this turn: an artifact is asked for once, and stays until the turn ends."""
 
     @property
     def store(self) -> "ArtifactStore | None":
@@ -114,12 +120,16 @@ class Keeper:
         """The artifacts that the agent has named, as far as it may see them and there is room."""
         if self.opener is None:
             return ()
-        contents: list[Content] = []
-        for artifact in wanted(view, context.policy):
-            found: Content | None = yield Work(partial(self._read, artifact, context))
-            contents += [found] if found else []
-        free = context.limit - total_tokens(view, context)
-        return returned(contents, context, free) if contents else ()
+        artifacts = wanted(view, context.policy)
+        if not artifacts:
+            return ()
+        if self._turn != view.turn:
+            self._turn, self._held = view.turn, {}
+        for artifact in artifacts:
+            if artifact not in self._held:
+                self._held[artifact] = yield Work(partial(self._read, artifact, context))
+        found = [content for a in artifacts if (content := self._held[a]) is not None]
+        return returned(found, context, context.limit - total_tokens(view, context))
 
     def _read(self, artifact: ArtifactId, context: Context) -> Content | None:
         policy = context.policy

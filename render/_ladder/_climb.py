@@ -98,9 +98,10 @@ def _resting(view: View, context: Context) -> frozenset[Rung]:
 
 
 def goal_of(context: Context) -> int:
-    """Tokens that a compaction should come under."""
-    target = int(context.policy.target_ratio * context.limit)
-    return min(target, int(FITTING * threshold_of(context)))
+    """Tokens under which no further rung is climbed."""
+    policy = context.policy
+    enough = int(min(policy.enough_ratio, policy.target_ratio) * context.limit)
+    return min(enough, int(FITTING * threshold_of(context)))
 
 
 @attrs.define(kw_only=True, eq=False)
