@@ -19,7 +19,10 @@ def fields_in(text: str, paths: Iterable[str]) -> dict[str, Any]:
         return {}
     try:
         value: object = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
+    except (
+        ValueError,
+        RecursionError,
+    ):  # not msgspec.DecodeError alone: a lone surrogate is no UTF-8
         return {}
     found = ((path, _at(value, path)) for path in wanted)
     return {path: there for path, there in found if there is not _MISSING}
