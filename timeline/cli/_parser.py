@@ -4,10 +4,21 @@ import argparse
 from importlib.metadata import version
 from typing import Any
 
-from timeline.cli import _export, _fork, _import, _list, _render, _replay, _show, _stats, _verify
+from timeline.cli import (
+    _export,
+    _fork,
+    _import,
+    _list,
+    _render,
+    _replay,
+    _search,
+    _show,
+    _stats,
+    _verify,
+)
 from timeline.cli._errors import Parser
 
-COMMANDS = (_replay, _import, _list, _show, _stats, _render, _export, _fork, _verify)
+COMMANDS = (_replay, _import, _list, _show, _search, _stats, _render, _export, _fork, _verify)
 
 
 class _Version(argparse.Action):

@@ -1,6 +1,7 @@
-"""`foldline show`: the blocks of a timeline, and where each of them is now."""
+"""`foldline show`: the blocks of a timeline, and where each of them is now; or what one says."""
 
 import argparse
+import sys
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from blocks import Recorded
+    from blocks import Block, Recorded
 
 NAME = "show"
 HELP = "show the blocks of a timeline, and where each of them is"
@@ -43,20 +44,34 @@ class Row:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     parser.add_argument("id", metavar="ID", help="the timeline")
+    parser.add_argument("path", nargs="?", metavar="PATH", help="only this block, all that it says")
     parser.add_argument("--at", type=int, metavar="VERSION", help="as it was at this version")
     store_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """A row for each block, oldest first."""
+    """A row for each block, oldest first; or the block at a path."""
     with opened(options) as store:
         events = log_of(store, options.id)
+        if options.path:
+            from timeline import Timeline
+
+            return _show_one(options, Timeline.open(options.id, store=store).read(options.path))
     rows = list(_rows(events[: _version(options.at, len(events))]))
     if options.json:
         print_json([attrs.asdict(row) for row in rows])
     else:
         console = screen()
         console.print(_table(rows, console.width))
+    return DONE
+
+
+def _show_one(options: argparse.Namespace, block: "Block") -> int:
+    """Its text as it is, or all its fields."""
+    from blocks import encode_block, text_of
+
+    fields = encode_block(block).decode()
+    sys.stdout.write((fields if options.json else text_of(block) or fields).rstrip("\n") + "\n")
     return DONE
 
 

@@ -1,4 +1,4 @@
-"""The commands that work on a store: import, list, show, stats, render, export, fork, verify."""
+"""The commands that work on a store: import, list, show, search, stats, render, export, ..."""
 
 import json
 from pathlib import Path
@@ -51,7 +51,15 @@ def test_the_store_is_named_by_option_or_environment(
 
 @pytest.mark.parametrize(
     "command",
-    [("list",), ("show", "x"), ("stats", "x"), ("render", "x"), ("export", "x"), ("verify",)],
+    [
+        ("list",),
+        ("show", "x"),
+        ("search", "x"),
+        ("stats", "x"),
+        ("render", "x"),
+        ("export", "x"),
+        ("verify",),
+    ],
 )
 def test_a_store_that_is_not_there_is_not_made(run: Run, command: tuple[str, ...]) -> None:
     ran = run(*command)
@@ -82,13 +90,72 @@ def test_show_tells_where_every_block_is(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("replayed")
+def test_show_one_block_whole(run: Run) -> None:
+    ran = run("show", "invented", "ar:t1.user.prompt")
+    assert ran.out == "Please look into module_1.py and never touch settings_1.toml.\n"
+    fields = json.loads(run("show", "invented", "tc:t1.call_t1.0.call", "--json").out)
+    assert fields["input"] == {"path": "src/part_t1.0.py"}
+    ran = run("show", "invented", "ar:t1.nothing")
+    assert (ran.code, ran.out) == (2, "")
+    assert "no block at path 'ar:t1.nothing'" in ran.err
+
+
+@pytest.mark.usefixtures("replayed")
+def test_search_finds_what_is_folded_and_show_reads_it(run: Run) -> None:
+    (hit,) = json.loads(run("search", "never", "settings_1.toml", "--json").out)
+    assert (hit["timeline"], hit["path"]) == ("invented", "ar:t1.user.prompt")
+    assert [hit["snippet"][start:end] for start, end in hit["matches"]] == [
+        "never",
+        "settings_1.toml",
+    ]
+    assert hit["snippet"] in run("show", hit["timeline"], hit["path"]).out
+    rows = json.loads(run("show", "invented", "--json").out)
+    states = {row["path"]: row["state"] for row in rows}
+    (folded,) = json.loads(run("search", "line_t1.0_50", "--json").out)
+    assert states[folded["path"]] == "folded"
+    table = run("search", '"look into" -module_1.py -module_2.py').out
+    assert "ar:t3.user.prompt" in table
+    assert "2 hits" in table
+
+
+@pytest.mark.usefixtures("replayed")
+def test_search_can_be_limited(run: Run) -> None:
+    assert len(json.loads(run("search", "word", "--limit", 3, "--json").out)) == 3
+    run("fork", "invented", "copy", "--at", 10)
+    both = json.loads(run("search", "settings_1.toml", "--json").out)
+    assert {hit["timeline"] for hit in both} == {"invented", "copy"}
+    one = json.loads(run("search", "settings_1.toml", "--timeline", "copy", "--json").out)
+    assert [hit["timeline"] for hit in one] == ["copy"]
+
+
+@pytest.mark.usefixtures("replayed")
+def test_a_search_that_cannot_be_done(run: Run) -> None:
+    assert run("search", "no such words").out == "nothing matches 'no such words'\n"
+    assert json.loads(run("search", "absent", "--json").out) == []
+    ran = run("search", "x", "--timeline", "nobody")
+    assert (ran.code, ran.out) == (1, "")
+    assert "no timeline 'nobody'" in ran.err
+    for wrong in (("-type:x",), ("--", "-x"), ("x", "--limit", 0)):
+        ran = run("search", *wrong)
+        assert (ran.code, ran.out) == (2, "")
+        assert ran.err.count("\n") == 1
+
+
+@pytest.mark.usefixtures("replayed")
 def test_stats_count(run: Run) -> None:
     stats = json.loads(run("stats", "invented", "--json").out)
     assert stats["turns"] == 4
     assert stats["blocks"]["react.tool.call"] == 20
     assert stats["events"]["RequestRendered"] == 24
     assert stats["tools"] == {"bash": 12, "read file": 8}
-    assert "react.tool.call" in run("stats", "invented").out
+    quality = stats["quality"]
+    assert quality["compactions"] == stats["events"]["RangeCompacted"]
+    assert quality["asked_again"] == {"count": 0, "per_compaction": 0.0}
+    assert quality["task_end"] == {"count": 4, "completed": 4}
+    table = run("stats", "invented").out
+    assert "react.tool.call" in table
+    assert "asked_again (0.00 each compaction)" in table
+    assert "4 of 4" in table
 
 
 @pytest.mark.usefixtures("replayed")

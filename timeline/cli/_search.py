@@ -1,0 +1,85 @@
+"""`foldline search`: find blocks by what they say, whether a prompt still shows them or not."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+import attrs
+
+from timeline.cli._console import plural, print_json, screen
+from timeline.cli._errors import DONE
+from timeline.cli._list import when
+from timeline.cli._store import opened, store_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.text import Text
+
+    from persistence import Hit
+
+NAME = "search"
+HELP = "find blocks by what they say"
+LIMIT = 20
+MATCH = "bold yellow"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    parser.add_argument(
+        "query",
+        nargs="+",
+        metavar="QUERY",
+        help="words that must all occur; also '\"a phrase\" -without type:KIND turn:ID', quoted",
+    )
+    parser.add_argument("--timeline", metavar="ID", help="only in this timeline")
+    parser.add_argument(
+        "--limit", type=int, default=LIMIT, metavar="N", help="hits at most (default: %(default)s)"
+    )
+    store_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """A hit each, best first."""
+    from blocks import TimelineId, UnknownTimelineError
+    from persistence import search_blocks
+
+    name = TimelineId(options.timeline) if options.timeline else None
+    query = " ".join(options.query)
+    with opened(options) as store:
+        if name and not store.head(name):
+            raise UnknownTimelineError(name)
+        hits = search_blocks(store, query, name, options.limit)
+    if options.json:
+        print_json([attrs.asdict(hit) for hit in hits])
+    else:
+        _tell(query, hits)
+    return DONE
+
+
+def _tell(query: str, hits: "Sequence[Hit]") -> None:
+    """Paths are shown whole, so that they can be copied."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("timeline", overflow="fold")
+    table.add_column("when", no_wrap=True)
+    table.add_column("path and text", overflow="fold", ratio=1)
+    for hit in hits:
+        found = Text(hit.path, style="cyan") + Text("\n") + _marked(hit)
+        table.add_row(Text(hit.timeline), when(hit.at), found)
+    console = screen()
+    console.print(table if hits else Text(f"nothing matches {query!r}"))
+    if hits:
+        console.print(plural(len(hits), "hit"), style="dim")
+
+
+def _marked(hit: "Hit") -> "Text":
+    """The snippet on one line, its matches marked."""
+    from rich.text import Text
+
+    text = Text("".join(letter if letter.isprintable() else " " for letter in hit.snippet))
+    for start, end in hit.matches:
+        text.stylize(MATCH, start, end)
+    return text
