@@ -6,6 +6,8 @@
 They are part of the file and hold nothing themselves.  `happened_at` is UTC.
 """
 
+from persistence._quality import QUALITY
+
 LOG = """
 CREATE VIEW log AS
 SELECT t.name AS timeline, e.seq AS version,
@@ -135,4 +137,4 @@ FROM calls LEFT JOIN answers USING (timeline, version)
 GROUP BY timeline, tool
 """
 
-ALL = (LOG, BLOCKS, COMPACTIONS, REQUESTS, TOOL_USAGE)
+ALL = (LOG, BLOCKS, COMPACTIONS, REQUESTS, TOOL_USAGE, QUALITY)

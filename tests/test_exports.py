@@ -44,7 +44,7 @@ EXPORTS = {
         AnthropicSummarizer AsyncTimeline Compacted Compacting ExtractiveSummarizer Hooks Options
         Policy Summarizer SummaryFailedError SummaryRequest Timeline aretry_with_compaction
         known_models model_named named_policies overflow_in policy_named retry_with_compaction
-        AsyncReactAgent ReactAgent tool
+        AsyncReactAgent Quality ReactAgent quality_of tool
     """,
     "timeline.react": """
         AgentHooks AgentSettings AsyncReactAgent Outcome ReactAgent SessionStarted StepDone StepStarted

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from timeline._anthropic import AnthropicSummarizer as AnthropicSummarizer
     from timeline._anthropic import SummaryFailedError as SummaryFailedError
     from timeline._async import AsyncTimeline as AsyncTimeline
+    from timeline._quality import Quality as Quality
+    from timeline._quality import quality_of as quality_of
     from timeline._retry import aretry_with_compaction as aretry_with_compaction
     from timeline._retry import overflow_in as overflow_in
     from timeline._retry import retry_with_compaction as retry_with_compaction
@@ -40,6 +42,8 @@ _LATER = {
     "AnthropicSummarizer": "timeline._anthropic",
     "SummaryFailedError": "timeline._anthropic",
     "AsyncTimeline": "timeline._async",
+    "Quality": "timeline._quality",
+    "quality_of": "timeline._quality",
     "aretry_with_compaction": "timeline._retry",
     "overflow_in": "timeline._retry",
     "retry_with_compaction": "timeline._retry",

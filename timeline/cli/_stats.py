@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from blocks import Recorded
+    from timeline import Quality
 
 NAME = "stats"
 HELP = "count what a timeline consists of"
@@ -38,6 +39,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _stats(events: "Sequence[Recorded]") -> dict[str, Any]:
     from blocks import BlockAppended, ToolCall, UsageRecorded, kind_of, tag_of
+    from timeline import quality_of
     from timeline.replay import places
 
     blocks = [event.block for _, event in events if isinstance(event, BlockAppended)]
@@ -55,6 +57,20 @@ def _stats(events: "Sequence[Recorded]") -> dict[str, Any]:
             "cache_write": sum(event.cache_write for event in usage),
             "output": sum(event.output for event in usage),
         },
+        "quality": _quality(quality_of(events)),
+    }
+
+
+def _quality(quality: "Quality") -> dict[str, Any]:
+    """How many signals of each kind, also for each compaction."""
+    totals = quality.totals
+    return {
+        "compactions": quality.compactions,
+        **{
+            signal: {"count": totals[signal], "per_compaction": quality.per_compaction.get(signal)}
+            for signal in ("asked_again", "explicit_read", "rehydrated")
+        },
+        "task_end": {"count": totals["task_end"], "completed": quality.completed},
     }
 
 
@@ -77,5 +93,19 @@ def _tell(stats: dict[str, Any]) -> None:
     for section in sections:
         for index, (name, count) in enumerate(stats[section].items()):
             table.add_row("" if index else section, Text(name), f"{count:,}")
+    for index, (name, value) in enumerate(_signals(stats["quality"])):
+        table.add_row("" if index else "quality", name, value)
     console.print(Text(stats["timeline"], style="bold"))
     console.print(table)
+
+
+def _signals(quality: dict[str, Any]) -> Iterable[tuple[str, str]]:
+    """The signals in words; see the page on recovery."""
+    yield "compactions", f"{quality['compactions']:,}"
+    for signal in ("asked_again", "explicit_read", "rehydrated"):
+        found = quality[signal]
+        rate = found["per_compaction"]
+        each = "" if rate is None else f" ({rate:.2f} each compaction)"
+        yield signal + each, f"{found['count']:,}"
+    ends = quality["task_end"]
+    yield "turns completed", f"{ends['completed']:,} of {ends['count']:,}"

@@ -30,6 +30,7 @@ from render import Json
 from tests._builders import open_timeline
 from tests._practice import Practice
 from timeline import AsyncReactAgent, AsyncTimeline, ReactAgent, Timeline
+from timeline._quality import READING_TOOLS
 from timeline.practice import Call, Reply, summary_reply, wants_summary
 from timeline.react import Tool, reading_tools
 from timeline.react._calling import Caller, Done
@@ -304,6 +305,11 @@ def test_a_refusal_is_told_in_one_line_without_content(timeline: Timeline) -> No
     assert "past the end" in refusal(
         artifact_tool(timeline, store, Requester("x", tenant="a")), artifact_id=name, start=15
     )
+
+
+def test_the_tools_have_the_names_that_quality_counts(timeline: Timeline) -> None:
+    made = reading_tools(timeline, MemoryArtifacts(), READER)
+    assert {tool.name for tool in made} == READING_TOOLS
 
 
 def test_artifacts_need_somebody_in_whose_name_they_are_read(timeline: Timeline) -> None:

@@ -1,0 +1,249 @@
+"""Quality signals: what a log tells about how well the agent got along, by fold and by SQL alike."""
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from blocks import (
+    ArtifactId,
+    Block,
+    BlocksHidden,
+    BlocksRestored,
+    Event,
+    EventId,
+    Hidden,
+    HideReason,
+    RangeCompacted,
+    RangeExpanded,
+    Recorded,
+    RequestRendered,
+    TimelineId,
+)
+from persistence import DuckDBStore
+from persistence.sessions import read_session
+from tests import strategies
+from tests._builders import call, header, log, prompt, result, said, thought
+from tests.persistence.contract import compacted
+from tests.strategies import Play, Step
+from tests.timeline.replay.invented import invented
+from tests.timeline.replay.test_recorded import FILES, RECORDED
+from timeline import Quality, Timeline, quality_of
+from timeline._quality import Row
+from timeline.replay import ReplayOptions, replay
+
+_names = count()
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckDBStore]:
+    with DuckDBStore(tmp_path_factory.mktemp("quality") / "talks.duckdb") as store:
+        yield store
+
+
+def in_sql(store: DuckDBStore, name: str) -> set[tuple[object, ...]]:
+    query = "SELECT signal, version, turn, detail FROM quality WHERE timeline = ?"
+    with store.inspect() as (cursor, _):
+        rows = cursor.execute(query, [name]).fetchall()
+    assert len(rows) == len(set(rows))
+    return set(rows)
+
+
+def as_tuples(quality: Quality) -> set[tuple[object, ...]]:
+    return {(row.signal, row.version, row.turn, row.detail) for row in quality.rows}
+
+
+def told(store: DuckDBStore, *items: Block | Event) -> list[tuple[str, int, str]]:
+    """Signal, version and detail of a log's rows, which both ways agree on; ends of turns aside."""
+    events, name = log(*items), TimelineId(f"told {next(_names)}")
+    store.append(name, [event for _, event in events], expected_version=0)
+    quality = quality_of(events)
+    assert in_sql(store, name) == as_tuples(quality)
+    return [(r.signal, r.version, r.detail) for r in quality.rows if r.signal != "task_end"]
+
+
+def hides(block: Block, reason: HideReason) -> BlocksHidden:
+    hidden = (Hidden(block=block.id, replacement="gone"),)
+    return BlocksHidden(id=EventId(f"hide {next(_names)}"), at=1.0, hidden=hidden, reason=reason)
+
+
+def restores(block: Block) -> BlocksRestored:
+    return BlocksRestored(id=EventId(f"restore {next(_names)}"), at=1.0, blocks=(block.id,))
+
+
+def rendered(*artifacts: str) -> RequestRendered:
+    return RequestRendered(
+        id=EventId(f"request {next(_names)}"),
+        at=1.0,
+        content_hash="h",
+        tokens=1,
+        rehydrated=tuple(map(ArtifactId, artifacts)),
+    )
+
+
+def undoes(version: int) -> RangeExpanded:
+    return RangeExpanded(id=EventId(f"undo {next(_names)}"), at=1.0, compaction=version)
+
+
+def test_a_call_that_is_repeated_while_its_result_is_visible_says_nothing(
+    file: DuckDBStore,
+) -> None:
+    assert told(file, prompt("x"), call("a", path="f"), result("a"), call("b", path="f")) == []
+
+
+def test_a_call_that_is_repeated_after_its_result_was_folded(file: DuckDBStore) -> None:
+    before = (prompt("x"), call("a", path="f"), result("a"), said("ok"))
+    again = ("asked_again", 6, "bash, as at 2")
+    assert told(file, *before, compacted("c", cut=4), call("b", path="f")) == [again]
+    assert told(file, *before, compacted("c", cut=4), call("b", path="g")) == []
+    assert told(file, *before, compacted("c", cut=4), call("b", name="sh", path="f")) == []
+    assert told(file, *before, compacted("c", cut=3), call("b", path="f")) == [], "kept"
+    assert told(file, *before, compacted("c", cut=4), undoes(5), call("b", path="f")) == []
+    assert told(
+        file, *before, compacted("c", cut=4), compacted("d", cut=4), undoes(6), call("b", path="f")
+    ) == [("asked_again", 8, "bash, as at 2")]
+    assert told(file, *before, undoes(6), compacted("c", cut=4), call("b", path="f")) == [
+        ("asked_again", 7, "bash, as at 2")
+    ], "an undo comes after what it undoes"
+
+
+@pytest.mark.parametrize("reason", ["expired", "cleared", "externalized", "dropped", "clipped"])
+def test_a_call_that_is_repeated_after_its_result_was_hidden(
+    file: DuckDBStore, reason: HideReason
+) -> None:
+    answer = result("a")
+    before = (prompt("x"), call("a", path="f"), answer)
+    again = call("b", path="f")
+    assert told(file, *before, hides(answer, reason), again) == [
+        ("asked_again", 5, "bash, as at 2")
+    ]
+    assert told(file, *before, hides(answer, reason), restores(answer), again) == []
+    assert told(file, *before, again, hides(answer, reason)) == []
+
+
+@pytest.mark.parametrize("reason", ["requested", "unsigned"])
+def test_what_somebody_asked_to_hide_does_not_count(file: DuckDBStore, reason: HideReason) -> None:
+    answer = result("a")
+    asked = call("b", path="f"), call("c", name="read_timeline")
+    assert told(file, call("a", path="f"), answer, hides(answer, reason), *asked) == []
+
+
+def test_what_is_compared_is_the_latest_equal_call_and_its_own_result(file: DuckDBStore) -> None:
+    first, second = (call("a", path="f"), result("a")), (call("a", path="f"), result("a"))
+    fold = compacted("c", cut=3)
+    assert told(file, *first, fold, *second, call("z", path="f")) == [
+        ("asked_again", 4, "bash, as at 1")
+    ], "the third call has the second's result before it"
+    assert told(file, call("a", path="f"), compacted("c", cut=2), call("b", path="f")) == []
+
+
+def test_a_reading_tool_counts_once_there_is_something_to_read_back(file: DuckDBStore) -> None:
+    reads = call("r", name="read_timeline", query="x")
+    assert told(file, prompt("x"), reads) == []
+    assert told(file, prompt("x"), compacted("c", cut=1), reads) == [
+        ("explicit_read", 3, "read_timeline")
+    ]
+    hidden = prompt("y")
+    reads = call("s", name="read_artifact", artifact_id="art-1")
+    assert told(file, hidden, hides(hidden, "cleared"), reads) == [
+        ("explicit_read", 3, "read_artifact")
+    ]
+
+
+def test_what_came_back_by_itself_is_told_once_a_request(file: DuckDBStore) -> None:
+    events = (prompt("x", "t1"), rendered(), prompt("y", "t2"), rendered("art-1", "art-2"))
+    assert told(file, *events) == [("rehydrated", 4, "art-1 art-2")]
+    assert quality_of(log(*events)).rows[-1].turn == "t2"
+
+
+@pytest.mark.parametrize(
+    ("blocks", "end"),
+    [
+        ((said("done"),), "completed"),
+        ((call("a"), result("a"), said("done")), "completed"),
+        ((call("a"), result("a")), "unfinished"),
+        ((call("a"), said("done")), "unfinished"),
+        ((said("first"), call("a"), result("a"), thought()), "unfinished"),
+        ((call("a"), call("a"), result("a"), said("done")), "unfinished"),
+        ((said("done"), result("a"), header("t1")), "completed"),
+    ],
+)
+def test_a_turn_is_completed_when_the_agent_gave_the_floor_back(
+    file: DuckDBStore, blocks: Sequence[Block], end: str
+) -> None:
+    told(file, prompt("x"), *blocks)
+    (row,) = quality_of(log(prompt("x"), *blocks)).rows
+    assert (row.signal, row.turn, row.detail) == ("task_end", "t1", end)
+
+
+def test_a_turn_without_an_answer_has_no_end(file: DuckDBStore) -> None:
+    told(file, prompt("x"))
+    assert quality_of(log(prompt("x"))).rows == ()
+
+
+def test_totals_and_rates() -> None:
+    events = log(
+        prompt("x"),
+        *(call("a", path="f"), result("a")),
+        compacted("c", cut=4),
+        *(call("b", path="f"), result("b"), said("done")),
+        compacted("d", cut=4),
+    )
+    quality = quality_of(events)
+    assert quality.rows[0] == Row("asked_again", 5, quality.rows[0].turn, "bash, as at 2")
+    assert quality.totals == {
+        "asked_again": 1,
+        "explicit_read": 0,
+        "rehydrated": 0,
+        "task_end": 1,
+    }
+    assert (quality.compactions, quality.completed) == (2, 1)
+    assert quality.per_compaction["asked_again"] == 0.5
+    assert quality_of(events[:3]).per_compaction == {}
+
+
+# Both ways agree on whatever there is.
+
+
+@given(strategies.steps(), strategies.settings())
+def test_fold_and_view_agree_on_generated_logs(
+    file: DuckDBStore, steps: list[Step], options: dict[str, object]
+) -> None:
+    play = Play(options).run(steps)
+    play.timeline.flush()
+    events: Sequence[Recorded] = play.timeline.events()
+    name = TimelineId(f"generated {next(_names)}")
+    file.append(name, [event for _, event in events], expected_version=0)
+    assert in_sql(file, name) == as_tuples(quality_of(events))
+
+
+def test_fold_and_view_agree_on_an_agent_that_asks_again(file: DuckDBStore) -> None:
+    """A session whose last turns repeat the first ones' calls, in a window that forgot them."""
+    name = f"asking {next(_names)}"
+    with Timeline.open(name, store=file, window=3_000, counter="estimate") as timeline:
+        for round_ in range(2):
+            for item in invented(turns=3).items:
+                timeline.append(*item.blocks, at=item.at + 10_000 * round_)
+                timeline.render()
+        quality = quality_of(timeline.events())
+    assert quality.totals["asked_again"] >= 10
+    assert in_sql(file, name) == as_tuples(quality)
+
+
+@pytest.mark.recorded
+@pytest.mark.skipif(not FILES, reason=f"no recorded sessions in {RECORDED}")
+@pytest.mark.parametrize("name", FILES)
+def test_fold_and_view_agree_on_recorded_sessions(name: str, tmp_path: Path) -> None:
+    options = ReplayOptions(window=30_000, counter="estimate", keep_thinking=False, name="it")
+    path = tmp_path / "it.duckdb"
+    replay(read_session(RECORDED / name), options, store=path)
+    with DuckDBStore(path) as store:
+        events: list[Recorded] = []
+        while page := store.read(TimelineId("it"), after=len(events), limit=5_000):
+            events += page
+        quality = quality_of(events)
+        assert any(isinstance(event, RangeCompacted | BlocksHidden) for _, event in events)
+        assert in_sql(store, "it") == as_tuples(quality)
+        assert quality.totals["task_end"]
