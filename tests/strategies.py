@@ -5,7 +5,7 @@ them to a timeline and notes every request that was handed out.
 """
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import attrs
 from hypothesis import strategies as st
@@ -14,7 +14,10 @@ from blocks import (
     BlockAppended,
     BlockId,
     CallId,
+    Determinism,
     DocumentPart,
+    Durability,
+    Envelope,
     ImagePart,
     MisuseError,
     OpaqueBlock,
@@ -28,7 +31,7 @@ from blocks import (
     TurnId,
 )
 from persistence import MemoryStore
-from render import Rendered
+from render import Rendered, Rung, ToolPolicy
 from tests._builders import BOUND, LOOSE, SIGNED, Clock, Ids, open_timeline, steady
 from timeline import Timeline
 
@@ -36,6 +39,10 @@ Step: TypeAlias = tuple[Any, ...]
 
 CALLS = ("c1", "c2", "c3", "bad id!", "c1_9", "")
 """Few, so that ids repeat, and results find calls, or several, or none."""
+TOOLS = {"c1": "bash", "c2": "read_file", "c3": "fetch"}
+"""What is called under an id; the others are `bash`, too."""
+MARKED = Determinism(version="1")
+"""What every source looked like when it was read."""
 SIZES = (20, 0, 1, 2, 5, 20, 80, 400)
 """Lines of a generated text."""
 
@@ -117,10 +124,31 @@ def steps(*, hides: bool = True) -> st.SearchStrategy[list[Step]]:
     return stretches.map(lambda made: [("user", 2), *(step for part in made for step in part)])
 
 
+def _tool_policies() -> st.SearchStrategy[ToolPolicy]:
+    return st.builds(
+        ToolPolicy,
+        durability=st.sampled_from((None, *get_args(Durability))),
+        key_fields=st.sampled_from(((), ("order.id",))),
+        externalize_tokens=st.sampled_from((None, 0, 100)),
+        sensitivity=st.sampled_from((None, "public", "restricted")),
+    )
+
+
+def _same(call: ToolCall) -> Determinism | None:
+    """A probe: the source of some calls has changed, of others it cannot be said."""
+    return {"c1": MARKED, "c2": Determinism(version="2")}.get(call.call_id)
+
+
 def settings() -> st.SearchStrategy[dict[str, Any]]:
     """Options of a timeline: windows from much too small to roomy, policies that act often."""
     policies = st.builds(
         steady,
+        rungs=st.permutations(get_args(Rung)).flatmap(
+            lambda order: st.integers(0, len(order)).map(lambda number: order[:number])
+        ),
+        externalize_tokens=st.sampled_from((1, 40, 1000)),
+        pointer_tokens=st.sampled_from((0, 5, 40, 120)),
+        tools=st.dictionaries(st.sampled_from(tuple(TOOLS.values())), _tool_policies()),
         ttl_seconds=st.just(300.0),
         turns_intact=st.just(1),
         turns_visible=st.sampled_from((1, 3)),
@@ -136,6 +164,7 @@ def settings() -> st.SearchStrategy[dict[str, Any]]:
         {
             "window": st.sampled_from((1000, 300, 1000, 3000, 3000, 12_000, 100_000)),
             "policy": policies,
+            "probe": st.sampled_from((None, _same)),
             "model": st.sampled_from((LOOSE, BOUND, attrs.evolve(BOUND, prefill=True))),
         }
     )
@@ -227,7 +256,8 @@ class Play:
                 return {"type": "text", "text": " \n"}
             case "call":
                 arguments = {"command": self.text(rest[1])}
-                return {"type": "tool_use", "id": rest[0], "name": "bash", "input": arguments}
+                name = TOOLS.get(rest[0], "bash")
+                return {"type": "tool_use", "id": rest[0], "name": name, "input": arguments}
             case "thinking":
                 signature = {"signature": SIGNED["signature"]} if rest[0] else {}
                 return {"type": "thinking", "thinking": self.text(rest[1]), **signature}
@@ -242,7 +272,13 @@ class Play:
             "broken": [ImagePart(data="?"), TextPart(text=""), TextPart(text=self.text(1))],
         }.get(kind)
         given = self.text(size) if output is None else output
-        self.timeline.tool_result(call_id, given, is_error=kind == "error")
+        known = Envelope(
+            outcome="failure" if kind == "error" else "success",
+            durability=get_args(Durability)[self._marks % 4],
+            key_fields={"lines": size},
+            determinism=MARKED,
+        )
+        self.timeline.tool_result(call_id, given, is_error=kind == "error", envelope=known)
 
     def _do_round(self, ids: Sequence[str], order: Sequence[str], size: int) -> None:
         calls = tuple(("call", call_id, 1) for call_id in ids)
@@ -312,6 +348,8 @@ class Play:
             self.timeline.expand()
         except MisuseError:
             assert self.timeline.view.compaction is None
+            hidden = {entry.hidden_as for entry in self.timeline.view.entries}
+            assert not hidden & {"externalized", "cleared", "dropped"}
 
 
 def rendered_versions(timeline: Timeline) -> list[int]:

@@ -67,7 +67,7 @@ class Compactor:
         trigger = "forced" if force else compaction_due(view, context)
         if trigger is None:
             return view
-        known = yield from self._known(view, context, trigger)
+        known = yield from self.known(view, context, trigger)
         climb = plan_compaction(view, context, trigger, known)
         if climb and not (yield from self.stored(view, climb)):
             known = attrs.evolve(known, resting=frozenset({"externalize"}))
@@ -93,7 +93,7 @@ class Compactor:
                 view = yield from keep(decide(view, event))
         return apply_compaction(view, climb, summary, context)
 
-    def _known(self, view: View, context: Context, trigger: Trigger) -> Flow[Known]:
+    def known(self, view: View, context: Context, trigger: Trigger) -> Flow[Known]:
         """What somebody has paid for or can look at."""
         cuts = self._prepared_cuts(view, context, trigger)
         if self.keeper is None:

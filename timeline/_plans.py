@@ -22,35 +22,69 @@ from blocks import (
     VersionConflictError,
     window_of,
 )
-from render import CompactionPlan, Context, Entry, View, climb_of, open_view, plan_compaction
+from render import (
+    Climb,
+    CompactionPlan,
+    Context,
+    Entry,
+    View,
+    climb_of,
+    open_view,
+    plan_compaction,
+    total_tokens,
+)
 from timeline._compactor import LADDER
 from timeline._core import Core
 from timeline._flow import Flow
 
 
-def propose(core: Core, context: Context) -> CompactionPlan:
+def propose(core: Core, context: Context) -> Flow[CompactionPlan]:
     """What a compaction would do now, whatever the policy says about when; decides nothing."""
-    climb = plan_compaction(core.view, context, "forced")
+    yield from core.flush()
+    known = yield from core.compactor.known(core.view, context, "forced")
+    climb = plan_compaction(core.view, context, "forced", known)
     if climb is None:
-        return CompactionPlan(timeline=core.id, version=core.view.version, trigger="forced")
+        tokens = total_tokens(core.view, context)
+        return CompactionPlan(
+            timeline=core.id,
+            version=core.view.version,
+            trigger="forced",
+            policy=context.policy.name,
+            limit=context.limit,
+            tokens_before=tokens,
+            tokens_after=tokens,
+        )
     return msgspec.structs.replace(climb.plan, timeline=core.id)
 
 
 def commit_plan(core: Core, plan: CompactionPlan, context: Context) -> Flow[int]:
     """Carry out a plan under the version that it was made for; a second time, nothing happens."""
+    if plan.timeline != core.id:
+        raise DataError(f"a plan for timeline {plan.timeline!r}; this is {core.id!r}")
     yield from core.flush()
     if (yield from _is_committed(core, plan)):
         return core.version
     if core.version != plan.version:
         raise VersionConflictError(expected=plan.version, found=core.version)
     climb = climb_of(plan, core.view, context) if plan.proposals else None
-    if plan.timeline != core.id or climb is None:
-        raise DataError(f"this plan proposes nothing that timeline {core.id!r} could carry out")
+    if climb is None:
+        raise DataError("this plan proposes nothing that could be carried out here")
     if not (yield from core.compactor.stored(core.view, climb)):
         raise MisuseError("this plan moves content to an artifact store, and that did not take it")
+    try:
+        return (yield from _carry_out(core, climb, context))
+    except VersionConflictError:  # somebody else was faster: the next plan is to start from there
+        yield from core.load()
+        raise
+
+
+def _carry_out(core: Core, climb: Climb, context: Context) -> Flow[int]:
     view = yield from core.compactor.carry_out(core.view, climb, context, core.keep)
-    named = tuple(_named(plan, view.decisions))
-    return (yield from core.settle(attrs.evolve(view, decisions=named)))
+    named = tuple(_named(climb.plan, view.decisions))
+    found = yield from core.settle(attrs.evolve(view, decisions=named))
+    before, after = climb.plan.tokens_before, total_tokens(core.view, context)
+    yield from core.compactor.report(named, before, after)
+    return found
 
 
 def _named(plan: CompactionPlan, decisions: tuple[Event, ...]) -> Iterator[Any]:

@@ -186,8 +186,7 @@ class Verbs:
 
     def propose(self, context: Context) -> Flow[CompactionPlan]:
         """What a compaction would do now."""
-        yield from self.core.flush()
-        return propose(self.core, context)
+        return (yield from propose(self.core, context))
 
     def commit_plan(self, plan: CompactionPlan, context: Context) -> Flow[int]:
         """Carry out a plan, once."""

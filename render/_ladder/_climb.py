@@ -33,7 +33,7 @@ from render._ladder._plan import (
     Externalize,
     Summarize,
     action_of,
-    normalised,
+    in_force,
 )
 from render._range import plan_at, plan_range
 from render._rehydration import wanted
@@ -141,9 +141,10 @@ class _Climber:
 
     def _is_done(self, goal: int) -> bool:
         """Under the goal.  A compaction that somebody asked for, or that costs nothing because the
-        cache is cold, may have started there: it goes on until the fold."""
-        if self.trigger != "proactive" and self.fold is None:
-            return "summarize" not in self.context.policy.rungs and bool(self.proposals)
+        cache is cold, may have started there: it goes on until the fold, if there is such a rung."""
+        folds = "summarize" in self.context.policy.rungs and self.fold is None
+        if self.trigger != "proactive" and folds:
+            return False
         return bool(self.proposals) and self._tokens <= goal
 
     def _step(self, rung: Rung, ground: Ground) -> None:
@@ -191,40 +192,53 @@ def carry_out(
     summary: Summary | None,
 ) -> View:
     """The view after these proposals, one event for each stretch of one rung."""
-    actions = normalised(proposals)[0]
-    for action, stretch in groupby(proposals, key=action_of):
-        made = [p for p in stretch if action == "summarize" or actions[p.blocks[0]] == action]
+    for action, stretch in groupby(in_force(proposals), key=action_of):
+        made = list(stretch)
         match action:
             case "externalize":
                 moved = [p for p in made if isinstance(p, Externalize)]
-                view = _externalize.apply(view, moved, context) if moved else view
+                view = _externalize.apply(view, moved, context)
             case "clear":
                 cleared = [p for p in made if isinstance(p, Clear)]
-                view = _clear.apply(view, cleared, context) if cleared else view
+                view = _clear.apply(view, cleared, context)
             case "drop":
                 dropped = [p for p in made if isinstance(p, Drop)]
-                view = _drop.apply(view, dropped, context) if dropped else view
+                view = _drop.apply(view, dropped, context)
             case _:
                 view = _summarize.apply(view, fold, summary) if fold and summary else view
     return view
 
 
 def climb_of(plan: CompactionPlan, view: View, context: Context) -> Climb | None:
-    """A plan that was made earlier, ready to be carried out; None: it does not belong to this view."""
-    fold: Fold | None = None
-    for proposal in plan.proposals:
-        if isinstance(proposal, Summarize):
-            within = squeezed(context, proposal.squeeze)
-            range_ = plan_at(view, within, plan.trigger, proposal.cut)
-            if range_ is None or range_.source_hash != proposal.source_hash:
-                return None
-            fold = Fold(range=range_, context=within, squeeze=proposal.squeeze)
+    """A plan that was made earlier, ready to be carried out; None: it does not belong to this view.
+
+    The fold is planned where the plan reaches it: its digest tells what earlier rungs have moved.
+    """
     there = {entry.block.id for entry in view.entries}
-    if not all(there.issuperset(proposal.blocks) for proposal in plan.proposals):
+    is_here = all(there.issuperset(proposal.blocks) for proposal in plan.proposals)
+    if not is_here or sum(isinstance(p, Summarize) for p in plan.proposals) > 1:
         return None
-    probe = extractive(fold.range) if fold else None
-    after = carry_out(view, plan.proposals, context, fold, probe)
+    fold: Fold | None = None
+    probe: Summary | None = None
+    after = view
+    for _, stretch in groupby(in_force(plan.proposals), key=action_of):
+        made = list(stretch)
+        if isinstance(made[0], Summarize):
+            fold = _fold_again(made[0], after, context, plan.trigger)
+            if fold is None:
+                return None
+            probe = extractive(fold.range)
+        after = carry_out(after, made, context, fold, probe)
     return Climb(plan=plan, fold=fold, probe=probe, start=view, after=after)
+
+
+def _fold_again(proposal: Summarize, view: View, context: Context, trigger: Trigger) -> Fold | None:
+    """The fold of a plan; None: what it would fold is not what it was."""
+    within = squeezed(context, proposal.squeeze)
+    found = plan_at(view, within, trigger, proposal.cut)
+    if found is None or found.source_hash != proposal.source_hash:
+        return None
+    return Fold(range=found, context=within, squeeze=proposal.squeeze)
 
 
 def apply_compaction(view: View, climb: Climb, summary: Summary | None, context: Context) -> View:

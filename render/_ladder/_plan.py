@@ -9,10 +9,10 @@ as the timeline is still at the version that it was made for.
 
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from typing import Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from blocks import (
     ArtifactId,
@@ -36,7 +36,7 @@ PLAN_FORMAT: Final = 1
 class Proposal(Struct, frozen=True, kw_only=True, tag_field="action", omit_defaults=True):
     """What one rung would do with a span of blocks. Never instantiated."""
 
-    blocks: tuple[BlockId, ...]
+    blocks: Annotated[tuple[BlockId, ...], Meta(min_length=1)]
     """In log order; never empty."""
     first: int
     last: int
@@ -157,6 +157,20 @@ def action_of(proposal: AnyProposal) -> Action:
             return "clear"
         case Drop():
             return "drop"
+
+
+def in_force(proposals: Iterable[AnyProposal]) -> list[AnyProposal]:
+    """The proposals, in order, without those of which an earlier one has made more already."""
+    done: dict[BlockId, Action] = {}
+    found: list[AnyProposal] = []
+    for proposal in proposals:
+        action = action_of(proposal)
+        before = done.get(proposal.blocks[0], "include")
+        if PRECEDENCE[before] > PRECEDENCE[action] and not isinstance(proposal, Summarize):
+            continue
+        found.append(proposal)
+        done |= dict.fromkeys(proposal.blocks, action)
+    return found
 
 
 def normalised(

@@ -14,6 +14,7 @@ from blocks import (
     Block,
     BlocksHidden,
     BlocksRestored,
+    CompactionSkipped,
     Event,
     Note,
     RangeCompacted,
@@ -26,8 +27,17 @@ from blocks import (
     path_stem,
     text_of,
 )
-from persistence import MemoryStore
-from render import Place, Rendered, Summary, View, plan_range, validate_request
+from persistence import MemoryStore, Requester
+from render import (
+    CompactionPlan,
+    Place,
+    Rendered,
+    Summary,
+    View,
+    plan_range,
+    total_tokens,
+    validate_request,
+)
 from tests._builders import blocks_in, context, events_of, flat, request_bytes, shown
 from tests.strategies import Play, Step, answers, settings, steps
 from timeline import SummaryRequest
@@ -39,8 +49,11 @@ MARK = re.compile(r"mark_\d{4}:")
 def played(all_steps: list[Step], options: dict[str, Any]) -> Play:
     play = Play(options).run(all_steps)
     kinds = {type(e).__name__ for _, e in play.timeline.events()}
+    reasons = {e.reason for e in events_of(play.timeline, BlocksHidden)}
     for kind in ("RangeCompacted", "BlocksHidden"):
         event(kind, payload=kind in kinds)
+    for reason in ("externalized", "cleared", "dropped"):
+        event(reason, payload=reason in reasons)
     return play
 
 
@@ -366,6 +379,38 @@ def test_8_a_plan_commits_once(all_steps: list[Step], options: dict[str, Any]) -
         assert len(ranges) == len(set(ranges))
 
 
+@given(steps(), settings())
+def test_8_equal_views_give_equal_plans(all_steps: list[Step], options: dict[str, Any]) -> None:
+    """The ladder proposes the same from a live view and a reopened one, byte for byte."""
+    play = played(all_steps, options)
+    play.timeline.flush()
+    plan = play.timeline.propose()
+    again, reopened = play.timeline.propose(), play.open().propose()
+    assert again.to_json() == plan.to_json() == reopened.to_json()
+    assert CompactionPlan.from_json(plan.to_json()) == plan
+    assert plan.digest == reopened.digest
+
+
+@given(steps(), settings())
+def test_8_a_plan_does_what_it_says_and_only_once(
+    all_steps: list[Step], options: dict[str, Any]
+) -> None:
+    """A plan that went through JSON gives the request that it promised; again, it gives nothing."""
+    play = played(all_steps, options)
+    play.timeline.flush()
+    plan = CompactionPlan.from_json(play.timeline.propose().to_json())
+    if not plan.proposals:
+        return
+    version = play.timeline.commit_plan(plan)
+    done = [e for _, e in play.timeline.events(after=plan.version)]
+    if not any(isinstance(e, CompactionSkipped) for e in done):
+        event("a plan was carried out")
+        fixed = context(model=options["model"], policy=options["policy"], limit=options["window"])
+        assert total_tokens(play.timeline.view, fixed) == plan.tokens_after
+    assert play.timeline.commit_plan(plan) == version == play.timeline.version
+    assert play.open().commit_plan(plan) == version
+
+
 # 9
 
 
@@ -388,6 +433,20 @@ def test_9_recovery(all_steps: list[Step], options: dict[str, Any]) -> None:
     head = timeline.view.compaction.head.entries if timeline.view.compaction else ()
     for entry in (*head, *timeline.view.entries):
         assert timeline.read(entry.path) == by_version.get(entry.version, entry.block)
+
+
+@given(steps(), settings())
+def test_9_recovery_of_what_was_moved(all_steps: list[Step], options: dict[str, Any]) -> None:
+    """Every pointer in the log leads to the very bytes that it stands for."""
+    play = played([*all_steps, ("compact",)], options)
+    originals = {block.id: block for _, block in blocks_in(play.timeline)}
+    for moved in events_of(play.timeline, BlocksHidden):
+        for hidden in moved.hidden:
+            if hidden.artifact:
+                event("an artifact was read")
+                found = play.store.artifacts().read(hidden.artifact, Requester(TimelineId("talk")))
+                assert found == text_of(originals[hidden.block]).encode(errors="surrogatepass")
+                assert hidden.artifact in hidden.replacement
 
 
 # 10
@@ -413,6 +472,45 @@ def test_10_the_log_shows_again_what_was_sent(
     for request in play.requests:
         again = play.timeline.render_at(request.version - 1)
         assert request_bytes(again) == request_bytes(request.rendered)
+
+
+# 11
+
+
+@given(steps(), settings())
+def test_11_undo(all_steps: list[Step], options: dict[str, Any]) -> None:
+    """An undone compaction leaves what there was without it, whatever its rungs did."""
+    play = played(all_steps, options)
+    play.timeline.flush()
+    play.clock.wait(1.0)
+    plan = play.timeline.propose()
+    before, state = seen(play.timeline.view, play), _shown_as(play.timeline.view)
+    if not plan.proposals:
+        return
+    play.timeline.commit_plan(plan)
+    if isinstance(play.timeline.events(after=plan.version)[-1][1], CompactionSkipped):
+        return
+    event("a plan was undone", payload="+".join(plan.rungs))
+    play.timeline.expand()
+    assert _shown_as(play.timeline.view) == state
+    assert _without_thinking(seen(play.timeline.view, play)) == _without_thinking(before)
+    assert _shown_as(play.open().view) == state
+
+
+def _shown_as(view: View) -> list[tuple[int, str | None]]:
+    head = view.compaction.head.entries if view.compaction else ()
+    return [(entry.version, entry.replacement) for entry in (*head, *view.entries)]
+
+
+def _without_thinking(request: bytes) -> list[Any]:
+    """What had been thought about the compacted prompt is bound to it."""
+    messages = json.loads(request)["messages"]
+    return [
+        {k: v for k, v in content.items() if k != "cache_control"}
+        for message in messages
+        for content in message["content"]
+        if "thinking" not in content["type"]
+    ]
 
 
 # 12: see also `test_total.py`
