@@ -20,7 +20,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint types pyright imports pytest bench tune peers docs clean
+.PHONY: help demo test lint types pyright imports pytest bench tune ladder peers docs clean
 
 help: ## say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -62,6 +62,9 @@ bench: $(TESTING) ## measure (minutes; nothing else should run)
 
 tune: $(TESTING) ## replay a grid of policies over recorded sessions (ten minutes)
 	$(BIN)/python benchmarks/tune.py
+
+ladder: $(TESTING) ## what each rung and each order of rungs costs and keeps (a quarter of an hour)
+	$(BIN)/python -m benchmarks.ladder
 
 peers: $(TESTING) ## other engines on the same sessions: one environment each, one table (a quarter of an hour)
 	$(BIN)/python -m benchmarks.peers.install

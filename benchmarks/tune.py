@@ -59,6 +59,8 @@ class Score:
     context: float
     wide: float
     rules: float
+    folds: float
+    """Compactions with a summary, for 100 calls."""
 
     @property
     def kept(self) -> float:
@@ -91,6 +93,7 @@ def score(job: tuple[Policy, Path, int]) -> Score | None:
         context=recall.far_context or 0.0,
         wide=recall.far_wide or 0.0,
         rules=1.0 if result.rules is None else result.rules,
+        folds=100 * result.compactions / max(result.calls, 1),
     )
 
 
