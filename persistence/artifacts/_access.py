@@ -29,11 +29,11 @@ PERMISSIONS: dict[Sensitivity, str] = {
 
 ENCRYPTED: frozenset[Sensitivity] = frozenset({"confidential", "restricted"})
 
-_FROM_THE_STRICTEST: tuple[Sensitivity, ...] = tuple(reversed(PERMISSIONS))
+_RANKS: dict[str, int] = {each: rank for rank, each in enumerate(reversed(PERMISSIONS))}
+"""The strictest comes first."""
 
 _ADVICE: dict[Refusal, str] = {
     "unknown": "this store holds no such artifact for this requester",
-    "tenant": "this store holds no such artifact for this requester",
     "permission": "the requester lacks the permission for its sensitivity",
     "expired": "its time is over; get the content from its source again",
     "key": "its key is not in the key ring, or does not fit; open the store with the right keys",
@@ -41,20 +41,22 @@ _ADVICE: dict[Refusal, str] = {
 
 
 def granted(entries: Sequence[Entry], requester: Requester, now: float) -> list[Entry] | Refusal:
-    """The entries of one artifact that the requester may have, or why there are none."""
+    """The entries of one artifact in force for the requester, strictest first, or why there are none."""
     if not entries:
         return "unknown"
     own = [entry for entry in entries if entry.metadata.tenant == requester.tenant]
     if not own:
         return "tenant"
     in_force = [entry for entry in own if not entry.metadata.is_expired(now)]
-    said = {entry.metadata.sensitivity for entry in in_force or own}
-    strictest: Sensitivity = next(each for each in _FROM_THE_STRICTEST if each in said)
-    if PERMISSIONS[strictest] not in requester.permissions:
+    ranked = sorted(in_force or own, key=_rank)
+    if PERMISSIONS[ranked[0].metadata.sensitivity] not in requester.permissions:
         return "permission"
-    if not in_force:
-        return "expired"
-    return [entry for entry in in_force if entry.metadata.sensitivity == strictest]
+    return ranked if in_force else "expired"
+
+
+def _rank(entry: Entry) -> tuple[int, float, str]:
+    """Among equally strict ones the oldest answers, so that answers stay the same."""
+    return _RANKS[entry.metadata.sensitivity], entry.metadata.created_at, entry.slot
 
 
 def refused(artifact: str, reason: Refusal) -> AccessRefusedError:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import attrs
 import msgspec
 
-from persistence.artifacts._shelf import Entry, decoded, encoded
+from persistence.artifacts._shelf import Entry, decoded, decoded_record, encoded
 from persistence.artifacts._types import AuditRecord
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class DuckDBShelf:
     def records(self) -> Sequence[AuditRecord]:
         with self._reading() as cursor:
             rows = cursor.execute(RECORDS).fetchall()
-        return [msgspec.json.decode(data, type=AuditRecord) for (data,) in rows]
+        return [decoded_record(data, "table artifact_audit") for (data,) in rows]
 
     def close(self) -> None:
         pass  # the file belongs to the store

@@ -8,6 +8,7 @@ entries/<artifact>/<slot>.json  the entry; appears by an atomic rename, when all
 import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 from threading import Lock
 from typing import BinaryIO
@@ -15,8 +16,8 @@ from typing import BinaryIO
 import attrs
 import msgspec
 
-from blocks import StoreError
-from persistence.artifacts._shelf import PIECE_BYTES, Entry, decoded, encoded
+from blocks import ClosedError, StoreError
+from persistence.artifacts._shelf import PIECE_BYTES, Entry, decoded, decoded_record, encoded
 from persistence.artifacts._types import AuditRecord
 
 OWNER_ONLY = 0o600
@@ -30,7 +31,7 @@ class FolderShelf:
 
     root: Path
     lock: Lock = attrs.field(factory=Lock, init=False, repr=False)
-    _audit: int = attrs.field(init=False)
+    _audit: FileIO = attrs.field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         with self._errors():
@@ -38,7 +39,7 @@ class FolderShelf:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 _sync(folder.parent)
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-            self._audit = os.open(self.root / "audit.jsonl", flags, OWNER_ONLY)
+            self._audit = FileIO(os.open(self.root / "audit.jsonl", flags, OWNER_ONLY), "ab")
             _sync(self.root)
 
     def fill(self, slot: str, pieces: Iterable[bytes]) -> None:
@@ -111,17 +112,20 @@ class FolderShelf:
         """One write, between two line ends: what a crash tears is a line of its own."""
         line = b"\n" + msgspec.json.encode(record) + b"\n"
         with self._errors():
-            if os.write(self._audit, line) < len(line):
+            if self._audit.closed:
+                raise ClosedError("this artifact store is closed; open it again")
+            if self._audit.write(line) < len(line):
                 raise StoreError(f"{self.root} is full; make room and repeat the call")
-            os.fsync(self._audit)
+            os.fsync(self._audit.fileno())
 
     def records(self) -> Sequence[AuditRecord]:
         with self._errors():
             lines = (self.root / "audit.jsonl").read_bytes().splitlines()
-        return [record for line in lines if (record := _record(line))]
+        whole = [line for line in lines if _is_json(line)]
+        return [decoded_record(line, str(self.root / "audit.jsonl")) for line in whole]
 
     def close(self) -> None:
-        os.close(self._audit)
+        self._audit.close()
 
     def _content(self, slot: str) -> Path:
         return self.root / "content" / slot
@@ -157,12 +161,13 @@ def _is_old(path: Path, now: float) -> bool:
         return False
 
 
-def _record(line: bytes) -> AuditRecord | None:
-    """None for what a crash tore, which was never acknowledged."""
+def _is_json(line: bytes) -> bool:
+    """False for what a crash tore, which was never acknowledged, and for the line ends between."""
     try:
-        return msgspec.json.decode(line, type=AuditRecord)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
+        msgspec.json.decode(line, type=msgspec.Raw)
+    except msgspec.DecodeError:
+        return False
+    return True
 
 
 def _sync(folder: Path) -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from persistence.artifacts._artifacts import Artifacts
 from persistence.artifacts._crypt import KeyRing
-from persistence.artifacts._shelf import Entry, decoded, encoded
+from persistence.artifacts._shelf import Entry, decoded, decoded_record, encoded
 from persistence.artifacts._types import AuditRecord
 
 
@@ -22,7 +22,10 @@ class MemoryShelf:
     _content: dict[str, tuple[bytes, ...]] = attrs.field(
         factory=dict[str, tuple[bytes, ...]], init=False, repr=False
     )
-    _entries: dict[str, bytes] = attrs.field(factory=dict[str, bytes], init=False, repr=False)
+    _entries: dict[str, dict[str, bytes]] = attrs.field(
+        factory=dict[str, dict[str, bytes]], init=False, repr=False
+    )
+    """By artifact, then by slot."""
     _records: list[bytes] = attrs.field(factory=list[bytes], init=False, repr=False)
 
     def fill(self, slot: str, pieces: Iterable[bytes]) -> None:
@@ -30,11 +33,12 @@ class MemoryShelf:
 
     def enter(self, entry: Entry, record: AuditRecord) -> None:
         self.record(record)
-        self._entries[entry.slot] = encoded(entry)
+        self._entries.setdefault(entry.metadata.id, {})[entry.slot] = encoded(entry)
 
     def entries(self, artifact: str | None = None) -> Sequence[Entry]:
-        there = [decoded(data, "memory") for data in list(self._entries.values())]
-        return [entry for entry in there if artifact in {None, entry.metadata.id}]
+        there = list(self._entries) if artifact is None else [artifact]
+        found = [data for name in there for data in list(self._entries.get(name, {}).values())]
+        return [decoded(data, "memory") for data in found]
 
     def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]:
         return iter(self._content.get(slot, ())[first : last + 1])
@@ -42,7 +46,7 @@ class MemoryShelf:
     def remove(self, entry: Entry, record: AuditRecord) -> None:
         self.record(record)
         self.discard(entry.slot)
-        self._entries.pop(entry.slot, None)
+        self._entries[entry.metadata.id].pop(entry.slot, None)
 
     def discard(self, slot: str) -> None:
         self._content.pop(slot, None)
@@ -54,7 +58,7 @@ class MemoryShelf:
         self._records.append(msgspec.json.encode(record))
 
     def records(self) -> Sequence[AuditRecord]:
-        return [msgspec.json.decode(data, type=AuditRecord) for data in list(self._records)]
+        return [decoded_record(data, "memory") for data in list(self._records)]
 
     def close(self) -> None:
         pass  # a `MemoryStore` hands out the same shelf again

@@ -106,3 +106,16 @@ def decoded(data: bytes | str, where: str) -> Entry:
             f"{where}: an entry that is none ({error}); restore it from a backup"
         ) from error
     return Entry(written.slot, metadata, said, written.seal)
+
+
+def decoded_record(data: bytes | str, where: str) -> AuditRecord:
+    """
+    Raises:
+        DamagedStoreError: `data` is no record.
+    """
+    try:
+        return msgspec.json.decode(data, type=AuditRecord)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DamagedStoreError(
+            f"{where}: an audit record that is none ({error}); restore it from a backup"
+        ) from error

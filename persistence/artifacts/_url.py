@@ -19,7 +19,7 @@ import msgspec
 from blocks import MisuseError, StoreError
 from persistence.artifacts._crypt import needs_extra
 from persistence.artifacts._folder import LEFTOVER_SECONDS
-from persistence.artifacts._shelf import PIECE_BYTES, Entry, decoded, encoded
+from persistence.artifacts._shelf import PIECE_BYTES, Entry, decoded, decoded_record, encoded
 from persistence.artifacts._types import AuditRecord
 
 
@@ -93,8 +93,7 @@ class UrlShelf:
             self._files.pipe_file(f"{self._root}/audit/{name}", msgspec.json.encode(record))
 
     def records(self) -> Sequence[AuditRecord]:
-        found = self._read_all("audit")
-        return [msgspec.json.decode(data, type=AuditRecord) for _, data in found]
+        return [decoded_record(data, path) for path, data in self._read_all("audit")]
 
     def close(self) -> None:
         pass  # connections belong to fsspec, which shares them

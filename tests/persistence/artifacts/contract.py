@@ -276,6 +276,8 @@ class AccessContract(Base):
         store.put(b"abc", about("restricted", NOW + 5))
         assert refusal(store, artifact, reader).reason == "permission"
         assert store.describe(artifact, ALICE).sensitivity == "restricted"
+        assert {m.sensitivity for m in store.list(ALICE)} == {"internal", "restricted"}
+        assert store.list(reader) == []
         clock.now = NOW + 5
         assert store.read(artifact, reader) == b"abc", "what has expired says nothing any more"
 
@@ -391,6 +393,15 @@ class KeyContract(Base):
         assert again.audit(artifact)[-1].reason == "key"
         assert [metadata.id for metadata in again.list(ALICE)] == [plain]
         assert refusal(again, artifact, BOB).reason == "unknown"
+
+    def test_a_weaker_copy_does_not_answer_for_one_whose_key_is_gone(
+        self, store: ArtifactStore, place: Place
+    ) -> None:
+        store.put(b"abc", about("restricted"))
+        artifact = store.put(b"abc", about("internal"))
+        again = place.open(None)
+        assert refusal(again, artifact, ALICE).reason == "key"
+        assert again.list(ALICE) == []
 
     def test_content_whose_key_is_gone_can_be_put_again(
         self, store: ArtifactStore, place: Place

@@ -81,7 +81,8 @@ class InMemory:
         shelf = self._store._shelf
         assert shelf is not None
         pieces = [piece for pieces in shelf._content.values() for piece in pieces]
-        return b"|".join([*pieces, *shelf._entries.values(), *shelf._records])
+        entries = [data for slots in shelf._entries.values() for data in slots.values()]
+        return b"|".join([*pieces, *entries, *shelf._records])
 
     def close(self) -> None:
         pass
@@ -167,7 +168,8 @@ def put(worker):
     about = ArtifactDescription(timeline="t", tenant="acme", sensitivity=sensitivity)
     for n in count():
         content = f"{sys.argv[2]}.{worker}.{n} ".encode() * 50_000
-        print(store.put(content, about), flush=True)
+        sys.stdout.write(store.put(content, about) + "\\n")  # in one piece, unlike print
+        sys.stdout.flush()
 
 for worker in range(4):
     Thread(target=put, args=(worker,)).start()

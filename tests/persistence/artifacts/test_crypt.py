@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,8 +23,9 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(root: Path) -> ArtifactStore:
-    return open_artifacts(root, keys=KEYS)
+def store(root: Path) -> Iterator[ArtifactStore]:
+    with open_artifacts(root, keys=KEYS) as store:
+        yield store
 
 
 def content_of(root: Path) -> Path:

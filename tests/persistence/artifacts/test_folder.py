@@ -98,6 +98,14 @@ def test_a_record_that_a_crash_tore_spoils_no_other(root: Path) -> None:
         assert [record.action for record in store.audit()] == ["put", "read"]
 
 
+def test_a_record_that_somebody_wrote_over_is_named(root: Path) -> None:
+    with open_artifacts(root) as store:
+        store.put(b"abc", about())
+        (root / "audit.jsonl").write_bytes(b'{"at":1}')
+        with pytest.raises(DamagedStoreError, match=r"audit\.jsonl"):
+            store.audit()
+
+
 def test_what_a_killed_put_left_goes_with_a_sweep_a_day_later(root: Path) -> None:
     clock = Clock(time.time())
     with open_artifacts(root, clock=clock) as store:
