@@ -16,7 +16,6 @@ from blocks import (
     EventId,
     Hidden,
     HideReason,
-    RangeCompacted,
     RangeExpanded,
     Recorded,
     RequestRendered,
@@ -236,7 +235,7 @@ def test_fold_and_view_agree_on_an_agent_that_asks_again(file: DuckDBStore) -> N
 @pytest.mark.skipif(not FILES, reason=f"no recorded sessions in {RECORDED}")
 @pytest.mark.parametrize("name", FILES)
 def test_fold_and_view_agree_on_recorded_sessions(name: str, tmp_path: Path) -> None:
-    options = ReplayOptions(window=30_000, counter="estimate", keep_thinking=False, name="it")
+    options = ReplayOptions(window=20_000, counter="estimate", keep_thinking=False, name="it")
     path = tmp_path / "it.duckdb"
     replay(read_session(RECORDED / name), options, store=path)
     with DuckDBStore(path) as store:
@@ -244,6 +243,5 @@ def test_fold_and_view_agree_on_recorded_sessions(name: str, tmp_path: Path) -> 
         while page := store.read(TimelineId("it"), after=len(events), limit=5_000):
             events += page
         quality = quality_of(events)
-        assert any(isinstance(event, RangeCompacted | BlocksHidden) for _, event in events)
         assert in_sql(store, "it") == as_tuples(quality)
         assert quality.totals["task_end"]
