@@ -42,7 +42,7 @@ EXPORTS = {
     """,
     "timeline": """
         AnthropicSummarizer AsyncTimeline Compacted Compacting ExtractiveSummarizer Hooks Options
-        Policy Summarizer SummaryFailedError SummaryRequest Timeline aretry_with_compaction
+        Policy Step Summarizer SummaryFailedError SummaryRequest Timeline aretry_with_compaction
         known_models model_named named_policies overflow_in policy_named retry_with_compaction
         AsyncReactAgent Quality ReactAgent quality_of tool
     """,

@@ -20,6 +20,7 @@ from timeline._models import model_named as model_named  # noqa: E402
 from timeline._policies import named_policies as named_policies  # noqa: E402
 from timeline._policies import policy_named as policy_named  # noqa: E402
 from timeline._settings import Options as Options  # noqa: E402
+from timeline._steps import Step as Step  # noqa: E402
 from timeline._summarize import ExtractiveSummarizer as ExtractiveSummarizer  # noqa: E402
 from timeline._summarize import Summarizer as Summarizer  # noqa: E402
 from timeline._summarize import SummaryRequest as SummaryRequest  # noqa: E402

@@ -11,10 +11,11 @@ from persistence import EventStore
 from render import CompactionPlan, Rendered, View
 from timeline._background import AsyncPreparation
 from timeline._flow import Flow, adrive
+from timeline._opening import prepare
 from timeline._recorder import Output
 from timeline._settings import Options, Settings, System, Tools
 from timeline._snapshot import Snapshot
-from timeline._timeline import INTERRUPTED, prepare
+from timeline._timeline import INTERRUPTED
 from timeline._verbs import Verbs
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from timeline._ids import IdFactory
 from timeline._keeper import Probe
 from timeline._models import model_named
 from timeline._policies import policy_named
+from timeline._steps import Observer, Tracer
 from timeline._summarize import Summarizer
 
 if TYPE_CHECKING:
@@ -42,6 +43,10 @@ class Options(TypedDict, total=False):
     """A counter, or `model` (default), `o200k`, `estimate`."""
     summarizer: Summarizer
     hooks: Hooks
+    observers: Sequence[Observer]
+    """Told each step of a render once it is committed; see `Step`. Sync or async, like hooks."""
+    tracer: Tracer
+    """An OpenTelemetry tracer: a span for each render, an event in it for each step."""
     clock: Callable[[], float]
     """Seconds since the epoch."""
     ids: IdFactory

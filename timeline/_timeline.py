@@ -1,28 +1,21 @@
 """The timeline: append to it, render it, reopen it later."""
 
 import threading
-import time
 from collections.abc import Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 import attrs
 
 from blocks import Block, CallId, Envelope, Part, Recorded, TimelineId, UsageRecorded
-from persistence import EventStore, MemoryStore
+from persistence import EventStore
 from render import CompactionPlan, Rendered, View
 from timeline._background import Preparation
-from timeline._compactor import Compactor
-from timeline._core import Core
 from timeline._flow import Flow, drive
-from timeline._hooks import Hooks
-from timeline._ids import time_ordered
-from timeline._keeper import Keeper, opener_of
+from timeline._opening import prepare
 from timeline._recorder import Output
 from timeline._settings import Options, Settings, System, Tools
 from timeline._snapshot import Snapshot
-from timeline._summarize import ExtractiveSummarizer
 from timeline._verbs import Verbs
 
 if TYPE_CHECKING:
@@ -31,41 +24,6 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 INTERRUPTED = "Interrupted: this call did not finish. It may have had a part of its effects."
-
-
-def prepare(name: str, options: Options) -> tuple[Verbs, EventStore | None]:
-    """The verbs of a timeline that is still to be loaded, and the store that it owns, if any."""
-    if not name.strip():
-        from blocks import MisuseError
-
-        raise MisuseError("a timeline needs a name")
-    settings = Settings.of(options)
-    store = options.get("store") or MemoryStore()
-    owned: EventStore | None = None
-    if isinstance(store, Path | str):
-        from persistence import DuckDBStore
-
-        store = owned = DuckDBStore(store)
-    clock = options.get("clock", time.time)
-    keeper = Keeper(
-        timeline=TimelineId(name),
-        opener=opener_of(store, options.get("artifacts", ""), options.get("keys"), clock),
-        requester=options.get("requester"),
-        probe=options.get("probe"),
-    )
-    core = Core(
-        id=TimelineId(name),
-        store=store,
-        ids=options.get("ids", time_ordered),
-        clock=clock,
-        keeper=keeper,
-        compactor=Compactor(
-            hooks=options.get("hooks", Hooks()),
-            summarizer=options.get("summarizer", ExtractiveSummarizer()),
-            keeper=keeper,
-        ),
-    )
-    return Verbs(core=core, settings=settings), owned
 
 
 @attrs.define(kw_only=True)

@@ -49,6 +49,7 @@ from timeline._plans import commit_plan, expand, propose
 from timeline._recorder import Output, Recorder, usage_of
 from timeline._settings import Settings, System, Tools
 from timeline._snapshot import Shot
+from timeline._steps import Watch
 from timeline._summarize import SummaryRequest
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Verbs:
 
     core: Core
     settings: Settings
+    watch: Watch = attrs.field(factory=Watch)
 
     @property
     def _recorder(self) -> Recorder:
@@ -178,11 +180,14 @@ class Verbs:
 
     def render(self, context: Context) -> Flow[Rendered]:
         """The next request."""
-        return (yield from self.core.render(context))
+        return (yield from self._watched(context, self.core.render(context)))
 
     def compact(self, context: Context) -> Flow[Rendered]:
         """The next request, after a compaction that nothing but you asked for."""
-        return (yield from self.core.render(context, force=True))
+        return (yield from self._watched(context, self.core.render(context, force=True)))
+
+    def _watched(self, context: Context, flow: Flow[Rendered]) -> Flow[Rendered]:
+        return (yield from self.watch.render(self.core.id, self.core.view, context, flow))
 
     def propose(self, context: Context) -> Flow[CompactionPlan]:
         """What a compaction would do now."""

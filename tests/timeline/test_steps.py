@@ -1,0 +1,157 @@
+"""Whoever watches is told each step of a render: what it was, and the tokens before and after."""
+
+from itertools import pairwise
+from typing import Any
+
+import attrs
+import pytest
+
+from blocks import BlocksHidden, RangeCompacted
+from persistence import ArtifactDescription, MemoryStore
+from tests._builders import Clock, events_of, open_timeline, response, steady, text, tool_use
+from timeline import AsyncTimeline, Step, Timeline
+
+LADDER = steady(rungs=("externalize", "summarize", "clear", "drop"), externalize_tokens=50)
+
+
+def work(timeline: Timeline, rounds: int, size: int = 800) -> None:
+    for n in range(timeline.version, timeline.version + rounds):
+        timeline.record(response(tool_use(f"c{n}", "bash", command=f"make {n}"), id=f"r{n}"))
+        timeline.tool_result(f"c{n}", f"{n} " * (size // 4))
+
+
+def test_every_rung_that_was_climbed_is_a_step_with_its_tokens() -> None:
+    steps: list[Step] = []
+    timeline = open_timeline(window=4_000, policy=LADDER, observers=[steps.append])
+    timeline.user("go")
+    work(timeline, 30)
+    rendered = timeline.render()
+    kinds = [step.kind for step in steps]
+    assert kinds[0] == "externalized"
+    assert kinds[-1] == "rendered"
+    [hidden] = [e for e in events_of(timeline, BlocksHidden) if e.reason == "externalized"]
+    assert steps[0].blocks == len(hidden.hidden)
+    assert 0 < steps[0].first < steps[0].last <= timeline.version
+    assert steps[0].tokens_freed > 0
+    for before, after in pairwise(steps):
+        assert before.tokens_after == after.tokens_before
+    assert steps[-1].tokens_after == rendered.tokens
+    assert {step.limit for step in steps} == {4_000}
+
+
+def test_a_fold_is_a_step_with_its_range_and_trigger() -> None:
+    steps: list[Step] = []
+    timeline = open_timeline(window=4_000, observers=[steps.append])
+    timeline.user("go")
+    work(timeline, 30)
+    timeline.compact()
+    [fold] = [step for step in steps if step.kind == "summarized"]
+    [event] = events_of(timeline, RangeCompacted)
+    assert (fold.first, fold.last, fold.detail) == (event.start, event.cut - 1, "forced")
+    assert fold.tokens_after == event.tokens_after
+    assert fold.blocks == event.summary.digest.blocks
+
+
+def test_what_comes_back_is_a_step() -> None:
+    steps: list[Step] = []
+    store = MemoryStore()
+    timeline = open_timeline(store=store, observers=[steps.append])
+    about = ArtifactDescription(timeline=timeline.id)
+    artifact = store.artifacts(clock=Clock()).put(b"the report", about)
+    timeline.user("go")
+    timeline.record(response(text(f"see {artifact}"), tool_use("c", "ls"), id="r"))
+    timeline.tool_result("c", "ok")
+    timeline.render()
+    [step] = [step for step in steps if step.kind == "rehydrated"]
+    assert (step.blocks, step.detail) == (1, artifact)
+    assert step.tokens_after - step.tokens_before == timeline.view.state.tokens - step.tokens_before
+
+
+def test_nothing_that_an_observer_raises_changes_anything(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(step: Step) -> None:
+        raise RuntimeError(step.kind)
+
+    timeline = open_timeline(observers=[broken])
+    timeline.user("go")
+    assert timeline.render().violations == ()
+    assert "failed" in caplog.text
+
+
+async def told_async() -> list[str]:
+    kinds: list[str] = []
+
+    async def observer(step: Step) -> None:
+        kinds.append(step.kind)
+
+    timeline = await AsyncTimeline.open("talk", clock=Clock(), observers=[observer], window=9_000)
+    await timeline.user("go")
+    await timeline.render()
+    return kinds
+
+
+def test_an_async_timeline_awaits_its_observers() -> None:
+    import asyncio
+
+    assert asyncio.run(told_async()) == ["rendered"]
+
+
+@attrs.define
+class FakeSpan:
+    name: str
+    events: list[tuple[str, dict[str, Any]]] = attrs.field(factory=list[tuple[str, dict[str, Any]]])
+    attributes: dict[str, Any] = attrs.field(factory=dict[str, Any])
+    errors: list[BaseException] = attrs.field(factory=list[BaseException])
+    ended: int = 0
+
+    def set_attributes(self, attributes: dict[str, Any]) -> None:
+        self.attributes |= attributes
+
+    def add_event(self, name: str, attributes: dict[str, Any]) -> None:
+        self.events.append((name, attributes))
+
+    def record_exception(self, exception: BaseException) -> None:
+        self.errors.append(exception)
+
+    def end(self) -> None:
+        self.ended += 1
+
+
+@attrs.define
+class FakeTracer:
+    spans: list[FakeSpan] = attrs.field(factory=list[FakeSpan])
+
+    def start_span(self, name: str) -> FakeSpan:
+        self.spans.append(FakeSpan(name))
+        return self.spans[-1]
+
+
+def test_a_tracer_gets_a_span_a_render_with_an_event_a_step() -> None:
+    tracer = FakeTracer()
+    timeline = open_timeline(window=4_000, policy=LADDER, tracer=tracer)
+    timeline.user("go")
+    work(timeline, 30)
+    rendered = timeline.render()
+    [span] = tracer.spans
+    assert (span.name, span.ended, span.errors) == ("foldline.render", 1, [])
+    assert span.events[0][0] == "foldline.externalized"
+    assert span.events[0][1]["foldline.tokens_freed"] > 0
+    assert span.attributes["foldline.tokens"] == rendered.tokens
+
+
+def test_a_render_that_fails_ends_its_span_with_the_error() -> None:
+    tracer = FakeTracer()
+    timeline = open_timeline(tracer=tracer)
+    timeline.close()
+    with pytest.raises(Exception, match="closed"):
+        timeline.render()
+    [span] = tracer.spans
+    assert span.ended == len(span.errors) == 1
+
+
+def test_the_tracer_of_opentelemetry_is_one() -> None:
+    """Its API without an SDK: spans that record nothing, and take everything that we give them."""
+    from opentelemetry import trace
+
+    timeline = open_timeline(tracer=trace.get_tracer("foldline"))
+    timeline.user("go")
+    assert timeline.render().violations == ()

@@ -1,0 +1,230 @@
+"""What a render did, step by step, for whoever watches: observers and traces.
+
+Each decision is one step, with the tokens of the whole request before and after it.  Steps are worked
+out from the events that were committed, and only when somebody watches.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, Literal, Protocol, TypeAlias
+
+import attrs
+
+from blocks import (
+    BlockId,
+    BlocksHidden,
+    CompactionSkipped,
+    Event,
+    HideReason,
+    RangeCompacted,
+    SummaryPrepared,
+    TimelineId,
+)
+from render import Context, Rendered, View, commit, total_tokens
+from timeline._flow import Flow, Tell
+
+log = logging.getLogger("foldline")
+
+StepKind: TypeAlias = Literal[
+    "pruned",
+    "clipped",
+    "hidden",
+    "externalized",
+    "summarized",
+    "cleared",
+    "dropped",
+    "skipped",
+    "prepared",
+    "rehydrated",
+    "rendered",
+]
+_KINDS: Final[dict[HideReason, StepKind]] = {
+    "expired": "pruned",
+    "clipped": "clipped",
+    "externalized": "externalized",
+    "cleared": "cleared",
+    "dropped": "dropped",
+    "requested": "hidden",
+    "unsigned": "hidden",
+}
+
+
+@attrs.frozen(kw_only=True)
+class Step:
+    """One thing that a render did."""
+
+    timeline: TimelineId
+    kind: StepKind
+    at: float
+    """Seconds since the epoch, by the timeline's clock."""
+    tokens_before: int
+    """Of the whole request."""
+    tokens_after: int
+    limit: int
+    blocks: int = 0
+    """How many it concerned."""
+    first: int = 0
+    last: int = 0
+    """Versions of the oldest and the newest of them; 0: none in particular."""
+    detail: str = ""
+    """The trigger of a fold, the reason of a skip, the artifacts that came back."""
+
+    @property
+    def tokens_freed(self) -> int:
+        """What the request is shorter by."""
+        return self.tokens_before - self.tokens_after
+
+
+Observer: TypeAlias = Callable[[Step], Any]
+
+
+class Span(Protocol):
+    """What is used of an OpenTelemetry span."""
+
+    def set_attributes(self, attributes: Any) -> None: ...
+    def add_event(self, name: str, attributes: Any = None) -> None: ...
+    def record_exception(self, exception: BaseException) -> None: ...
+    def end(self) -> None: ...
+
+
+class Tracer(Protocol):
+    """What is used of an OpenTelemetry tracer: `opentelemetry.trace.get_tracer("foldline")` is one."""
+
+    def start_span(self, name: str) -> Any:
+        """A new span."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class Watch:
+    """Who is told what a render did."""
+
+    observers: tuple[Observer, ...] = ()
+    tracer: Tracer | None = None
+
+    def render(
+        self, name: TimelineId, before: View, context: Context, flow: Flow[Rendered]
+    ) -> Flow[Rendered]:
+        """Drive a render, then tell."""
+        if not self.observers and self.tracer is None:
+            return (yield from flow)
+        with self._span() as span:
+            rendered = yield from flow
+            for step in steps_of(name, before, rendered, context):
+                if span:
+                    span.add_event(f"foldline.{step.kind}", _attributes(step))
+                for observer in self.observers:
+                    yield Tell(observer, step)
+            if span:
+                span.set_attributes(_totals(name, rendered))
+        return rendered
+
+    @contextmanager
+    def _span(self) -> "Iterator[Span | None]":
+        """One span a render; it is not made current, as a render may end in another task."""
+        span: Span | None = self.tracer.start_span("foldline.render") if self.tracer else None
+        try:
+            yield span
+        except BaseException as error:
+            if span:
+                span.record_exception(error)
+            raise
+        finally:
+            if span:
+                span.end()
+
+
+def steps_of(
+    name: TimelineId, before: View, rendered: Rendered, context: Context
+) -> Iterator[Step]:
+    """The steps of a render that began with the view `before`."""
+    view, tokens = before, total_tokens(before, context)
+    versions = {e.block.id: e.version for e in before.entries}
+    for event in rendered.decisions:
+        view = commit(view, event)
+        after = total_tokens(view, context)
+        made = _step(event, versions)
+        if made:
+            yield attrs.evolve(
+                made,
+                timeline=name,
+                at=context.now,
+                tokens_before=tokens,
+                tokens_after=after,
+                limit=context.limit,
+            )
+        tokens = after
+    last = Step(
+        timeline=name,
+        kind="rendered",
+        at=context.now,
+        tokens_before=tokens,
+        tokens_after=rendered.tokens,
+        limit=context.limit,
+    )
+    if rendered.rehydrated:
+        came, total = rendered.rehydrated, rendered.tokens
+        yield attrs.evolve(last, kind="rehydrated", blocks=len(came), detail=", ".join(came))
+        last = attrs.evolve(last, tokens_before=total)
+    yield last
+
+
+_BLANK: Final = Step(
+    timeline=TimelineId(""), kind="rendered", at=0.0, tokens_before=0, tokens_after=0, limit=0
+)
+
+
+def _step(event: Event, versions: dict[BlockId, int]) -> Step | None:
+    match event:
+        case BlocksHidden():
+            found = [versions[h.block] for h in event.hidden if h.block in versions]
+            return attrs.evolve(
+                _BLANK,
+                kind=_KINDS[event.reason],
+                blocks=len(event.hidden),
+                first=min(found, default=0),
+                last=max(found, default=0),
+            )
+        case RangeCompacted():
+            folded = [
+                version for version in versions.values() if event.start <= version < event.cut
+            ]
+            return attrs.evolve(
+                _BLANK,
+                kind="summarized",
+                blocks=len(folded),
+                first=event.start,
+                last=event.cut - 1,
+                detail=event.trigger,
+            )
+        case CompactionSkipped():
+            return attrs.evolve(_BLANK, kind="skipped", detail=event.reason)
+        case SummaryPrepared():
+            return attrs.evolve(_BLANK, kind="prepared", last=event.cut - 1)
+        case _:
+            return None
+
+
+def _attributes(step: Step) -> dict[str, str | int]:
+    return {
+        "foldline.tokens_before": step.tokens_before,
+        "foldline.tokens_after": step.tokens_after,
+        "foldline.tokens_freed": step.tokens_freed,
+        "foldline.blocks": step.blocks,
+        "foldline.first": step.first,
+        "foldline.last": step.last,
+        "foldline.detail": step.detail,
+    }
+
+
+def _totals(name: TimelineId, rendered: Rendered) -> dict[str, str | int | bool]:
+    return {
+        "foldline.timeline": name,
+        "foldline.tokens": rendered.tokens,
+        "foldline.limit": rendered.account.limit,
+        "foldline.messages": len(rendered.messages),
+        "foldline.cache_points": len(rendered.cache_points),
+        "foldline.fits": rendered.fits,
+        "gen_ai.request.model": rendered.model,
+    }
