@@ -168,7 +168,7 @@ def test_it_costs_what_is_there_and_not_its_square() -> None:
 
     class Counted(list[Entry]):
         def __iter__(self) -> Iterator[Entry]:
-            for entry in list.__iter__(self):
+            for entry in super().__iter__():
                 looked.append(entry.version)
                 yield entry
 
