@@ -17,6 +17,7 @@ from render._ladder._gist import gist
 from render._ladder._ground import Found, Ground
 from render._ladder._plan import Clear
 from render._view import View
+from render.anthropic import RESULT_TOKENS
 
 
 def propose(ground: Ground) -> list[Clear]:
@@ -39,7 +40,7 @@ def _proposal(
     text = placeholder(found, context.policy.pointer_tokens, count)
     if durability == "anchoring":
         text = "\n".join([text, gist(found.entry, used, context.policy.pointer_tokens, count)])
-    freed = found.tokens - count(text)
+    freed = found.tokens - RESULT_TOKENS - count(text)
     if freed <= 0:
         return None
     return Clear(

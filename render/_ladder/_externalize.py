@@ -15,6 +15,7 @@ from render._ladder._gist import gist
 from render._ladder._ground import Found, Ground
 from render._ladder._plan import Externalize
 from render._view import View
+from render.anthropic import RESULT_TOKENS
 
 POINTER: Final = '[moved to the artifact store: {tokens} tokens of {about}; read_artifact("{id}")]'
 """Version 1 of the pointer's first line; the excerpts follow on lines of their own."""
@@ -42,7 +43,7 @@ def _proposal(found: Found, used: Mapping[str, int], context: Context) -> Extern
     line = POINTER.format(tokens=context.counter.count(text), about=about, id=artifact)
     excerpts = gist(found.entry, used, policy.pointer_tokens, context.counter.count)
     pointer = f"{line}\n{excerpts}" if excerpts else line
-    freed = found.tokens - context.counter.count(pointer)
+    freed = found.tokens - RESULT_TOKENS - context.counter.count(pointer)
     if freed <= 0:
         return None
     return Externalize(

@@ -3,6 +3,7 @@
 from render.anthropic._assemble import appended as appended
 from render.anthropic._assemble import assemble as assemble
 from render.anthropic._assemble import marked_prefix as marked_prefix
+from render.anthropic._count import RESULT_TOKENS as RESULT_TOKENS
 from render.anthropic._count import tool_tokens as tool_tokens
 from render.anthropic._encode import Encoder as Encoder
 from render.anthropic._encode import tool_name as tool_name

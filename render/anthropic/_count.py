@@ -10,6 +10,8 @@ BLOCK_TOKENS: Final = 3
 """What the envelope of a content block costs; undocumented, measured 4 to 8 a message."""
 TOOL_TOKENS: Final = 12
 """What the envelope of a call or a result costs on top of that."""
+RESULT_TOKENS: Final = BLOCK_TOKENS + TOOL_TOKENS
+"""What a result costs however short it is."""
 
 
 def content_tokens(content: Json, counter: TokenCounter) -> int:
@@ -22,7 +24,7 @@ def content_tokens(content: Json, counter: TokenCounter) -> int:
             named = counter.count(content["name"])
             return BLOCK_TOKENS + TOOL_TOKENS + named + counter.count(arguments)
         case "tool_result":
-            return BLOCK_TOKENS + TOOL_TOKENS + _result_tokens(content["content"], counter)
+            return RESULT_TOKENS + _result_tokens(content["content"], counter)
         case "thinking" | "redacted_thinking":
             thought = content.get("thinking") or content.get("data") or ""
             return BLOCK_TOKENS + counter.count(str(thought))
