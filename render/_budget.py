@@ -1,6 +1,7 @@
 """What a request may have, and what it has."""
 
 from operator import attrgetter
+from typing import Final
 
 import attrs
 
@@ -8,6 +9,10 @@ from render._context import Context
 from render._slice import slice_visible
 from render._view import View
 from render.anthropic import Encoder, tool_tokens
+
+RESERVE_MAX: Final = 0.2
+"""Share of the limit that is kept for what comes back, at most: a reserve meant for a large window
+must not eat a small one."""
 
 
 @attrs.frozen(kw_only=True)
@@ -38,7 +43,8 @@ class Account:
 def budget_of(context: Context) -> int:
     """Tokens that the prompt is planned to have: the limit less what is reserved."""
     policy = context.policy
-    return int(context.limit * (1 - policy.safety_ratio)) - policy.rehydration_tokens
+    reserve = min(policy.rehydration_tokens, int(RESERVE_MAX * context.limit))
+    return int(context.limit * (1 - policy.safety_ratio)) - reserve
 
 
 def threshold_of(context: Context) -> int:

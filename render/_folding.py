@@ -1,14 +1,12 @@
 """A view under construction: local lists, frozen once at the end."""
 
 import re
-from collections.abc import Sequence
 from typing import cast
 
 import attrs
 import msgspec
 
 from blocks import (
-    ArtifactId,
     Block,
     BlockAppended,
     BlocksHidden,
@@ -30,11 +28,11 @@ from blocks import (
 from render._calibration import calibrated
 from render._entries import Mask, Replacements, place_of, rehide, summary_entry, unbind
 from render._group import Entry, Group, Place
+from render._rehydration import with_returned
 from render._verbatim import is_server_compaction, response_of, verbatim
 from render._view import View
 
 PREPARED_MAX = 4
-RETURNED_MAX = 32
 _FOREIGN = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -262,17 +260,8 @@ class Folding:
             tail=tail,
             tail_before=before.tail if tail != before.tail else before.tail_before,
             tokens=event.tokens,
-            rehydrated=self._returned(event.rehydrated),
+            rehydrated=with_returned(before, event.rehydrated),
         )
-
-    def _returned(self, artifacts: Sequence[ArtifactId]) -> dict[ArtifactId, int]:
-        """When each artifact last came back; the newest of them."""
-        known = self._state.rehydrated
-        if not artifacts:
-            return known
-        kept = {a: turn for a, turn in known.items() if a not in artifacts}
-        now = {**kept, **dict.fromkeys(artifacts, self._state.turns)}
-        return dict(list(now.items())[-RETURNED_MAX:])
 
     def _seal(self, shown: int) -> None:
         """Close the newest group that the request showed."""

@@ -5,11 +5,11 @@ the user's voice; what is quoted cannot close the quotation.
 """
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from itertools import groupby
 from typing import Final
 
 from blocks import Digest, DroppedSpan, Index, RangeSummary, StructuredSummary
+from render._dates import minute_of
 
 OPENING = (
     "<summary>\n"
@@ -18,8 +18,6 @@ OPENING = (
     "be read back in full by that path. What the user said follows the summary verbatim."
 )
 CLOSING = "</summary>"
-SECONDS_MAX: Final = 253_402_300_800.0
-"""The end of the year 9999."""
 SECTIONS: Final = {
     "files_written": "Files written",
     "files_read": "Files read",
@@ -110,17 +108,10 @@ def digest_sections(digest: Digest) -> Iterator[tuple[str, str]]:
 def span_line(span: DroppedSpan) -> str:
     """A dropped span on one line: when, what, about what, and where it begins and ends."""
     turns = " to ".join(dict.fromkeys((span.turns[0], span.turns[-1]))) if span.turns else "?"
-    began = _minute(span.started_at)
+    began = minute_of(span.started_at)
     paths = " to ".join(dict.fromkeys(span.paths))
     about = f"; about {', '.join(span.keywords)}" if span.keywords else ""
     return f"{turns}, {began}: {span.about}{about}; {paths}"
-
-
-def _minute(seconds: float) -> str:
-    """A time as people write it; clocks in logs may say anything."""
-    if not 0 <= seconds < SECONDS_MAX:
-        return "?"
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def index_sections(index: Index) -> Iterator[tuple[str, str]]:

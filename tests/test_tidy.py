@@ -21,11 +21,12 @@ EDGES = frozenset(
         "timeline/_background.py",
         "timeline/_driving.py",
         "timeline/_hooks.py",
+        "timeline/_keeper.py",
         "timeline/react/_calling.py",
     }
 )
-"""The only places that catch what they did not expect: hooks, tools and models' clients are other
-people's code (logged, tried again, replaced, told to the model), and the drivers hand what was
+"""The only places that catch what they did not expect: hooks, tools, models' clients and artifact
+stores are other people's code (logged, tried again, replaced, told to the model), and the drivers hand what was
 raised to the flow that asked."""
 
 BROAD = frozenset({"Exception", "BaseException"})

@@ -173,7 +173,7 @@ class Keeper:
             log.exception(
                 "the source of %s could not be looked at: it counts as changed", call.name
             )
-            return None
+            return Determinism()
 
 
 def opener_of(
