@@ -66,6 +66,10 @@ class Place(Protocol):
         """Every byte that lies there, after which nothing is open any more."""
         ...
 
+    def slots(self) -> int:
+        """How many contents lie there, whether anything says so or not."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -83,6 +87,10 @@ class InMemory:
         pieces = [piece for pieces in shelf._content.values() for piece in pieces]
         entries = [data for slots in shelf._entries.values() for data in slots.values()]
         return b"|".join([*pieces, *entries, *shelf._records])
+
+    def slots(self) -> int:
+        shelf = self._store._shelf
+        return len(shelf._content) if shelf else 0
 
     def close(self) -> None:
         pass
@@ -105,6 +113,12 @@ class InDuckDB:
         self.close()
         return written + self.path.read_bytes()
 
+    def slots(self) -> int:
+        assert self._store is not None
+        with self._store.inspect() as (cursor, _):
+            rows = cursor.execute("SELECT DISTINCT slot FROM artifact_pieces").fetchall()
+        return len(rows)
+
     def close(self) -> None:
         if self._store:
             self._store.close()
@@ -115,7 +129,7 @@ class Opened:
     """What `open_artifacts` opens: a folder or a URL."""
 
     where: str | Path
-    _lying: Callable[[], bytes]
+    _files: Callable[[], dict[str, bytes]]
     clock: Clock = attrs.field(factory=Clock)
     _stores: list[ArtifactStore] = attrs.field(factory=list[ArtifactStore])
 
@@ -125,30 +139,33 @@ class Opened:
         return self._stores[-1]
 
     def lying(self) -> bytes:
-        return self._lying()
+        return b"|".join(self._files().values())
+
+    def slots(self) -> int:
+        return sum("/content/" in path for path in self._files())
 
     def close(self) -> None:
         for store in self._stores:
             store.close()
 
 
-def in_folder(path: Path) -> Place:
-    def lying() -> bytes:
-        return b"|".join(file.read_bytes() for file in path.rglob("*") if file.is_file())
+def in_folder(root: Path) -> Place:
+    def files() -> dict[str, bytes]:
+        return {str(path): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
-    return Opened(path, lying)
+    return Opened(root, files)
 
 
 def at_url(name: str) -> Place:
-    def lying() -> bytes:
+    def files() -> dict[str, bytes]:
         from fsspec.implementations.memory import (  # type: ignore[import-untyped]  # it has none
             MemoryFileSystem,
         )
 
-        files = MemoryFileSystem()
-        return b"|".join(files.cat_file(path) for path in files.find(f"/{name}"))
+        memory = MemoryFileSystem()
+        return {path: memory.cat_file(path) for path in memory.find(f"/{name}")}
 
-    return Opened(f"memory://{name}", lying)
+    return Opened(f"memory://{name}", files)
 
 
 WRITER = """

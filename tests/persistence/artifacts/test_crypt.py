@@ -82,10 +82,13 @@ def test_a_description_that_was_altered_opens_nothing(
 def test_calling_it_internal_hands_out_no_plain_text(store: ArtifactStore, root: Path) -> None:
     artifact = store.put(b"abcdef", about("restricted"))
     [entry] = (root / "entries").rglob("*.json")
-    lowered = entry.read_bytes().replace(b'"restricted"', b'"internal"')
-    entry.write_bytes(lowered)
-    with pytest.raises(AccessRefusedError):
-        store.read(artifact, ALICE)
+    before = entry.read_bytes()
+    lowered = before.replace(b'"restricted"', b'"internal"')
+    for said in (lowered, before.replace(b'"key":"k1"', b'"key":""')):
+        assert said != before
+        entry.write_bytes(said)
+        with pytest.raises(AccessRefusedError, match="key"):
+            store.read(artifact, ALICE)
     entry.write_bytes(lowered.replace(b'"key":"k1"', b'"key":""'))
     with pytest.raises(DamagedStoreError):
         store.read(artifact, ALICE)

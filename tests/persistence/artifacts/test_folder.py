@@ -79,6 +79,16 @@ def test_content_that_is_not_what_was_put_is_not_handed_out(root: Path, harm: st
             store.read(artifact, ALICE)
 
 
+def test_a_range_that_is_not_all_there_is_not_handed_out_in_part(root: Path) -> None:
+    with open_artifacts(root) as store:
+        artifact = store.put(b"abcdef", about())
+        [content] = (root / "content").iterdir()
+        content.write_bytes(b"abc")
+        assert store.read(artifact, ALICE, start=1, size=2) == b"bc"
+        with pytest.raises(DamagedStoreError, match="2 bytes are missing"):
+            store.read(artifact, ALICE, start=1, size=4)
+
+
 def test_an_entry_that_is_none_is_named(root: Path) -> None:
     with open_artifacts(root) as store:
         artifact = store.put(b"abc", about())
