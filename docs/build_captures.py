@@ -5,6 +5,8 @@
 A capture is a block of text under a comment that names the command:
 
     <!-- output of: foldline replay docs/examples/invoice-service.jsonl -->
+
+Of several commands, joined by `&&`, it is the output of the last.
 """
 
 import os
@@ -28,19 +30,21 @@ UNSTEADY = re.compile(
 
 def output_of(command: str) -> str:
     """What the command prints when it runs beside our docs, with an empty store."""
-    program, *arguments = shlex.split(command)
+    printed = ""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "docs").symlink_to(ROOT / "docs")
-        done = subprocess.run(
-            [Path(sys.executable).with_name(program), *arguments],
-            cwd=folder,
-            env={**os.environ, "NO_COLOR": "1", "COLUMNS": "100"},
-            stdout=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            check=True,
-        )
-    return "".join(line.rstrip() + "\n" for line in done.stdout.splitlines())
+        for each in command.split(" && "):
+            program, *arguments = shlex.split(each)
+            printed = subprocess.run(
+                [Path(sys.executable).with_name(program), *arguments],
+                cwd=folder,
+                env={**os.environ, "NO_COLOR": "1", "COLUMNS": "100", "TZ": "UTC"},
+                stdout=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+                check=True,
+            ).stdout
+    return "".join(line.rstrip() + "\n" for line in printed.splitlines())
 
 
 def steady(text: str) -> str:

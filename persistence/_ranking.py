@@ -62,7 +62,7 @@ def snippet(query: Query, text: str) -> tuple[str, tuple[Span, ...]]:
     to_original = _Offsets(text, folded)
     begin = to_original.of(first)
     line = text.rfind("\n", 0, begin) + 1
-    start = max(line, begin - _LEAD)
+    start = _word_start(text, line, begin)
     line_end = text.find("\n", to_original.end_of(last))
     end = min(start + SNIPPET_CHARACTERS, len(text) if line_end < 0 else line_end)
     if not spans and not text[start:end].strip():
@@ -70,6 +70,16 @@ def snippet(query: Query, text: str) -> tuple[str, tuple[Span, ...]]:
     matches = ((to_original.of(a) - start, to_original.end_of(b) - start) for a, b, _ in spans)
     inside = ((max(a, 0), min(b, end - start)) for a, b in matches)
     return text[start:end], _merged(sorted(span for span in inside if span[0] < span[1]))
+
+
+def _word_start(text: str, line: int, begin: int) -> int:
+    """Where to begin, so that no more than a lead stands before a match, and only whole words."""
+    start = max(line, begin - _LEAD)
+    if start > line:
+        start = text.find(" ", start, begin) + 1 or start
+    while start < begin and text[start].isspace():
+        start += 1
+    return start
 
 
 def _first_words(text: str) -> Span:
