@@ -8,6 +8,9 @@ import re
 
 LENGTH_MAX = 160
 """Longer ones are data, not names."""
+SEARCHED_MAX = 100_000
+"""Characters of a text that are searched for names: the agent has seen no more of a longer one than
+its beginning and its end."""
 
 # Quantifiers are possessive (`++`) where nothing that follows could match what they gave back.
 _TOKEN = re.compile(
@@ -23,6 +26,13 @@ _TOKEN = re.compile(
 )
 _INNER = re.compile(r"[/\\]|\w\.\w|[^\W_]_+[^\W_]|[a-z][A-Z]|[A-Z]{2}[a-z]")
 _HASH = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,}")
+
+
+def searched(text: str) -> tuple[str, ...]:
+    """A text, or, of one that is too long to be searched, its beginning and its end."""
+    if len(text) <= SEARCHED_MAX:
+        return (text,)
+    return text[: SEARCHED_MAX // 2], text[-SEARCHED_MAX // 2 :]
 
 
 def identifiers(text: str) -> set[str]:

@@ -25,7 +25,7 @@ import attrs
 
 from blocks import AssistantCompletion, Excerpt, Index, Term, ToolCall, text_of
 from render._group import Entry
-from render._identifiers import identifiers
+from render._identifiers import identifiers, searched
 
 LINE_CHARACTERS: Final = 40
 """Of its line, on each side of a term, in a narrow excerpt."""
@@ -60,6 +60,8 @@ class _Source:
     path: str
     seen: int
     text: str
+    own: bool = False
+    """Whether the agent has written it."""
     starts: list[int] = attrs.field(factory=list[int])
     """Chosen spans, sorted and apart from each other."""
     ends: list[int] = attrs.field(factory=list[int])
@@ -112,12 +114,8 @@ def build_index(
     known = {term.term: _Known(uses=term.uses, seen=term.seen) for term in previous.terms}
     again = {entry.path for entry in folded}  # hidden at the last compaction, folded at this one
     sources = [_Source(e.path, e.seen, e.text) for e in previous.excerpts if e.path not in again]
-    for source in sources:
-        _read(source, known, own=False)
-    for entry in folded:
-        source = _Source(entry.path, entry.version, text_of(entry.block))
-        sources.append(source)
-        _read(source, known, own=isinstance(entry.block, ToolCall | AssistantCompletion))
+    sources += [source for entry in folded for source in _sources(entry)]
+    _read_all(sources, known)
     ranked = sorted(known, key=lambda term: _rank(term, known[term]))[:TERMS_MAX]
     for text in visible:  # what the model sees with its surroundings needs no excerpt
         source = _Source("", 0, text)
@@ -133,15 +131,43 @@ def _rank(term: str, known: _Known) -> tuple[int, int, str]:
     return (-min(known.uses, USES_MAX), -known.seen, term)
 
 
-def _read(source: _Source, known: dict[str, _Known], *, own: bool) -> None:
-    """Note every identifier of a text."""
+def _sources(entry: Entry) -> Iterable[_Source]:
+    own = isinstance(entry.block, ToolCall | AssistantCompletion)
+    for text in searched(text_of(entry.block)):
+        yield _Source(entry.path, entry.version, text, own)
+
+
+def _read_all(sources: Sequence[_Source], known: dict[str, _Known]) -> None:
+    """Note the identifiers of all texts that can come among the first in the ranking.
+
+    First those that the agent has written; then everything from the newest on.  Once newer texts
+    have given enough names, an older one is only looked through for those.
+    """
+    for source in sources:
+        for term in identifiers(source.text) if source.own else ():
+            known.setdefault(term, _Known()).uses += 1
+    found, oldest, enough = 0, max((source.seen for source in sources), default=0), -1
+    for source in reversed(sources):
+        found += _read(source, known, is_full=source.seen < enough)
+        oldest = min(oldest, source.seen)
+        if found >= TERMS_MAX:
+            enough = max(enough, oldest)
+    for each in known.values():
+        each.sources.reverse()
+
+
+def _read(source: _Source, known: dict[str, _Known], *, is_full: bool) -> int:
+    """Note the identifiers of a text; how many of them are new."""
+    before = len(known)
     for term in identifiers(source.text):
         found = known.get(term)
         if found is None:
+            if is_full:
+                continue
             found = known[term] = _Known()
-        found.uses += own
         found.seen = max(found.seen, source.seen)
         found.sources.append(source)
+    return len(known) - before
 
 
 def _last(term: str, known: _Known, width: _Width) -> _Place | None:
