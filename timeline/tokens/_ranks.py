@@ -68,12 +68,12 @@ def build_o200k(path: Path) -> "tiktoken.Encoding":
     """The encoding from a packed rank file whose content must be exactly the official one."""
     import tiktoken
 
-    return tiktoken.Encoding(
-        "o200k_base",
-        pat_str=_PATTERN,
-        mergeable_ranks=_parsed(_checked(path)),
-        special_tokens=_SPECIAL,
+    ranks = _parsed(_checked(path))
+    encoding = tiktoken.Encoding(
+        "o200k_base", pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens=_SPECIAL
     )
+    ranks.clear()  # 27 MB: the encoder has a table of its own, and keeps this only to be pickled
+    return encoding
 
 
 def _checked(path: Path) -> bytes:
