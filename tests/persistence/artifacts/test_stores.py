@@ -7,7 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from blocks import Sensitivity
+from blocks import MisuseError, Sensitivity
+from persistence import Requester
 
 from .contract import ArtifactContract, MemoryContract
 from .places import ALICE, SENSITIVITIES, InDuckDB, InMemory, Place, about, at_url, in_folder
@@ -73,3 +74,10 @@ def test_any_bytes_come_back_and_a_range_is_a_slice(
         assert store.read(artifact, ALICE) == content
         assert store.read(artifact, ALICE, start=start, size=size) == content[start:stop]
     place.close()
+
+
+def test_permissions_are_a_set_and_not_a_text() -> None:
+    """A text is a set of its letters, which would open nothing and say nothing."""
+    assert Requester("me", permissions=["read"]).permissions == frozenset({"read"})
+    with pytest.raises(MisuseError, match="give a set"):
+        Requester("me", permissions="read")
