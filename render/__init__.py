@@ -39,6 +39,7 @@ from render._ladder import Known as Known
 from render._ladder import Summarize as Summarize
 from render._ladder import apply_compaction as apply_compaction
 from render._ladder import climb_of as climb_of
+from render._ladder import gains_enough as gains_enough
 from render._ladder import normalised as normalised
 from render._ladder import plan_compaction as plan_compaction
 from render._ladder import replayable_calls as replayable_calls

@@ -29,6 +29,7 @@ from render import (
     Entry,
     View,
     climb_of,
+    gains_enough,
     open_view,
     plan_compaction,
     total_tokens,
@@ -43,7 +44,7 @@ def propose(core: Core, context: Context) -> Flow[CompactionPlan]:
     yield from core.flush()
     known = yield from core.compactor.known(core.view, context, "forced")
     climb = plan_compaction(core.view, context, "forced", known)
-    if climb is None:
+    if climb is None or not gains_enough(climb.plan, climb.plan.tokens_after, context):
         tokens = total_tokens(core.view, context)
         return CompactionPlan(
             timeline=core.id,
@@ -111,20 +112,23 @@ def _is_committed(core: Core, plan: CompactionPlan) -> Flow[bool]:
 def expand(core: Core) -> Flow[int]:
     """Undo the newest compaction: all that it took out of the prompt is visible again."""
     yield from core.flush()
+    yield from core.load()
     version = _newest(core.view)
     if not version:
         raise MisuseError("nothing to expand: no compaction is in force")
     log = yield from core.events()
     batch = _batch(log, version)
     before = open_view(window_of(log[: batch[0][0] - 1]))
-    found = yield from core.commit(*_undone(batch, before, core.clock()))
+    found = yield from core.commit(*_undone(batch, before, core.view, core.clock()))
     yield from core.load()
     return found
 
 
-def _undone(batch: list[Recorded], before: View, now: float) -> Iterator[Event]:
-    """What shows everything as it was before a compaction; what had been hidden then, still is."""
+def _undone(batch: list[Recorded], before: View, view: View, now: float) -> Iterator[Event]:
+    """What shows everything as it was before a compaction; what had been hidden then, still is, and
+    so is what somebody hid since."""
     hidden = {h.block for _, e in batch if isinstance(e, BlocksHidden) for h in e.hidden}
+    hidden -= {entry.block.id for entry in view.entries if entry.hidden_as not in LADDER}
     then = [e for e in before.entries if e.block.id in hidden and e.replacement is not None]
     shown = hidden - {entry.block.id for entry in then}
     if shown:

@@ -5,6 +5,7 @@ from render._ladder._climb import Climb as Climb
 from render._ladder._climb import Known as Known
 from render._ladder._climb import apply_compaction as apply_compaction
 from render._ladder._climb import climb_of as climb_of
+from render._ladder._climb import gains_enough as gains_enough
 from render._ladder._climb import goal_of as goal_of
 from render._ladder._climb import plan_compaction as plan_compaction
 from render._ladder._ground import replayable_calls as replayable_calls

@@ -253,7 +253,13 @@ def apply_compaction(view: View, climb: Climb, summary: Summary | None, context:
     else:
         after = carry_out(view, plan.proposals, context, climb.fold, summary)
     tokens = total_tokens(after, context)
-    wanted = context.policy.gain_min * plan.tokens_before
-    if plan.tokens_before - tokens < (wanted if plan.tokens_before <= context.limit else 1):
+    if not gains_enough(plan, tokens, context):
         return skip(view, "no_gain", context, f"{plan.tokens_before} -> {tokens} tokens")
     return after
+
+
+def gains_enough(plan: CompactionPlan, tokens_after: int, context: Context) -> bool:
+    """Whether a compaction is worth it; where the request would not fit, every token is."""
+    wanted = context.policy.gain_min * plan.tokens_before
+    gained = plan.tokens_before - tokens_after
+    return gained >= (wanted if plan.tokens_before <= context.limit else 1)
