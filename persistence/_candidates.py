@@ -22,6 +22,8 @@ from persistence._query import Query
 from persistence._store import EventStore
 
 PAGE: Final = 2_000
+CONDITIONS_MAX: Final = 32
+"""More would cost the database more than they spare Python."""
 FOLDED_TO_ASCII: Final = (
     "\u00df\u0130\u0149\u017f\u01f0\u1e96\u1e97\u1e98\u1e99\u1e9a\u1e9e\u212a"
     "\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"
@@ -101,6 +103,8 @@ class Sifted:
 
     def namesakes(self, timeline: TimelineId, blocks: Sequence[Candidate]) -> Iterator[Candidate]:
         alike = dict.fromkeys(_alike(candidate.block) for candidate in blocks)
+        if len(alike) > CONDITIONS_MAX:
+            alike = {("BlockAppended",): None}
         conditions = [" AND ".join(["contains(payload, ?)"] * len(needles)) for needles in alike]
         given = [timeline, blocks[-1].version, *(needle for needles in alike for needle in needles)]
         known = f"name = ? AND seq <= ? AND ({' OR '.join(conditions)})"
@@ -137,14 +141,13 @@ def _conditions(query: Query) -> tuple[list[str], list[object]]:
     """What every payload that can match fulfils, in SQL."""
     conditions: list[str] = ["true"]
     given: list[object] = []
-    for run in dict.fromkeys(
-        run for needle in query.wanted for word in needle.words for run in _runs(word)
-    ):
+    runs = {run for needle in query.wanted for word in needle.words for run in _runs(word)}
+    for run in sorted(runs, key=lambda run: (-len(run), run))[:CONDITIONS_MAX]:
         condition, value = _holds(run)
         conditions.append(f"({condition})")
         given.append(value)
     kinds = [tuple(_runs(kind)) for kind in sorted(query.types)]
-    if kinds and all(kinds):
+    if all(kinds) and 0 < len(kinds) <= CONDITIONS_MAX:
         each = (" AND ".join(["contains(payload, ?)"] * len(runs)) for runs in kinds)
         conditions.append(f"({' OR '.join(each)})")
         given += [run for runs in kinds for run in runs]

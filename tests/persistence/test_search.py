@@ -1,6 +1,7 @@
 """A search finds what is there, wherever it is stored, and says where to read it."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import Any
 
@@ -254,6 +255,34 @@ def test_what_is_typed_is_never_sql_and_never_a_pattern(store: EventStore) -> No
     for query in ("100%", "it's", "(all)", "[a-z]*", "' OR 1=1 --"):
         hits = search_blocks(store, query)
         assert len(hits) == (query[0] != "'"), query
+
+
+def test_the_longest_queries_and_limits_are_answered(store: EventStore) -> None:
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    words = " ".join(a + b for a in letters for b in letters)
+    put(store, prompt(words), prompt("x" * 4_000), *(result(f"c{n}", "port") for n in range(1_200)))
+    assert [hit.version for hit in search_blocks(store, words)] == [1]
+    assert [hit.version for hit in search_blocks(store, "x" * 4_000)] == [2]
+    assert search_blocks(store, " ".join(f"type:k{n}" for n in range(400))) == []
+    hits = search_blocks(store, "port", limit=1_000)
+    assert [hit.path for hit in hits] == [f"tc:t1.c{n}.result" for n in range(1_199, 199, -1)]
+
+
+def test_a_search_and_appends_do_not_disturb_each_other(store: EventStore) -> None:
+    put(store, *(prompt(f"needle {n}") for n in range(3_000)), name="old")
+
+    def append(worker: int) -> None:
+        for n in range(20):
+            event = BlockAppended(id=EventId(f"{worker}.{n}"), at=1.0, block=prompt("hay"))
+            store.append(TimelineId(f"new {worker}"), [event], expected_version=n)
+
+    with ThreadPoolExecutor(3) as pool:
+        appends = [pool.submit(append, worker) for worker in range(2)]
+        found = [search_blocks(store, "needle", limit=50) for _ in range(4)]
+        for each in appends:
+            each.result()
+    assert all(hits == found[0] for hits in found)
+    assert len(search_blocks(store, "hay", limit=50)) == 40
 
 
 # Both ways find the same.
