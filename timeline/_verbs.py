@@ -275,7 +275,8 @@ class Verbs:
         from persistence import search_blocks
 
         store, name = self.core.store, self.core.id
-        return (yield Work(lambda: search_blocks(store, query, name, limit)))
+        found: Sequence[Hit] = yield Work(lambda: search_blocks(store, query, name, limit))
+        return found
 
     def read(self, path: str) -> Flow[Block]:
         """The original block at a path."""
