@@ -36,7 +36,7 @@ FILES = [path for kind in ("cc", "codex") for path in sorted(RECORDED.glob(f"{ki
 def forgetful(request: Json) -> Reply:
     """A model that tells the constraints once, and later talks of nothing but the last page."""
     everything = json.dumps(request["messages"][-1]["content"][-1])
-    first = "<summary>" not in json.dumps(request["messages"][0])
+    first = "<summary version=" not in json.dumps(request["messages"][0])
     told: Json = {
         "task": TASK if first else "Go on.",
         "constraints": CONSTRAINTS if first else (),
