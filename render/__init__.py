@@ -12,6 +12,7 @@ from render._context import Rung as Rung
 from render._context import TokenCounter as TokenCounter
 from render._context import ToolPolicy as ToolPolicy
 from render._due import compaction_due as compaction_due
+from render._entries import LADDER as LADDER
 from render._fixed import Fixed as Fixed
 from render._fold import commit as commit
 from render._fold import decide as decide

@@ -118,7 +118,7 @@ class Policy:
     """The summary of a split turn's first part."""
     digest_ratio: float = attrs.field(default=0.015, validator=_share())
     """The digest without its index."""
-    index_ratio: float = attrs.field(default=0.32, validator=_share())
+    index_ratio: float = attrs.field(default=0.38, validator=_share())
     """The digest's index of rare identifiers with excerpts."""
     index_wide: float = attrs.field(default=0.6, validator=_share())
     """Of the index, what goes to the line with its neighbours."""
@@ -128,21 +128,21 @@ class Policy:
     """All folded user texts together."""
     user_tokens_each: int = attrs.field(default=800, validator=_tokens())
     """One folded user text."""
-    clip_ratio: float = attrs.field(default=0.06, validator=_share())
+    clip_ratio: float = attrs.field(default=0.05, validator=_share())
     """One tool result, and half of what all results of one round may have together."""
 
     # The ladder.
     rungs: tuple[Rung, ...] = attrs.field(
-        default=("summarize", "clear", "drop"),
+        default=("externalize", "summarize", "clear", "drop"),
         converter=_rungs,
         validator=v.deep_iterable(v.in_(get_args(Rung))),
     )
     """What a compaction tries, in this order, until the request is under its target."""
-    enough_ratio: float = attrs.field(default=0.5, validator=_share())
+    enough_ratio: float = attrs.field(default=0.6, validator=_share())
     """No further rung is climbed once the whole request is under this share, or the target."""
     externalize_tokens: int = attrs.field(default=1000, validator=_tokens())
     """Results from this size on are worth moving to the artifact store."""
-    pointer_tokens: int = attrs.field(default=120, validator=_tokens())
+    pointer_tokens: int = attrs.field(default=300, validator=_tokens())
     """What a pointer to an artifact, or a cleared result, may say about it."""
     tools: Mapping[str, ToolPolicy] = attrs.field(
         factory=dict[str, ToolPolicy], converter=_tool_policies, hash=False
@@ -234,6 +234,8 @@ class Context:
     """Whether recorded thinking is shown at all."""
     can_externalize: bool = False
     """Whether there is an artifact store to move content to."""
+    can_encrypt: bool = False
+    """Whether that store takes what is confidential or restricted."""
     fixed: Fixed = attrs.field(
         default=attrs.Factory(lambda self: Fixed(self.system, self.tools), takes_self=True),
         eq=False,

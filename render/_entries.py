@@ -1,7 +1,7 @@
 """From blocks to entries: where they go, how a compaction's head is made, how they are hidden."""
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -22,6 +22,9 @@ from blocks import (
 )
 from render._group import NO_ARTIFACT, Entry, Group, Place
 from render._verbatim import verbatim
+
+LADDER: Final[frozenset[HideReason]] = frozenset({"externalized", "cleared", "dropped"})
+"""Why a rung of a compaction hides a block."""
 
 
 @attrs.frozen

@@ -56,4 +56,5 @@ def _after(version: int, event: Event) -> View:
         ordinals=dict(event.state.ordinals),
         turn=event.state.turn,
         rewritten=version,
+        compacted=version,
     )

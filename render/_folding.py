@@ -1,6 +1,5 @@
 """A view under construction: local lists, frozen once at the end."""
 
-import re
 from typing import cast
 
 import attrs
@@ -26,14 +25,14 @@ from blocks import (
     path_stem,
 )
 from render._calibration import calibrated
-from render._entries import Mask, Replacements, place_of, rehide, summary_entry, unbind
+from render._entries import LADDER, Mask, Replacements, place_of, rehide, summary_entry, unbind
 from render._group import Entry, Group, Place
 from render._rehydration import with_returned
 from render._verbatim import is_server_compaction, response_of, verbatim
 from render._view import View
+from render._wire_ids import free_wire_id
 
 PREPARED_MAX = 4
-_FOREIGN = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 class Folding:
@@ -52,6 +51,7 @@ class Folding:
         self._prepared = view.prepared
         self._rewritten = view.rewritten
         self._summarised = view.summarised
+        self._compacted = view.compacted
         self._tape: list[Recorded] = []
         # The group that grows; the last of `_groups` once it is closed.
         self._open: list[Entry] = list(self._groups[-1].entries) if self._groups else []
@@ -67,6 +67,7 @@ class Folding:
                 self._append(version, event)
             case BlocksHidden():
                 self._hide({h.block: Mask(h, event.reason) for h in event.hidden}, version)
+                self._compacted = max(self._compacted, version * (event.reason in LADDER))
             case BlocksRestored():
                 self._hide(dict.fromkeys(event.blocks), version)
             case RequestRendered():
@@ -102,6 +103,7 @@ class Folding:
             prepared=self._prepared,
             rewritten=self._rewritten,
             summarised=self._summarised,
+            compacted=self._compacted,
             tape=(*self._view.tape, *self._tape),
         )
 
@@ -198,7 +200,9 @@ class Folding:
     def _pair(self, block: Block, place: Place) -> tuple[Place, str]:
         """Where a block goes, and the id that it has on the wire."""
         if isinstance(block, ToolCall):
-            return place, self._wire_id(block)
+            wire_id = free_wire_id(block.call_id, self._version, self._wire_ids)
+            self._wire_ids.add(wire_id)
+            return place, wire_id
         if not isinstance(block, ToolResult):
             return place, ""
         answered = {e.wire_id for e in self._open if e.place is Place.RESULT}
@@ -208,16 +212,6 @@ class Folding:
             if asked and is_open:
                 return Place.RESULT, call.wire_id
         return (Place.LATE if block.call_id in self._calls else Place.ORPHAN), ""
-
-    def _wire_id(self, call: ToolCall) -> str:
-        """The call's own id where the provider accepts it, made unique by the version."""
-        own = wire_id = _FOREIGN.sub("_", call.call_id)[:64] or "call"
-        suffix = f"_{self._version}"
-        while wire_id in self._wire_ids:  # more than once when somebody's own id looks like ours
-            wire_id = own[: 64 - len(suffix)] + suffix
-            suffix += "_"
-        self._wire_ids.add(wire_id)
-        return wire_id
 
     def _ordinal(self, block: Block) -> int:
         stem = path_stem(block)

@@ -45,6 +45,8 @@ class View:
     """Blocks by path stem; not to be changed."""
     prepared: tuple[SummaryPrepared, ...] = ()
     """Summaries that were paid for and may still be used, newest last."""
+    compacted: int = 0
+    """Version of the newest event of a compaction, whatever rung it came from."""
     rewritten: int = 0
     """Version of the latest event that changed what had been shown before."""
     summarised: int = 0

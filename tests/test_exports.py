@@ -8,29 +8,35 @@ import pytest
 
 EXPORTS = {
     "blocks": """
-        AccessRefusedError ArtifactId ArtifactNote ArtifactPointer ArtifactRecord AssistantBlock AssistantCompletion AssistantThinking Author
-        Block BlockAppended BlockId BlocksHidden BlocksRestored Calibration CallId Carried
-        ClosedError CodecError CommandRecord CompactionSkipped DamagedStoreError DataError
-        Decision Determinism Digest DocumentPart DroppedSpan Durability Envelope Event EventId Excerpt FoldState
-        FoldlineError Hidden HiddenRecord HideReason ImagePart Index LogWindow Mishap MisuseError
-        Note OpaqueBlock OpaqueEvent OpenItem Outcome Part Plan PolicyError Provenance
-        ProviderPart RangeCompacted RangeExpanded RangeSummary Recorded RequestRendered
-        Refusal SearchRecord Sensitivity SessionFormatError SkipReason StoreError StoreLockedError StructuredSummary
-        SummaryPrepared SummaryReplaced SystemMessage Term TextPart TimelineForked TimelineId
-        ToolCall ToolOutcome ToolResult ToolTally Trigger TurnHeader TurnId UnknownPathError
-        ToolKind UnknownTimelineError UsageRecorded UserAttachment UserFollowup UserPrompt UserSteer
-        VersionConflictError Work artifact_id artifact_id_of_hash artifact_ids_in canonical_block clean_json decode_block decode_event
-        default_durability encode_block encode_event fields_in images_of is_known kind_of leaves path_of path_stem tag_of
+        AccessRefusedError ArtifactId ArtifactNote ArtifactPointer ArtifactRecord
+        AssistantBlock AssistantCompletion AssistantThinking Author Block BlockAppended
+        BlockId BlocksHidden BlocksRestored Calibration CallId Carried ClosedError
+        CodecError CommandRecord CompactionSkipped DamagedStoreError DataError Decision
+        Determinism Digest DocumentPart DroppedSpan Durability Envelope Event EventId
+        Excerpt FoldState FoldlineError Hidden HiddenRecord HideReason ImagePart Index
+        LogWindow Mishap MisuseError Note OpaqueBlock OpaqueEvent OpenItem Outcome Part Plan
+        PolicyError Provenance ProviderPart RangeCompacted RangeExpanded RangeSummary
+        Recorded Refusal RequestRendered SearchRecord Sensitivity SessionFormatError
+        SkipReason StoreError StoreLockedError StructuredSummary SummaryPrepared
+        SummaryReplaced SystemMessage Term TextPart TimelineForked TimelineId ToolCall
+        ToolKind ToolOutcome ToolResult ToolTally Trigger TurnHeader TurnId UnknownPathError
+        UnknownTimelineError UsageRecorded UserAttachment UserFollowup UserPrompt UserSteer
+        VersionConflictError Work artifact_id artifact_id_of_hash artifact_ids_in
+        canonical_block clean_json decode_block decode_event default_durability encode_block
+        encode_event fields_in images_of is_known kind_of leaves path_of path_stem tag_of
         text_of text_of_parts tool_kind tool_target window_of written_paths
     """,
     "render": """
-        Account CachePoint CannotFit Compaction RangePlan Context Entry Fixed Group Json
-        Model ModelRules Overflow PROMPT_VERSION Place Policy Prompt RejectedAnswerError Rendered
-        RequestValidator Rung Shown Summary TokenCounter ToolPolicy View Violation account apply_compaction
-        clip_oversized commit compaction_due compaction_event continued decide extractive
-        fits_after fitting_plan fold is_cold limit_pictures merge_summaries open_view overflow_of parse_answer
-        plan_at plan_range prune_expired report show skip strip_unbound summary_key
-        summary_prompts total_tokens truncated validate_request without_thinking
+        Account Action CachePoint CannotFit Clear Climb Compaction CompactionPlan Context
+        Drop Entry Externalize Fixed Fold Group Json Known LADDER Model ModelRules Overflow
+        PROMPT_VERSION Place Policy Prompt RangePlan RejectedAnswerError Rendered
+        RequestValidator Returned Rung Shown Summarize Summary TokenCounter ToolPolicy View
+        Violation account apply_compaction apply_range climb_of clip_oversized commit
+        compaction_due compaction_event continued decide extractive fits_after fitting_fold
+        fold gains_enough is_cold limit_pictures merge_summaries normalised open_view
+        overflow_of parse_answer plan_at plan_compaction plan_range prune_expired
+        replayable_calls report returned show skip strip_unbound summary_key summary_prompts
+        total_tokens truncated validate_request wanted without_thinking
     """,
     "persistence": """
         ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord DuckDBStore EventStore Hit KeyRing

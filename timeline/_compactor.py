@@ -10,13 +10,13 @@ from blocks import (
     BlocksHidden,
     Event,
     EventId,
-    HideReason,
     Provenance,
     RangeCompacted,
     SummaryPrepared,
     Trigger,
 )
 from render import (
+    LADDER,
     Climb,
     CompactionPlan,
     Context,
@@ -41,7 +41,6 @@ from timeline._summarize import ExtractiveSummarizer, Summarizer, SummaryRequest
 
 log = logging.getLogger("foldline")
 
-LADDER: Final[frozenset[HideReason]] = frozenset({"externalized", "cleared", "dropped"})
 FREE: Final = ""
 """The name of a summariser that costs nothing: its answers are not kept."""
 

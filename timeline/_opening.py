@@ -3,6 +3,8 @@
 import time
 from pathlib import Path
 
+import attrs
+
 from blocks import MisuseError, TimelineId
 from persistence import EventStore, MemoryStore
 from timeline._compactor import Compactor
@@ -34,6 +36,7 @@ def prepare(name: str, options: Options) -> tuple[Verbs, EventStore | None]:
         requester=options.get("requester"),
         probe=options.get("probe"),
     )
+    settings = attrs.evolve(settings, can_externalize=keeper.opener is not None)
     core = Core(
         id=TimelineId(name),
         store=store,

@@ -23,6 +23,7 @@ from blocks import (
     window_of,
 )
 from render import (
+    LADDER,
     Climb,
     CompactionPlan,
     Context,
@@ -34,7 +35,6 @@ from render import (
     plan_compaction,
     total_tokens,
 )
-from timeline._compactor import LADDER
 from timeline._core import Core
 from timeline._flow import Flow
 

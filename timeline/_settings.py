@@ -75,6 +75,7 @@ class Settings:
     calibrate: bool
     keep_thinking: bool = True
     can_externalize: bool = False
+    can_encrypt: bool = False
     _fixed: dict[bytes, Fixed] = attrs.field(
         factory=dict[bytes, Fixed], init=False, eq=False, repr=False
     )
@@ -105,7 +106,8 @@ class Settings:
             counter=counter_for(counter, model) if isinstance(counter, str) else counter,
             calibrate=counter == "model",
             keep_thinking=options.get("keep_thinking", True),
-            can_externalize=options.get("artifacts", "") is not None,
+            can_encrypt="keys" in options
+            or not isinstance(options.get("artifacts", ""), Path | str),
         )
 
     def context(self, system: System, tools: Tools, now: float) -> Context:
@@ -124,6 +126,7 @@ class Settings:
             calibrate=self.calibrate,
             keep_thinking=self.keep_thinking,
             can_externalize=self.can_externalize,
+            can_encrypt=self.can_encrypt,
         )
 
     def fixed(self, system: System, tools: Tools) -> Fixed:

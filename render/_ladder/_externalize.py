@@ -20,6 +20,8 @@ from render.anthropic import RESULT_TOKENS
 POINTER: Final = '[moved to the artifact store: {tokens} tokens of {about}; read_artifact("{id}")]'
 """Version 1 of the pointer's first line; the excerpts follow on lines of their own."""
 ABOUT_CHARACTERS: Final = 120
+ENCRYPTED: Final = frozenset({"confidential", "restricted"})
+"""What an artifact store takes only with a key."""
 
 
 def propose(ground: Ground) -> list[Externalize]:
@@ -36,6 +38,9 @@ def _proposal(found: Found, used: Mapping[str, int], context: Context) -> Extern
     if found.tokens < (policy.externalize_tokens if own is None else own):
         return None
     if found.durability == "ephemeral":  # may be cleared: not worth keeping
+        return None
+    sensitivity = sensitivity_of(found.result, found.policy)
+    if sensitivity in ENCRYPTED and not context.can_encrypt:
         return None
     text = text_of(found.result)
     artifact = artifact_id(text.encode(errors="surrogatepass"))
@@ -56,7 +61,7 @@ def _proposal(found: Found, used: Mapping[str, int], context: Context) -> Extern
         artifact=artifact,
         replacement=pointer,
         path=found.entry.path,
-        sensitivity=sensitivity_of(found.result, found.policy),
+        sensitivity=sensitivity,
     )
 
 

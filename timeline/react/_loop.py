@@ -91,7 +91,7 @@ class Loop:
 
     def _started(self, source: Any) -> Flow[None]:
         view: View = self.timeline.view
-        self._boundary = view.compaction.version if view.compaction else 0
+        self._boundary = view.compacted
         started = SessionStarted(source=source, version=self.timeline.version)
         yield Notify(self.settings.hooks.on_session_start, started)
 
@@ -138,10 +138,10 @@ class Loop:
 
     def _crossed(self) -> Flow[None]:
         """Tell the hooks that the prompt was compacted."""
-        compaction = self.timeline.view.compaction
-        if compaction and compaction.version != self._boundary:
-            self._boundary = compaction.version
-            started = SessionStarted(source="compact", version=compaction.version)
+        compacted: int = self.timeline.view.compacted
+        if compacted > self._boundary:
+            self._boundary = compacted
+            started = SessionStarted(source="compact", version=compacted)
             yield Notify(self.settings.hooks.on_session_start, started)
 
     def _too_long(self, error: Exception) -> Flow[str]:

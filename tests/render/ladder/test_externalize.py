@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import attrs
 import pytest
 
 from blocks import Envelope, ImagePart, TextPart, artifact_id, text_of
@@ -178,11 +179,13 @@ def test_the_proposal_says_whose_content_it_is() -> None:
         make.result("c1", "x" * 4000, envelope=known),
         make.said("a"),
     )
-    [moved] = proposed(Scene((), (), view, 4, ""))
+    drawn = Scene((), (), view, 4, "")
+    assert proposed(drawn) == []  # no store takes it without a key
+    [moved] = proposed(drawn, attrs.evolve(within(), can_encrypt=True))
     assert moved.sensitivity == "restricted"
     assert moved.path == "tc:t1.c1.result"
     tools = {"bank": ToolPolicy(sensitivity="public")}
-    [public] = proposed(Scene((), (), view, 4, ""), within(tools=tools))
+    [public] = proposed(drawn, within(tools=tools))
     assert public.sensitivity == "public"
 
 
