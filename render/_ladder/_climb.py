@@ -98,10 +98,13 @@ def _resting(view: View, context: Context) -> frozenset[Rung]:
 
 
 def goal_of(context: Context) -> int:
-    """Tokens under which no further rung is climbed."""
-    policy = context.policy
-    enough = int(min(policy.enough_ratio, policy.target_ratio) * context.limit)
-    return min(enough, int(FITTING * threshold_of(context)))
+    """Tokens under which no further rung is climbed; once something was folded, the target is
+    enough: what a fold leaves is worth more than what clearing and dropping would free of it."""
+    return _share(context, min(context.policy.enough_ratio, context.policy.target_ratio))
+
+
+def _share(context: Context, ratio: float) -> int:
+    return min(int(ratio * context.limit), int(FITTING * threshold_of(context)))
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -116,10 +119,10 @@ class _Climber:
 
     def climb(self) -> None:
         """First with the tail left alone, then, if need be, with the newest round only."""
-        goal = goal_of(self.context)
         tail, newest = _tail(self.view, self.context, self.trigger), _newest(self.view)
         for protected, is_last_resort in ((tail, False), (newest, True)):
             for rung in self.context.policy.rungs:
+                goal = self._goal
                 if self._is_done(goal):
                     return
                 ground = Ground(
@@ -134,6 +137,11 @@ class _Climber:
                     self._step(rung, ground)
             if self._tokens <= threshold_of(self.context):
                 return
+
+    @property
+    def _goal(self) -> int:
+        enough = goal_of(self.context)
+        return _share(self.context, self.context.policy.target_ratio) if self.fold else enough
 
     @property
     def _tokens(self) -> int:

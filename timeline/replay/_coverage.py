@@ -19,6 +19,7 @@ from blocks import (
     BlockId,
     BlocksHidden,
     BlocksRestored,
+    DroppedSpan,
     Note,
     RangeCompacted,
     RangeExpanded,
@@ -147,8 +148,11 @@ def _view_problems(log: _Log, view: View) -> Iterator[str]:
     kept = {version: block for version, block in log.blocks.items() if version >= log.cut}
     for version in kept.keys() ^ entries.keys():
         yield f"version {version} is {'missing in' if version in kept else 'left over in'} the view"
+    spans = [entry.dropped for entry in view.entries if entry.dropped]
     for version in kept.keys() & entries.keys():
         yield from _entry_problems(entries[version], kept[version], log.hidden)
+        if not _is_stood_for(entries[version], spans):
+            yield f"nothing stands for the hidden version {version}"
 
 
 def _entry_problems(entry: Entry, block: Block, hidden: Mapping[BlockId, str]) -> Iterator[str]:
@@ -156,8 +160,13 @@ def _entry_problems(entry: Entry, block: Block, hidden: Mapping[BlockId, str]) -
         yield f"version {entry.version} is not what was appended"
     if entry.replacement != hidden.get(block.id):
         yield f"version {entry.version} is not hidden as the log says"
-    if entry.replacement == "" and not isinstance(block, AssistantThinking):
-        yield f"nothing stands for the hidden version {entry.version}"
+
+
+def _is_stood_for(entry: Entry, spans: Sequence[DroppedSpan]) -> bool:
+    """Whether a block is shown, or a text of its own or of its dropped span instead."""
+    if entry.replacement != "" or isinstance(entry.block, AssistantThinking):
+        return True
+    return any(span.first <= entry.version <= span.last for span in spans)
 
 
 def _pair_problems(log: _Log, view: View) -> Iterator[str]:
