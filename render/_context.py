@@ -8,12 +8,14 @@ import attrs
 from attrs import validators as v
 
 from blocks import DocumentPart, Durability, ImagePart, PolicyError, ProviderPart, Sensitivity
+from render import _checks as checks
 from render._fixed import Fixed
 from render._models import Model
 
 Json: TypeAlias = dict[str, Any]
 Rung: TypeAlias = Literal["externalize", "summarize", "clear", "drop"]
 FailurePolicy: TypeAlias = Literal["extractive", "truncate", "raise"]
+SystemTtl: TypeAlias = Literal["5m", "1h"]
 
 
 class TokenCounter(Protocol):
@@ -33,36 +35,39 @@ class TokenCounter(Protocol):
         ...
 
 
-def _share() -> Any:
-    return v.and_(v.instance_of((int, float)), v.ge(0.0), v.le(1.0))
-
-
-def _tokens() -> Any:
-    return v.and_(v.instance_of(int), v.ge(0))
-
-
 def _names(given: Iterable[str]) -> tuple[str, ...]:
-    return tuple(given)
+    names: tuple[str, ...] = checks.listed(given)
+    return names
 
 
 def _sensitivities(given: Iterable[Sensitivity]) -> tuple[Sensitivity, ...]:
-    return tuple(given)
+    sensitivities: tuple[Sensitivity, ...] = checks.listed(given)
+    return sensitivities
 
 
 def _rungs(given: Iterable[Rung]) -> tuple[Rung, ...]:
-    return tuple(given)
+    rungs: tuple[Rung, ...] = checks.listed(given)
+    return rungs
 
 
 def _tool_policies(given: Mapping[str, Any]) -> Mapping[str, "ToolPolicy"]:
-    made = {
-        name: value if isinstance(value, ToolPolicy) else ToolPolicy(**value)
-        for name, value in given.items()
-    }
-    return MappingProxyType(made)
+    tables: Any = given
+    if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a file
+        return tables
+    return MappingProxyType({name: _tool_policy(name, value) for name, value in given.items()})
 
 
-def _seconds() -> Any:
-    return v.and_(v.instance_of((int, float)), v.ge(0))
+def _tool_policy(name: str, given: Any) -> "ToolPolicy":
+    fields: Any = given
+    if isinstance(given, ToolPolicy):
+        return given
+    if not isinstance(given, Mapping):
+        raise ValueError(f"'tools.{name}' must be a table of fields (got {given!r})")  # noqa: TRY004 -- as of any field
+    try:
+        return ToolPolicy(**fields)
+    except (TypeError, ValueError) as error:
+        reason = str(error).replace("ToolPolicy.__init__() ", "")
+        raise ValueError(f"'tools.{name}': {reason}") from error
 
 
 @attrs.frozen(kw_only=True)
@@ -70,15 +75,17 @@ class ToolPolicy:
     """What a policy says about one tool's results, over what the tool itself declared."""
 
     durability: Durability | None = attrs.field(
-        default=None, validator=v.optional(v.in_(get_args(Durability)))
+        default=None, validator=v.optional(checks.one_of(get_args(Durability)))
     )
     """None: as declared."""
-    key_fields: tuple[str, ...] = attrs.field(default=(), converter=_names)
+    key_fields: tuple[str, ...] = attrs.field(
+        default=(), converter=_names, validator=checks.texts()
+    )
     """Fields of a JSON result that stay when it is cleared, beside those declared."""
-    externalize_tokens: int | None = attrs.field(default=None, validator=v.optional(_tokens()))
+    externalize_tokens: int | None = attrs.field(default=None, validator=v.optional(checks.whole()))
     """Results from this size on are moved to the artifact store; None: as for every tool."""
     sensitivity: Sensitivity | None = attrs.field(
-        default=None, validator=v.optional(v.in_(get_args(Sensitivity)))
+        default=None, validator=v.optional(checks.one_of(get_args(Sensitivity)))
     )
     """None: as declared."""
 
@@ -88,116 +95,132 @@ class Policy:
     """When to prune and compact, and what stays. Shares are of the prompt's limit in tokens.
 
     Raises:
-        ValueError, TypeError: a number is out of its range (attrs' message names the field).
+        ValueError: a field holds what it cannot; the message names it.
+        TypeError: there is no such field.
         PolicyError: two numbers contradict each other.
     """
 
-    name: str = "default"
+    name: str = attrs.field(default="default", validator=checks.text())
+    """What reports and events call it; in a file of its own, the file's name."""
 
     # When.
-    trigger_ratio: float = attrs.field(default=0.9, validator=_share())
+    trigger_ratio: float = attrs.field(default=0.9, validator=checks.share())
     """Compact above this share of the budget."""
-    trigger_tokens: int | None = attrs.field(default=None, validator=v.optional(_tokens()))
+    trigger_tokens: int | None = attrs.field(default=None, validator=v.optional(checks.whole()))
     """Compact above this many tokens instead."""
-    cold_ratio: float = attrs.field(default=0.5, validator=_share())
+    cold_ratio: float = attrs.field(default=0.5, validator=checks.share())
     """Compact above this share when the provider's cache is cold: rewriting is free then."""
-    gain_min: float = attrs.field(default=0.1, validator=_share())
+    gain_min: float = attrs.field(default=0.1, validator=checks.share())
     """Share of the visible tokens that a compaction must free to be committed."""
-    failures_max: int = attrs.field(default=3, validator=v.ge(1))
+    failures_max: int = attrs.field(default=3, validator=checks.whole(1))
     """Skips or failures in a row that open the breaker."""
 
     # What stays.
-    target_ratio: float = attrs.field(default=0.8, validator=_share())
+    target_ratio: float = attrs.field(default=0.8, validator=checks.share())
     """The whole request after a compaction."""
-    keep_ratio: float = attrs.field(default=0.1, validator=_share())
+    keep_ratio: float = attrs.field(default=0.1, validator=checks.share())
     """The verbatim tail."""
-    keep_messages: int | None = attrs.field(default=None, validator=v.optional(_tokens()))
+    keep_messages: int | None = attrs.field(default=None, validator=v.optional(checks.whole()))
     """The tail as a number of message blocks instead; `keep_ratio` then only has to be above 0."""
-    summary_tokens: int = attrs.field(default=800, validator=_tokens())
-    prefix_tokens: int = attrs.field(default=400, validator=_tokens())
+    summary_tokens: int = attrs.field(default=800, validator=checks.whole())
+    """The written part of a summary; constraints and the task may exceed it."""
+    prefix_tokens: int = attrs.field(default=400, validator=checks.whole())
     """The summary of a split turn's first part."""
-    digest_ratio: float = attrs.field(default=0.015, validator=_share())
+    digest_ratio: float = attrs.field(default=0.015, validator=checks.share())
     """The digest without its index."""
-    index_ratio: float = attrs.field(default=0.38, validator=_share())
+    index_ratio: float = attrs.field(default=0.38, validator=checks.share())
     """The digest's index of rare identifiers with excerpts."""
-    index_wide: float = attrs.field(default=0.6, validator=_share())
+    index_wide: float = attrs.field(default=0.6, validator=checks.share())
     """Of the index, what goes to the line with its neighbours."""
-    index_line: float = attrs.field(default=0.18, validator=_share())
+    index_line: float = attrs.field(default=0.18, validator=checks.share())
     """Of the index, what goes to the line; the rest goes to bare names."""
-    user_ratio: float = attrs.field(default=0.12, validator=_share())
+    user_ratio: float = attrs.field(default=0.12, validator=checks.share())
     """All folded user texts together."""
-    user_tokens_each: int = attrs.field(default=800, validator=_tokens())
+    user_tokens_each: int = attrs.field(default=800, validator=checks.whole())
     """One folded user text."""
-    clip_ratio: float = attrs.field(default=0.05, validator=_share())
+    clip_ratio: float = attrs.field(default=0.05, validator=checks.share())
     """One tool result, and half of what all results of one round may have together."""
 
     # The ladder.
     rungs: tuple[Rung, ...] = attrs.field(
         default=("externalize", "summarize", "clear", "drop"),
         converter=_rungs,
-        validator=v.deep_iterable(v.in_(get_args(Rung))),
+        validator=checks.some_of(get_args(Rung)),
     )
     """What a compaction tries, in this order, until the request is under its target."""
-    enough_ratio: float = attrs.field(default=0.6, validator=_share())
+    enough_ratio: float = attrs.field(default=0.6, validator=checks.share())
     """No further rung is climbed once the whole request is under this share, or the target."""
-    externalize_tokens: int = attrs.field(default=1000, validator=_tokens())
+    externalize_tokens: int = attrs.field(default=1000, validator=checks.whole())
     """Results from this size on are worth moving to the artifact store."""
-    pointer_tokens: int = attrs.field(default=300, validator=_tokens())
+    pointer_tokens: int = attrs.field(default=300, validator=checks.whole())
     """What a pointer to an artifact, or a cleared result, may say about it."""
     tools: Mapping[str, ToolPolicy] = attrs.field(
-        factory=dict[str, ToolPolicy], converter=_tool_policies, hash=False
+        factory=dict[str, ToolPolicy],
+        converter=_tool_policies,
+        validator=checks.table(),
+        hash=False,
     )
     """By tool name."""
 
     # Artifacts that come back into the prompt by themselves; 0 artifacts: none do.
-    rehydration_artifacts: int = attrs.field(default=3, validator=v.ge(0))
+    rehydration_artifacts: int = attrs.field(default=3, validator=checks.whole())
     """Of one turn."""
-    rehydration_tokens_each: int = attrs.field(default=4000, validator=_tokens())
-    rehydration_tokens_max: int = attrs.field(default=8000, validator=_tokens())
+    rehydration_tokens_each: int = attrs.field(default=4000, validator=checks.whole())
+    """One of them; what is longer is cut, with a mark."""
+    rehydration_tokens_max: int = attrs.field(default=8000, validator=checks.whole())
     """All of them together."""
-    rehydration_cooldown: int = attrs.field(default=2, validator=v.ge(0))
+    rehydration_cooldown: int = attrs.field(default=2, validator=checks.whole())
     """Turns in which an artifact that came back does not come back again."""
     rehydration_sensitivities: tuple[Sensitivity, ...] = attrs.field(
         default=("public", "internal"),
         converter=_sensitivities,
-        validator=v.deep_iterable(v.in_(get_args(Sensitivity))),
+        validator=checks.some_of(get_args(Sensitivity)),
     )
     """The others have to be asked for with `read_artifact`."""
 
     # Time to live.
-    ttl_seconds: float = attrs.field(default=300.0, validator=_seconds())
-    ttl_buffer_seconds: float = attrs.field(default=0.0, validator=_seconds())
+    ttl_seconds: float = attrs.field(default=300.0, validator=checks.seconds())
+    """How long the provider keeps what it has cached of a request."""
+    ttl_buffer_seconds: float = attrs.field(default=0.0, validator=checks.seconds())
     """How much earlier the cache counts as cold. Above 0, a request in that margin may still find it
     warm, and pay for a rewrite: where the clocks agree, 0 is right."""
-    turns_intact: int = attrs.field(default=2, validator=v.ge(1))
-    turns_visible: int = attrs.field(default=12, validator=v.ge(1))
-    rounds_intact: int = attrs.field(default=12, validator=v.ge(1))
-    """The same within one very long turn, by rounds."""
-    rounds_visible: int = attrs.field(default=80, validator=v.ge(1))
-    prune_block_tokens: int = attrs.field(default=300, validator=_tokens())
+    turns_intact: int = attrs.field(default=2, validator=checks.whole(1))
+    """The newest turns, of which a prune hides nothing."""
+    turns_visible: int = attrs.field(default=12, validator=checks.whole(1))
+    """Beyond these a prune shrinks calls as well, to one line each."""
+    rounds_intact: int = attrs.field(default=12, validator=checks.whole(1))
+    """As `turns_intact`, within one very long turn."""
+    rounds_visible: int = attrs.field(default=80, validator=checks.whole(1))
+    """As `turns_visible`, within one very long turn."""
+    prune_block_tokens: int = attrs.field(default=300, validator=checks.whole())
     """Smaller blocks are not worth hiding."""
-    prune_tokens_min: int = attrs.field(default=2000, validator=_tokens())
+    prune_tokens_min: int = attrs.field(default=2000, validator=checks.whole())
     """Nothing is pruned when all of it together saves less."""
 
     # Cache points.
-    cache_point_offset_rounds: int = attrs.field(default=4, validator=v.ge(1))
-    cache_point_min_rounds: int = attrs.field(default=6, validator=v.ge(1))
-    system_ttl: Literal["5m", "1h"] = "5m"
+    cache_point_offset_rounds: int = attrs.field(default=4, validator=checks.whole(1))
+    """How many rounds before the tail the cache point of the pre-tail is."""
+    cache_point_min_rounds: int = attrs.field(default=6, validator=checks.whole(1))
+    """With fewer visible rounds there is none."""
+    system_ttl: SystemTtl = attrs.field(default="5m", validator=checks.one_of(get_args(SystemTtl)))
     """Life of the cache point at the end of system and tools."""
 
     # The model's window and who speaks.
-    output_tokens: int = attrs.field(default=8000, validator=_tokens())
+    output_tokens: int = attrs.field(default=8000, validator=checks.whole())
     """Kept free for the answer, when the window is the model's."""
-    safety_ratio: float = attrs.field(default=0.0, validator=_share())
+    safety_ratio: float = attrs.field(default=0.0, validator=checks.share())
     """Kept free for errors of estimate."""
-    rehydration_tokens: int = attrs.field(default=0, validator=_tokens())
+    rehydration_tokens: int = attrs.field(default=0, validator=checks.whole())
     """Kept free for artifacts that come back, besides what is free anyway."""
 
     # The summariser.
-    prepare_ratio: float = attrs.field(default=0.7, validator=_share())
+    prepare_ratio: float = attrs.field(default=0.7, validator=checks.share())
     """Above this share of the limit a model's summary is prepared while the agent works."""
-    on_failure: FailurePolicy = "extractive"
-    summaries_max: int = attrs.field(default=1000, validator=v.ge(0))
+    on_failure: FailurePolicy = attrs.field(
+        default="extractive", validator=checks.one_of(get_args(FailurePolicy))
+    )
+    """What stands in for a model's summary that cannot be had; `raise` tells the caller instead."""
+    summaries_max: int = attrs.field(default=1000, validator=checks.whole())
     """Model calls for summaries per timeline."""
 
     def __attrs_post_init__(self) -> None:

@@ -53,5 +53,7 @@ def _policy(name: str, values: dict[str, Any], where: str) -> Policy:
     try:
         return Policy(**fields)
     except (TypeError, ValueError) as error:
-        reason = str(error.args[0] if error.args else error).replace("Policy.__init__() ", "")
+        reason = str(error).replace("Policy.__init__() ", "")
         raise PolicyError(f"policy {name!r} in {where}: {reason}") from error
+    except PolicyError as error:
+        raise PolicyError(f"{error} (in {where})") from error

@@ -1,0 +1,75 @@
+"""What a field of a policy may hold: validators whose message names the field and what it was given."""
+
+from collections.abc import Callable, Iterable, Mapping
+from math import isfinite
+from typing import Any
+
+
+def share() -> Any:
+    """A part of a whole."""
+    return _checked("a number from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1)
+
+
+def seconds() -> Any:
+    """A span of time."""
+    return _checked("0 or more seconds", lambda value: _is_number(value) and value >= 0)
+
+
+def whole(least: int = 0) -> Any:
+    """A count of something."""
+    return _checked(
+        f"a whole number, {least} or more",
+        lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least,
+    )
+
+
+def text() -> Any:
+    """A name, say."""
+    return _checked("a text", lambda value: isinstance(value, str))
+
+
+def texts() -> Any:
+    """Names."""
+    return _checked("a list of texts", lambda value: _all(value, lambda item: type(item) is str))
+
+
+def one_of(known: Iterable[str]) -> Any:
+    """A word that means something."""
+    words = tuple(known)
+    return _checked(f"one of {', '.join(words)}", lambda value: value in words)
+
+
+def some_of(known: Iterable[str]) -> Any:
+    """Words that mean something, in an order."""
+    words = tuple(known)
+    return _checked(
+        f"a list of {', '.join(words)}", lambda value: _all(value, lambda item: item in words)
+    )
+
+
+def table() -> Any:
+    """Something by name."""
+    return _checked("a table", lambda value: isinstance(value, Mapping))
+
+
+def listed(given: Any) -> Any:
+    """A list as a tuple.  A text is no list of its letters: it stays, for a validator to refuse."""
+    items: Iterable[Any] = given
+    return tuple(items) if isinstance(given, Iterable) and not isinstance(given, str) else given
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def _all(value: Any, is_right: Callable[[Any], bool]) -> bool:
+    items: Iterable[Any] = value
+    return isinstance(value, tuple) and all(map(is_right, items))
+
+
+def _checked(what: str, is_right: Callable[[Any], bool]) -> Any:
+    def check(_: object, attribute: Any, value: object) -> None:
+        if not is_right(value):
+            raise ValueError(f"{attribute.name!r} must be {what} (got {value!r})")
+
+    return check
