@@ -10,6 +10,7 @@ from persistence._store import EventStore as EventStore
 from persistence._store import TimelineInfo as TimelineInfo
 
 if TYPE_CHECKING:
+    from persistence._block_at import block_at as block_at
     from persistence._duckdb import DuckDBStore as DuckDBStore
     from persistence._search import Hit as Hit
     from persistence._search import search_blocks as search_blocks
@@ -39,6 +40,7 @@ _LATER = {
     "Requester": "persistence.artifacts",
     "StoreProblem": "persistence._verify",
     "StoreReport": "persistence._verify",
+    "block_at": "persistence._block_at",
     "open_artifacts": "persistence.artifacts",
     "search_blocks": "persistence._search",
     "verify": "persistence._verify",

@@ -22,6 +22,8 @@ from persistence._query import Query
 from persistence._store import EventStore
 
 PAGE: Final = 2_000
+ROWS: Final = 100
+"""Rows that are taken from the database at once: they may be large."""
 CONDITIONS_MAX: Final = 32
 """More would cost the database more than they spare Python."""
 FOLDED_TO_ASCII: Final = (
@@ -118,7 +120,7 @@ class Sifted:
         )
         with self.store.inspect() as (cursor, _):
             cursor.execute(statement, given)
-            while rows := cursor.fetchmany(PAGE):
+            while rows := cursor.fetchmany(ROWS):
                 for name, version, payload in rows:
                     yield from _candidate(TimelineId(name), version, decode_event(payload))
 
@@ -187,8 +189,9 @@ def _alike(block: Block) -> tuple[str, ...]:
     of a value that is no string.
     """
     pieces = path_stem(block).partition(":")[2].split(".")
-    return tuple(
-        dict.fromkeys(
-            piece for piece in pieces if _NAME.fullmatch(piece) and not _NUMBER.fullmatch(piece)
-        )
-    ) or ("BlockAppended",)
+    return tuple(dict.fromkeys(piece for piece in pieces if is_needle(piece))) or ("BlockAppended",)
+
+
+def is_needle(piece: str) -> bool:
+    """Whether a piece of a path stem stands in the payload as it stands in the path."""
+    return bool(_NAME.fullmatch(piece)) and not _NUMBER.fullmatch(piece)

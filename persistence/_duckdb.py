@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
     from persistence.artifacts import Artifacts, DuckDBShelf, KeyRing
 
+PAGE_CHARACTERS = 4_000_000
+"""Of payloads in one page; it is full with the event that reaches it."""
+FIRST_ROWS = 32
+"""Events that a page begins with; how large they are tells how many more it may ask for."""
 WINDOW = "SELECT seq, payload FROM events WHERE timeline = ? AND seq BETWEEN ? AND ?"
 IDS = """
 SELECT coalesce(json_extract_string(payload, '$.id'), '') FROM events
@@ -121,9 +125,20 @@ class DuckDBStore:
     ) -> Sequence[Recorded]:
         checked_page(after, limit)
         last = min(after + limit, self._head(timeline_id).version)
-        return self._recorded(timeline_id, after + 1, last)
+        found: list[tuple[int, str]] = []
+        size, step = 0, FIRST_ROWS
+        while after < last and size < PAGE_CHARACTERS:  # nobody knows how large the next ones are
+            rows = self._rows(timeline_id, after + 1, min(after + step, last))
+            found += rows
+            after += step
+            size += sum(len(payload) for _, payload in rows)
+            step = max(1, min(PAGE_CHARACTERS - size, size) * len(found) // max(size, 1))
+        return self._decoded_all(timeline_id, found)
 
     def _recorded(self, timeline_id: TimelineId, first: int, last: int) -> list[Recorded]:
+        return self._decoded_all(timeline_id, self._rows(timeline_id, first, last))
+
+    def _rows(self, timeline_id: TimelineId, first: int, last: int) -> list[tuple[int, str]]:
         if last < first:
             return []
         with errors(self.path), self._cursors.borrow() as cursor:
@@ -133,6 +148,11 @@ class DuckDBStore:
         rows.sort(key=_seq)
         if [seq for seq, _ in rows] != list(range(first, last + 1)):
             raise self._damaged(timeline_id, f"events {first} to {last} are not all there")
+        return rows
+
+    def _decoded_all(
+        self, timeline_id: TimelineId, rows: Sequence[tuple[int, str]]
+    ) -> list[Recorded]:
         return [(seq, self._decoded(timeline_id, seq, payload)) for seq, payload in rows]
 
     def _decoded(self, timeline_id: TimelineId, seq: int, payload: str) -> Event:

@@ -44,7 +44,10 @@ class EventStore(Protocol):
     def read(
         self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
     ) -> Sequence[Recorded]:
-        """At most `limit` events with a version greater than `after`, gap-free, oldest first."""
+        """At most `limit` events with a version greater than `after`, gap-free, oldest first.
+
+        Fewer where they are large: a page is to fit into memory.  Only an empty one is the end.
+        """
         ...
 
     def head(self, timeline_id: TimelineId) -> int:

@@ -41,7 +41,7 @@ EXPORTS = {
     "persistence": """
         ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord DuckDBStore EventStore Hit KeyRing
         Keys MemoryArtifacts MemoryStore Requester StoreProblem StoreReport TimelineInfo
-        open_artifacts search_blocks verify
+        block_at open_artifacts search_blocks verify
     """,
     "persistence.sessions": """
         Arrived FORMATS Item Notice Responded Session export_lines read_session

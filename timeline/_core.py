@@ -20,17 +20,13 @@ from blocks import (
     Hidden,
     LogWindow,
     MisuseError,
-    RangeCompacted,
     Recorded,
     RequestRendered,
     SummaryPrepared,
-    SummaryReplaced,
     TimelineId,
     UnknownPathError,
     VersionConflictError,
     canonical_block,
-    path_of,
-    path_stem,
 )
 from persistence import EventStore
 from render import (
@@ -253,7 +249,9 @@ class Core:
         for entry in (*head, *self.view.entries):
             if entry.path == path:
                 return entry.block
-        found = _block_at(path, (yield from self.events()))
+        from persistence import block_at
+
+        found: Block | None = yield Work(lambda: block_at(self.store, self.id, path))
         if found is None:
             raise UnknownPathError(path)
         return found
@@ -264,25 +262,9 @@ class Core:
         while True:
             start = found[-1][0] if found else after
             page: Sequence[Recorded] = yield Work(partial(self._page, start))
-            found += page
-            if len(page) < PAGE:
+            if not page:
                 return found
+            found += page
 
     def _page(self, after: int) -> Sequence[Recorded]:
         return self.store.read(self.id, after=after, limit=PAGE)
-
-
-def _block_at(path: str, log: Sequence[Recorded]) -> Block | None:
-    """The block with this path in a whole log; of summaries, the last."""
-    ordinals: dict[str, int] = {}
-    summary: Block | None = None
-    for _, event in log:
-        if isinstance(event, RangeCompacted | SummaryReplaced):
-            summary = event.summary if path_of(event.summary) == path else summary
-        if not isinstance(event, BlockAppended):
-            continue
-        stem = path_stem(event.block)
-        ordinals[stem] = ordinals.get(stem, 0) + 1
-        if path_of(event.block, ordinals[stem]) == path:
-            return event.block
-    return summary

@@ -193,6 +193,16 @@ class ReadContract:
         assert versions(store.read(T, after=10, limit=4)) == []
         assert versions(store.read(T, after=99)) == []
 
+    def test_pages_of_large_events_may_be_short_but_only_the_end_is_empty(
+        self, store: EventStore
+    ) -> None:
+        large = [said(f"{n} {'x' * 1_500_000}") for n in range(6)]
+        store.append(T, [*many(40), *large, *many(3, first=41)], expected_version=0)
+        found: list[int] = []
+        while page := store.read(T, after=len(found), limit=100):
+            found += versions(page)
+        assert found == list(range(1, 50))
+
     @pytest.mark.parametrize(("after", "limit"), [(-1, 1), (0, 0), (0, -5)])
     def test_a_page_that_nobody_can_mean_is_refused(
         self, store: EventStore, after: int, limit: int

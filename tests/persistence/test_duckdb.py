@@ -394,3 +394,10 @@ def test_a_file_of_another_kind_is_refused_and_nothing_is_left_beside_it(
         verify(path)
     assert [file.name for file in tmp_path.iterdir()] == ["notes.json"]
     assert path.read_bytes() == content
+
+
+def test_a_page_of_large_events_is_short(path: Path) -> None:
+    with DuckDBStore(path) as store:
+        store.append(T, [said(f"{n} {'x' * 1_000_000}") for n in range(40)], expected_version=0)
+        assert len(store.read(T, limit=40)) < 40
+        assert len(store.read(T, after=39, limit=40)) == 1

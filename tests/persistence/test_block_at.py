@@ -1,0 +1,147 @@
+"""A block is found at its path in every store alike, and in the same place as in the whole log."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blocks import (
+    AssistantCompletion,
+    Block,
+    BlockAppended,
+    BlockId,
+    CallId,
+    Digest,
+    Event,
+    EventId,
+    OpaqueBlock,
+    RangeCompacted,
+    RangeSummary,
+    StructuredSummary,
+    SummaryReplaced,
+    TextPart,
+    TimelineId,
+    ToolCall,
+    ToolResult,
+    TurnId,
+    UserAttachment,
+    UserPrompt,
+    path_of,
+    path_stem,
+)
+from persistence import DuckDBStore, EventStore, MemoryStore, block_at
+
+T = TimelineId("a talk")
+U = TimelineId("another")
+NAMES = (
+    *("t1", "t.1", "1", "2", "t1.c1", "call", "c1", "c1.2", 'say "hi"', "back\\slash", "naïve", ""),
+    *("None", "line\nbreak", "語", "\0", "result.call", "conv.range.summary"),
+)
+"""Of turns, calls and files: what a path, JSON or SQL could trip over."""
+
+
+def summary(turn: str, task: str) -> RangeSummary:
+    return RangeSummary(
+        id=BlockId("s"),
+        turn=TurnId(turn),
+        start=1,
+        cut=2,
+        summary=StructuredSummary(task=task),
+        digest=Digest(),
+    )
+
+
+def made(kind: str, turn: str, name: str, n: int) -> Event:
+    """An event of a kind; its number is in it, so that no two are equal."""
+    at: dict[str, object] = {"id": BlockId(f"b{n}"), "turn": TurnId(turn)}
+    text = f'{n}: "{name}" t1 c1 call'
+    blocks: dict[str, Block] = {
+        "call": ToolCall(
+            id=BlockId(f"b{n}"), turn=TurnId(turn), call_id=CallId(name), name="x", input={"n": n}
+        ),
+        "result": ToolResult(
+            id=BlockId(f"b{n}"),
+            turn=TurnId(turn),
+            call_id=CallId(name),
+            parts=(TextPart(text=text),),
+        ),
+        "file": UserAttachment(
+            id=BlockId(f"b{n}"), turn=TurnId(turn), name=name, part=TextPart(text=text)
+        ),
+        "prompt": UserPrompt(id=BlockId(f"b{n}"), turn=TurnId(turn), text=text),
+        "answer": AssistantCompletion(id=BlockId(f"b{n}"), turn=TurnId(turn), text=text),
+        "foreign": OpaqueBlock(name or "x", {**at, "text": text}),
+        "odd": OpaqueBlock("react.tool.call", {"id": f"b{n}", "turn": n % 3}),
+        "imported": summary(turn, text),
+    }
+    match kind:
+        case "compacted":
+            return RangeCompacted(
+                id=EventId(f"e{n}"), at=0.0, start=1, cut=2, summary=summary(turn, text)
+            )
+        case "replaced":
+            return SummaryReplaced(
+                id=EventId(f"e{n}"),
+                at=0.0,
+                compaction=1,
+                summary=summary(turn, text),
+            )
+        case _:
+            return BlockAppended(id=EventId(f"e{n}"), at=0.0, block=blocks[kind])
+
+
+KINDS = (
+    *("call", "result", "file", "prompt", "answer", "foreign", "odd", "imported"),
+    *("compacted", "replaced"),
+)
+EVENTS = st.tuples(st.sampled_from(KINDS), st.sampled_from(NAMES), st.sampled_from(NAMES))
+
+
+def everything(log: Sequence[Event]) -> dict[str, Block]:
+    """By path: what is there, worked out from the whole log."""
+    found: dict[str, Block] = {}
+    summaries: dict[str, Block] = {}
+    ordinals: dict[str, int] = {}
+    for event in log:
+        if isinstance(event, BlockAppended):
+            stem = path_stem(event.block)
+            ordinals[stem] = ordinals.get(stem, 0) + 1
+            found.setdefault(path_of(event.block, ordinals[stem]), event.block)
+        elif isinstance(event, RangeCompacted | SummaryReplaced):
+            summaries[path_of(event.summary)] = event.summary
+    return {**summaries, **found}
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[EventStore, EventStore]]:
+    path: Path = tmp_path_factory.mktemp("paths") / "talks.duckdb"
+    with DuckDBStore(path) as store:
+        yield store, MemoryStore()
+
+
+@settings(max_examples=60, deadline=None)
+@given(log=st.lists(EVENTS, min_size=1, max_size=25))
+def test_every_path_of_a_log_leads_to_its_block_in_every_store(
+    stores: tuple[EventStore, EventStore], log: list[tuple[str, str, str]]
+) -> None:
+    events = [made(kind, turn, name, n) for n, (kind, turn, name) in enumerate(log)]
+    there = everything(events)
+    asked = [*there, *(f"{path}.2" for path in there), *(f"{path}.x" for path in there)]
+    for store in stores:
+        timeline = TimelineId(f"log {len(store.list())}")
+        store.append(timeline, events, expected_version=0)
+        for path in asked:
+            assert block_at(store, timeline, path) == there.get(path), path
+
+
+def test_another_timelines_blocks_are_not_found(stores: tuple[EventStore, EventStore]) -> None:
+    for store in stores:
+        store.append(T, [made("prompt", "t1", "", 1)], expected_version=0)
+        store.append(U, [made("prompt", "t1", "", 2)], expected_version=0)
+        first, second = (block_at(store, name, "ar:t1.user.prompt") for name in (T, U))
+        assert first
+        assert second
+        assert (first.id, second.id) == ("b1", "b2")
+        assert block_at(store, TimelineId("nobody"), "ar:t1.user.prompt") is None
