@@ -148,7 +148,7 @@ class Policy:
         validator=checks.some_of(get_args(Rung)),
     )
     """What a compaction tries, in this order, until the request is under its target."""
-    enough_ratio: float = attrs.field(default=0.6, validator=checks.share())
+    enough_ratio: float = attrs.field(default=0.5, validator=checks.share())
     """No further rung is climbed once the whole request is under this share, or the target."""
     externalize_tokens: int = attrs.field(default=1000, validator=checks.whole())
     """Results from this size on are worth moving to the artifact store."""

@@ -29,4 +29,7 @@ def test_each_costs_more_than_the_one_before_and_keeps_more(means: tuple[Means, 
     for measure in ("cost", "far", "far_context", "far_wide"):
         values = [getattr(mean, measure) for mean in means]
         assert values == sorted(values), measure
-    assert all(mean.is_front for mean in means)
+    frugal, default, generous = means
+    assert frugal.is_front
+    assert default.is_front
+    assert (generous.far_context or 0) > (default.far_context or 0)
