@@ -141,12 +141,17 @@ def steps_of(
     """The steps of a render that began with the view `before`."""
     view, tokens = before, total_tokens(before, context)
     versions = {e.block.id: e.version for e in before.entries}
+    step: Step | None = None
     for event in rendered.decisions:
         view = commit(view, event)
         after = total_tokens(view, context)
         made = _step(event, versions)
-        if made:
-            yield attrs.evolve(
+        if made is None and step is not None:  # a prune's notice to the model
+            step = attrs.evolve(step, tokens_after=after)
+        elif made is not None:
+            if step is not None:
+                yield step
+            step = attrs.evolve(
                 made,
                 timeline=name,
                 at=context.now,
@@ -155,6 +160,8 @@ def steps_of(
                 limit=context.limit,
             )
         tokens = after
+    if step is not None:
+        yield step
     last = Step(
         timeline=name,
         kind="rendered",
