@@ -40,6 +40,9 @@ OPTIONS: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,  # faster for one-row commits; windows are small
     "storage_compatibility_version": "v1.5.0",  # 1.5 and 2.0 read each other's files
     "default_block_size": 65536,  # a short conversation fits a small file
+    # What large events took is given back: by default only what is over 128 MB and 512 MB is.
+    "allocator_flush_threshold": "4MB",
+    "allocator_bulk_deallocation_flush_threshold": "4MB",
 }
 
 
