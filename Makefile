@@ -60,7 +60,7 @@ pytest: $(TESTING) ## run the tests
 bench: $(TESTING) ## measure (minutes; nothing else should run)
 	$(BIN)/python -m pytest -q -p benchmark --benchmark-quiet benchmarks/bench_*.py
 
-tune: $(TESTING) ## replay a grid of policies over recorded sessions (ten minutes)
+tune: $(TESTING) ## replay grids of policies over recorded sessions (ten minutes)
 	$(BIN)/python benchmarks/tune.py
 
 ladder: $(TESTING) ## what each rung and each order of rungs costs and keeps (a quarter of an hour)

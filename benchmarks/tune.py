@@ -1,8 +1,9 @@
 """Tune the default policy by replay, without fitting it to one agent.
 
-    make tune                             # the shipped grid, on the recorded sessions
+    make tune                             # the shipped grids, on the recorded sessions
     .venv/bin/python benchmarks/tune.py --curves docs/images/tuning.svg   # one number at a time
     .venv/bin/python benchmarks/tune.py --window 30000 --vary keep_ratio=0.08,0.1,0.15
+    .venv/bin/python benchmarks/tune.py --vary rungs=summarize+drop,externalize+summarize+drop
 
 Every candidate is replayed over every recorded session; a candidate is *admitted* when it costs no
 more than `--cost-max` and keeps the user's rules, and the best of the admitted keeps most (the mean
@@ -15,7 +16,7 @@ import argparse
 import itertools
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
 from pathlib import Path
@@ -33,16 +34,27 @@ from timeline import policy_named
 from timeline.replay import ReplayOptions, replay
 
 SOURCES = ("cc", "codex", "pi", "mini")
-GRID = {
-    "keep_ratio": (0.08, 0.1, 0.15),
-    "index_ratio": (0.24, 0.32, 0.4),
-    "clip_ratio": (0.04, 0.06, 0.1),
+FOLDING = "summarize+clear+drop"
+GRIDS: dict[str, dict[str, Sequence[Any]]] = {
+    "what a fold leaves": {
+        "keep_ratio": (0.08, 0.1, 0.14),
+        "index_ratio": (0.3, 0.38, 0.46),
+        "clip_ratio": (0.035, 0.05, 0.07),
+    },
+    "the rungs before it": {
+        "rungs": (FOLDING, f"externalize+{FOLDING}", "clear+summarize+externalize+drop"),
+        "enough_ratio": (0.4, 0.5, 0.65),
+        "pointer_tokens": (100, 300),
+    },
+    "the cold moment": {"rounds_intact": (6, 12, 24), "turns_intact": (1, 2)},
 }
+"""Numbers that are varied together, a grid after the other, around the default."""
 CURVES = {
     "keep_ratio": (0.05, 0.1, 0.15, 0.25),
-    "index_ratio": (0.1, 0.2, 0.32, 0.45),
-    "clip_ratio": (0.03, 0.06, 0.12, 0.25),
-    "trigger_ratio": (0.82, 0.86, 0.9, 0.95),
+    "index_ratio": (0.1, 0.2, 0.3, 0.38, 0.48),
+    "clip_ratio": (0.03, 0.05, 0.08, 0.16),
+    "enough_ratio": (0.3, 0.5, 0.65, 0.75),
+    "pointer_tokens": (0, 100, 300, 600),
 }
 """One at a time, around the default."""
 RULES_MIN = 0.99
@@ -68,13 +80,24 @@ class Score:
         return fmean((self.far, self.context, self.wide))
 
 
-def candidates(base: str, varied: dict[str, Sequence[float]]) -> Iterator[Policy]:
-    """Every combination of the varied numbers, on top of a named policy."""
+def candidates(base: str, varied: Mapping[str, Sequence[Any]]) -> Iterator[Policy]:
+    """Every combination of the varied fields, on top of a named policy."""
     for values in itertools.product(*varied.values()):
         changes = dict(zip(varied, values, strict=True))
-        name = " ".join(f"{field}={value:g}" for field, value in changes.items())
-        fields: dict[str, Any] = {"name": name, **changes}
-        yield attrs.evolve(policy_named(base), **fields)
+        name = " ".join(f"{field}={value}" for field, value in changes.items())
+        if "rungs" in changes:
+            changes["rungs"] = str(changes["rungs"]).split("+")
+        yield attrs.evolve(policy_named(base), name=name, **changes)
+
+
+def value_of(text: str) -> object:
+    """A value on the command line: a whole number, a number, or words."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def score(job: tuple[Policy, Path, int]) -> Score | None:
@@ -160,7 +183,7 @@ def replayed(jobs: Sequence[tuple[Policy, Path, int]], workers: int) -> list[Sco
 
 def draw(curves: dict[str, list[list[Score]]], window: int, target: Path) -> None:
     """One panel a number: what is kept, and what it costs, along its values."""
-    figure = import_module("matplotlib.figure").Figure(figsize=(13, 3.4), layout="constrained")
+    figure = import_module("matplotlib.figure").Figure(figsize=(15, 3.4), layout="constrained")
     panels = figure.subplots(1, len(curves), sharey=True)
     for panel, (field, rows) in zip(panels, curves.items(), strict=True):
         for name, style in (("far", "-"), ("context", "--"), ("wide", ":"), ("cost", "-.")):
@@ -211,8 +234,8 @@ def main() -> int:
     console = Console()
     given = arguments()
     pairs = (text.partition("=") for text in given.vary)
-    asked = {field: [float(v) for v in values.split(",")] for field, _, values in pairs}
-    varied: dict[str, Sequence[float]] = {**(asked or GRID)}
+    asked = {field: [value_of(v) for v in values.split(",")] for field, _, values in pairs}
+    grids = {"as asked": asked} if asked else GRIDS
     paths = sessions()
     if not paths:
         console.print("no recorded sessions found; set FOLDLINE_SESSIONS to their folder")
@@ -220,11 +243,12 @@ def main() -> int:
     if given.curves:
         curves(given, paths)
         return 0
-    jobs = [(p, path, given.window) for p in candidates(given.policy, varied) for path in paths]
-    scores = replayed(jobs, given.jobs)
-    chosen = best(scores, given.cost_max)
-    show(console, f"Window {given.window:,}, * keeps most", grouped(scores), chosen)
-    cross_validated(console, scores, given.cost_max)
+    for title, varied in grids.items():
+        jobs = [(p, path, given.window) for p in candidates(given.policy, varied) for path in paths]
+        scores = replayed(jobs, given.jobs)
+        chosen = best(scores, given.cost_max)
+        show(console, f"{title}, window {given.window:,}, * keeps most", grouped(scores), chosen)
+        cross_validated(console, scores, given.cost_max)
     return 0
 
 

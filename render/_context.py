@@ -1,7 +1,6 @@
 """Policy and context: all that a stage may know besides the view."""
 
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 import attrs
@@ -54,7 +53,7 @@ def _tool_policies(given: Mapping[str, Any]) -> Mapping[str, "ToolPolicy"]:
     tables: Any = given
     if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a file
         return tables
-    return MappingProxyType({name: _tool_policy(name, value) for name, value in given.items()})
+    return {name: _tool_policy(name, value) for name, value in given.items()}
 
 
 def _tool_policy(name: str, given: Any) -> "ToolPolicy":
@@ -160,7 +159,7 @@ class Policy:
         validator=checks.table(),
         hash=False,
     )
-    """By tool name."""
+    """By tool name; not to be changed."""
 
     # Artifacts that come back into the prompt by themselves; 0 artifacts: none do.
     rehydration_artifacts: int = attrs.field(default=3, validator=checks.whole())

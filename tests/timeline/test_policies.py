@@ -1,5 +1,6 @@
 """The shipped policies: what they say, and that the engine keeps its promises under each."""
 
+import pickle
 from pathlib import Path
 
 import attrs
@@ -7,6 +8,7 @@ import pytest
 
 from blocks import RangeCompacted
 from persistence.sessions import Session, read_session
+from render import Policy
 from tests._builders import events_of, open_timeline, response, text, text_in
 from timeline import named_policies, policy_named
 from timeline.replay import ReplayOptions, replay
@@ -90,3 +92,9 @@ def test_a_timeline_takes_a_policy_by_name_and_changes_of_it() -> None:
     changed = attrs.evolve(policy_named("forty"), name="fifty", keep_ratio=0.5)
     assert changed.trigger_ratio == policy_named("forty").trigger_ratio
     assert open_timeline(policy=changed).compact().violations == ()
+
+
+def test_a_policy_can_be_sent_to_another_process() -> None:
+    """Replays in parallel do that."""
+    policy = Policy(tools={"bash": {"durability": "ephemeral"}})
+    assert pickle.loads(pickle.dumps(policy)) == policy  # noqa: S301 -- our own
