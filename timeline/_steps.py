@@ -5,7 +5,7 @@ out from the events that were committed, and only when somebody watches.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
@@ -121,7 +121,7 @@ class Watch:
         return rendered
 
     @contextmanager
-    def _span(self) -> "Iterator[Span | None]":
+    def _span(self) -> "Generator[Span | None]":
         """One span a render; it is not made current, as a render may end in another task."""
         span: Span | None = self.tracer.start_span("foldline.render") if self.tracer else None
         try:

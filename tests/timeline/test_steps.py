@@ -11,7 +11,9 @@ from persistence import ArtifactDescription, MemoryStore
 from tests._builders import Clock, events_of, open_timeline, response, steady, text, tool_use
 from timeline import AsyncTimeline, Step, Timeline
 
-LADDER = steady(rungs=("externalize", "summarize", "clear", "drop"), externalize_tokens=50)
+LADDER = steady(
+    rungs=("externalize", "summarize", "clear", "drop"), externalize_tokens=50, pointer_tokens=10
+)
 
 
 def work(timeline: Timeline, rounds: int, size: int = 800) -> None:
