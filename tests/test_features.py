@@ -42,6 +42,9 @@ Rows of the block timeline that need a model, a hook or a threshold:
     003-2   timeline/react/test_faults.py
     003-9   timeline/summaries/test_model.py
     003-15  timeline/test_hooks.py
+
+The rows about an immutable log, a plan and a renderer have a list of their own:
+test_features_ladder.py.
 """
 
 import re
