@@ -19,7 +19,7 @@ from timeline._timeline import INTERRUPTED
 from timeline._verbs import Verbs
 
 if TYPE_CHECKING:
-    from persistence import Hit
+    from persistence import ArtifactStore, Hit, Requester
 
 _T = TypeVar("_T")
 
@@ -171,6 +171,16 @@ class AsyncTimeline:
     def settings(self) -> Settings:
         """What it was opened with: model, policy, limit, counter."""
         return self._verbs.settings
+
+    @property
+    def artifacts(self) -> "ArtifactStore | None":
+        """See `Timeline.artifacts`."""
+        return self._verbs.core.keeper.store
+
+    @property
+    def requester(self) -> "Requester":
+        """See `Timeline.requester`."""
+        return self._verbs.core.keeper.reader
 
     @property
     def version(self) -> int:

@@ -19,7 +19,7 @@ from timeline._snapshot import Snapshot
 from timeline._verbs import Verbs
 
 if TYPE_CHECKING:
-    from persistence import Hit
+    from persistence import ArtifactStore, Hit, Requester
 
 _T = TypeVar("_T")
 
@@ -174,6 +174,16 @@ class Timeline:
     def settings(self) -> Settings:
         """What it was opened with: model, policy, limit, counter."""
         return self._verbs.settings
+
+    @property
+    def artifacts(self) -> "ArtifactStore | None":
+        """Where large results go; None: there is no such place. Opened when first asked for."""
+        return self._verbs.core.keeper.store
+
+    @property
+    def requester(self) -> "Requester":
+        """In whose name artifacts are stored and read."""
+        return self._verbs.core.keeper.reader
 
     @property
     def version(self) -> int:

@@ -55,22 +55,36 @@ def reading_tools(
     artifacts: "ArtifactStore | None" = None,
     requester: "Requester | None" = None,
 ) -> tuple[Tool, ...]:
-    """`read_timeline`, and `read_artifact` if there are artifacts to read, in a requester's name.
-
-    Raises:
-        MisuseError: artifacts without a requester.
-    """
+    """`read_timeline`, and `read_artifact` where there is an artifact store: the timeline's own, in
+    its requester's name, unless others are given."""
     if isinstance(timeline, AsyncTimeline):
         made = [_tool(_async_reader(timeline))]
     else:
         made = [_tool(_reader(timeline))]
-    if artifacts is not None:
-        if requester is None:
-            raise MisuseError("artifacts are read in somebody's name: give a requester")
-        made.append(
-            _tool(_artifact_reader(artifacts, requester, Room.in_prompt(timeline.settings)))
-        )
+    if artifacts is not None or timeline.settings.can_externalize:
+        shelf = _Shelf(timeline, artifacts, requester)
+        made.append(_tool(_artifact_reader(shelf, Room.in_prompt(timeline.settings))))
     return tuple(made)
+
+
+@attrs.frozen
+class _Shelf:
+    """Where artifacts are read, and in whose name; the store is opened by the first call."""
+
+    timeline: Timeline | AsyncTimeline
+    given: "ArtifactStore | None"
+    requester: "Requester | None"
+
+    @property
+    def store(self) -> "ArtifactStore":
+        store = self.given or self.timeline.artifacts
+        if store is None:
+            raise MisuseError("this timeline has no artifact store")
+        return store
+
+    @property
+    def reader(self) -> "Requester":
+        return self.requester or self.timeline.requester
 
 
 def _tool(function: Callable[..., object]) -> Tool:
@@ -133,9 +147,7 @@ def _no_such(path: str, timeline: Timeline | AsyncTimeline) -> str:
     )
 
 
-def _artifact_reader(
-    store: "ArtifactStore", requester: "Requester", room: Room
-) -> Callable[..., ToolReply]:
+def _artifact_reader(shelf: _Shelf, room: Room) -> Callable[..., ToolReply]:
     def read_artifact(artifact_id: str, start: int = 0) -> ToolReply:
         """Read content that was moved to the artifact store.
 
@@ -147,11 +159,12 @@ def _artifact_reader(
         """
         start = max(start, 0)
         try:
-            about = store.describe(artifact_id.strip(), requester)
+            store, reader = shelf.store, shelf.reader
+            about = store.describe(artifact_id.strip(), reader)
             if start and start >= about.size:
                 return refused(f"start={start} is past the end: it has {about.size} bytes")
-            content = store.read(about.id, requester, start=start, size=BYTES_MAX)
-        except AccessRefusedError as error:
+            content = store.read(about.id, reader, start=start, size=BYTES_MAX)
+        except (AccessRefusedError, MisuseError) as error:
             return refused(str(error))
         return artifact_page(about, content, start, room)
 

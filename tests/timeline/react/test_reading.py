@@ -15,7 +15,6 @@ from blocks import (
     Digest,
     EventId,
     ImagePart,
-    MisuseError,
     RangeCompacted,
     RangeSummary,
     StructuredSummary,
@@ -176,13 +175,13 @@ def pieces(tool: Tool, **given: Any) -> Iterator[str]:
 )
 def test_a_long_content_comes_whole_in_pieces(timeline: Timeline, text: str) -> None:
     timeline.user(text)
-    (tool,) = reading_tools(timeline)
+    tool, _ = reading_tools(timeline)
     assert "".join(pieces(tool, path="ar:t1.user.prompt")) == text
 
 
 def test_so_many_lines_and_no_more(timeline: Timeline) -> None:
     timeline.user("one\ntwo\nthree\nfour")
-    (tool,) = reading_tools(timeline)
+    tool, _ = reading_tools(timeline)
     header, *body = told(tool, path="ar:t1.user.prompt", start=4, lines=2).splitlines()
     assert body == ["two", "three"]
     assert "characters 4 to 14 of 18; go on with start=14" in header
@@ -193,7 +192,7 @@ def test_every_kind_of_block_can_be_read(timeline: Timeline) -> None:
     timeline.record(
         {"id": "r", "content": [{"type": "tool_use", "id": "c1", "name": "f", "input": {"a": 1}}]}
     )
-    (tool,) = reading_tools(timeline)
+    tool, _ = reading_tools(timeline)
     assert "[image]" in told(tool, path="ar:t1.user.prompt")
     assert '"input":{"a":1}' in told(tool, path="tc:t1.c1.call")
     assert '"type":"turn.header"' in told(tool, path="ar:t1.turn.header")
@@ -210,14 +209,14 @@ def test_a_summary_is_read_as_the_model_saw_it(timeline: Timeline) -> None:
     event = RangeCompacted(id=EventId("c"), at=1.0, start=1, cut=2, summary=summary)
     version = timeline.version
     timeline._verbs.core.store.append(timeline.id, [event], expected_version=version)
-    (tool,) = reading_tools(timeline)
+    tool, _ = reading_tools(timeline)
     timeline.user("Later.")
     assert "port 48231" in told(tool, path="su:t1.conv.range.summary")
 
 
 def test_a_query_answers_with_paths_and_leaves_out_what_was_read_back(timeline: Timeline) -> None:
     timeline.user("The gateway listens on port 48231.")
-    (tool,) = reading_tools(timeline)
+    tool, _ = reading_tools(timeline)
     for number in range(3):
         asked = {"query": "gateway 48231"}
         content = {"type": "tool_use", "id": f"c{number}", "name": tool.name, "input": asked}
@@ -231,7 +230,7 @@ def test_a_query_answers_with_paths_and_leaves_out_what_was_read_back(timeline: 
 def test_hits_are_bounded_and_can_be_paged(timeline: Timeline) -> None:
     for number in range(80):
         timeline.user(f"word number {number} " + "and more words " * 20)
-    (tool,) = reading_tools(timeline)
+    tool, _ = reading_tools(timeline)
     assert told(tool, query="word").count("ar:") == 10
     assert told(tool, query="word", lines=3).count("ar:") == 3
     first = told(tool, query="word", lines=3).splitlines()[5]
@@ -243,7 +242,7 @@ def test_hits_are_bounded_and_can_be_paged(timeline: Timeline) -> None:
 
 def test_what_cannot_be_answered_is_told_in_one_line(timeline: Timeline) -> None:
     timeline.user("Hello.")
-    (tool,) = reading_tools(timeline)
+    tool, _ = reading_tools(timeline)
     said = refusal(tool, path="ar:t1.user.promt")
     assert "There is no block at 'ar:t1.user.promt'. Close to it: ar:t1.user.prompt." in said
     assert "a query finds them" in refusal(tool, path="nonsense " * 1_000)
@@ -312,6 +311,17 @@ def test_the_tools_have_the_names_that_quality_counts(timeline: Timeline) -> Non
     assert {tool.name for tool in made} == READING_TOOLS
 
 
-def test_artifacts_need_somebody_in_whose_name_they_are_read(timeline: Timeline) -> None:
-    with pytest.raises(MisuseError, match="requester"):
-        reading_tools(timeline, MemoryArtifacts())
+def test_without_a_store_given_it_is_the_timelines_own() -> None:
+    with Timeline.open("talk", counter="estimate") as timeline:
+        _, tool = reading_tools(timeline)
+        assert timeline.artifacts is not None
+        about = ArtifactDescription(timeline=timeline.id)
+        name = timeline.artifacts.put(b"moved out", about)
+        assert told(tool, artifact_id=name).endswith("moved out")
+        [*_, read] = timeline.artifacts.audit(name)
+        assert read.requester == timeline.requester.id == "talk"
+
+
+def test_without_any_store_there_is_nothing_to_read_artifacts_from() -> None:
+    with Timeline.open("talk", artifacts=None) as timeline:
+        assert [tool.name for tool in reading_tools(timeline)] == ["read_timeline"]
