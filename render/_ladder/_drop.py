@@ -43,7 +43,8 @@ def propose(ground: Ground) -> list[Drop]:
     used = ground.used()
     if ground.is_last_resort:
         kept = set()
-    return [_proposal(span, used, ground.context) for span in _spans(ground, kept)]
+    spans = (_proposal(span, used, ground.context) for span in _spans(ground, kept))
+    return [proposal for proposal in spans if proposal.tokens_freed > 0]
 
 
 def _spans(ground: Ground, kept: set[str]) -> Iterator[list[_Priced]]:

@@ -17,8 +17,11 @@ from render._ladder._plan import Externalize
 from render._view import View
 from render.anthropic import RESULT_TOKENS
 
-POINTER: Final = '[moved to the artifact store: {tokens} tokens of {about}; read_artifact("{id}")]'
+POINTER: Final = "[moved to the artifact store: {tokens} tokens of {about}; {way_back}]"
 """Version 1 of the pointer's first line; the excerpts follow on lines of their own."""
+READ: Final = 'read_artifact("{}")'
+NAME: Final = 'name "{}" and it is shown again'
+"""The way back for an agent without that tool; see `render._rehydration`."""
 ABOUT_CHARACTERS: Final = 120
 ENCRYPTED: Final = frozenset({"confidential", "restricted"})
 """What an artifact store takes only with a key."""
@@ -45,7 +48,8 @@ def _proposal(found: Found, used: Mapping[str, int], context: Context) -> Extern
     text = text_of(found.result)
     artifact = artifact_id(text.encode(errors="surrogatepass"))
     about = f"{found.call.name} {tool_target(found.call.input)}".strip()[:ABOUT_CHARACTERS]
-    line = POINTER.format(tokens=context.counter.count(text), about=about, id=artifact)
+    way_back = (READ if _can_read(context) else NAME).format(artifact)
+    line = POINTER.format(tokens=context.counter.count(text), about=about, way_back=way_back)
     excerpts = gist(found.entry, used, policy.pointer_tokens, context.counter.count)
     pointer = f"{line}\n{excerpts}" if excerpts else line
     freed = found.tokens - RESULT_TOKENS - context.counter.count(pointer)
@@ -63,6 +67,10 @@ def _proposal(found: Found, used: Mapping[str, int], context: Context) -> Extern
         path=found.entry.path,
         sensitivity=sensitivity,
     )
+
+
+def _can_read(context: Context) -> bool:
+    return any(tool.get("name") == "read_artifact" for tool in context.tools)
 
 
 def apply(view: View, proposals: Sequence[Externalize], context: Context) -> View:

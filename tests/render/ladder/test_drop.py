@@ -60,7 +60,7 @@ def dropped(drawn: Scene, missing: int) -> View:
         (
             """
             P  c1 r1   f  n  p  !  a  |  c2 r2
-            5  5  100  5  5  5  5  5     5  100
+            5  5  100  5  5  5  60 60    5  100
             .  D  D    .  .  .  D  D     .  .
             """,
             ALL,

@@ -15,7 +15,7 @@ from tests.render.ladder.scenes import Scene, scene
 
 FIRST_LINE = re.compile(
     r"\[moved to the artifact store: \d+ tokens of (?P<about>.*); "
-    r'read_artifact\("(?P<id>art-[0-9a-f]{32})"\)\]'
+    r'(?:read_artifact\(|name )"(?P<id>art-[0-9a-f]{32})"(?:\)| and it is shown again)\]'
 )
 
 
@@ -194,3 +194,14 @@ def test_what_was_hidden_on_request_does_not_come_back_in_a_pointer() -> None:
     drawn = scene(ONE).with_hidden("c1", "[hidden]", "requested")
     [moved] = proposed(drawn)
     assert "/c1.py" not in moved.replacement
+
+
+@pytest.mark.parametrize(
+    ("tools", "way_back"), [((), "name "), (({"name": "read_artifact"},), "read_artifact(")]
+)
+def test_the_pointer_names_the_tool_only_where_there_is_one(
+    tools: tuple[dict[str, str], ...], way_back: str
+) -> None:
+    context = make.context(policy=steady(externalize_tokens=300), can_externalize=True, tools=tools)
+    [moved] = proposed(scene(ONE), context)
+    assert f'; {way_back}"{moved.artifact}"' in moved.replacement

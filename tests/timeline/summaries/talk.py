@@ -13,7 +13,15 @@ MODEL = "claude-sonnet-5-5"
 SYSTEM = "You keep the books of a small shop, and you are careful. " * 40
 TASK = "Reconcile the ledger of 2026.  Never  touch db-2!"
 WINDOW = 12_000
-SMALL = Policy(keep_ratio=0.1, prepare_ratio=1.0, turns_intact=12, rounds_intact=80)
+SMALL = Policy(
+    clip_ratio=0.06,
+    index_ratio=0.32,
+    rungs=("summarize",),
+    keep_ratio=0.1,
+    prepare_ratio=1.0,
+    turns_intact=12,
+    rounds_intact=80,
+)
 
 
 def options(**changes: Any) -> dict[str, Any]:
