@@ -9,6 +9,7 @@ from timeline.cli import (
     _fork,
     _import,
     _list,
+    _plan,
     _render,
     _replay,
     _search,
@@ -18,7 +19,19 @@ from timeline.cli import (
 )
 from timeline.cli._errors import Parser
 
-COMMANDS = (_replay, _import, _list, _show, _search, _stats, _render, _export, _fork, _verify)
+COMMANDS = (
+    _replay,
+    _import,
+    _list,
+    _show,
+    _search,
+    _stats,
+    _plan,
+    _render,
+    _export,
+    _fork,
+    _verify,
+)
 
 
 class _Version(argparse.Action):

@@ -1,0 +1,131 @@
+"""`foldline plan`: what a compaction would do now; or carry out a plan that was looked at before."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from timeline.cli._console import print_json, screen
+from timeline.cli._errors import DONE
+from timeline.cli._files import system_from, tools_from
+from timeline.cli._store import log_of, opened, store_option
+
+if TYPE_CHECKING:
+    from persistence import EventStore
+    from render import CompactionPlan
+    from timeline import Options, Timeline
+
+NAME = "plan"
+HELP = "show what a compaction would do now, without doing it"
+SHOWN = 30
+"""Proposals that the table lists."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    add = parser.add_argument
+    add("id", metavar="ID", help="the timeline")
+    add("--window", type=int, metavar="N", help="tokens that the prompt may have")
+    add("--policy", default="default", metavar="NAME", help="a policy, or a .toml file")
+    add("--model", default="", metavar="NAME", help="for the window and the rules of a model")
+    add("--counter", choices=("model", "o200k", "estimate"), default="model", help="who counts")
+    add("--system", type=Path, metavar="FILE", help="system prompt: a JSON string or text blocks")
+    add("--tools", type=Path, metavar="FILE", help="tool definitions: a JSON list")
+    add("--commit", type=Path, metavar="FILE", help="carry out the plan that --json printed")
+    store_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """A row for each proposal, and what they come to; or the plan as JSON."""
+    from timeline import Timeline
+
+    with opened(options) as store:
+        log_of(store, options.id)
+        with Timeline.open(options.id, **_chosen(options, store)) as timeline:
+            fixed = system_from(options.system), tools_from(options.tools)
+            if options.commit:
+                return _commit(options, timeline, *fixed)
+            plan = timeline.propose(system=fixed[0], tools=fixed[1])
+    if options.json:
+        sys.stdout.write(plan.to_json().decode() + "\n")
+    else:
+        _print(plan)
+    return DONE
+
+
+def _chosen(options: argparse.Namespace, store: "EventStore") -> "Options":
+    from timeline import policy_named
+
+    chosen: Options = {
+        "store": store,
+        "policy": policy_named(options.policy),
+        "counter": options.counter,
+    }
+    if options.model:
+        chosen["model"] = options.model
+    if options.window is not None:
+        chosen["window"] = options.window
+    return chosen
+
+
+def _commit(
+    options: argparse.Namespace,
+    timeline: "Timeline",
+    system: "list[dict[str, object]] | str | None",
+    tools: "list[dict[str, object]] | None",
+) -> int:
+    from blocks import StoreError, VersionConflictError
+    from render import CompactionPlan
+
+    plan, before = CompactionPlan.from_json(options.commit.read_bytes()), timeline.version
+    try:
+        version = timeline.commit_plan(plan, system=system, tools=tools)
+    except VersionConflictError as error:
+        raise StoreError(
+            f"{options.commit} was made for version {plan.version} of {options.id!r}, which is at"
+            f" {before} now; make a new plan"
+        ) from error
+    if options.json:
+        print_json({"version": version, "committed": version != before})
+        return DONE
+    said = f"committed, version {version}" if version != before else "had been committed before"
+    screen().print(f"{options.id}: {said}", highlight=False)
+    return DONE
+
+
+def _print(plan: "CompactionPlan") -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    console = screen()
+    if not plan.proposals:
+        console.print(f"{plan.timeline}: nothing that a compaction could do", highlight=False)
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column in ("rung", "versions", "turns", "blocks", "frees", "why"):
+        is_number = column in {"blocks", "frees"}
+        table.add_column(column, justify="right" if is_number else "left", overflow="ellipsis")
+    for proposal in plan.proposals[:SHOWN]:
+        ends = dict.fromkeys((str(proposal.first), str(proposal.last)))
+        turns = dict.fromkeys((proposal.turns[0], proposal.turns[-1])) if proposal.turns else ()
+        table.add_row(
+            type(proposal).__name__.lower(),
+            "-".join(ends),
+            Text("-".join(turns)),
+            str(len(proposal.blocks)),
+            f"{proposal.tokens_freed:,}",
+            proposal.reason,
+        )
+    console.print(table)
+    if len(plan.proposals) > SHOWN:
+        console.print(f"... and {len(plan.proposals) - SHOWN} more", highlight=False)
+    if plan.warnings:
+        console.print(
+            f"{len(plan.warnings)} blocks in two lists, such as {plan.warnings[0]}", highlight=False
+        )
+    console.print(
+        f"version {plan.version}: {plan.tokens_before:,} -> {plan.tokens_after:,} tokens"
+        f" of {plan.limit:,}; {plan.target:,} are enough",
+        highlight=False,
+    )
