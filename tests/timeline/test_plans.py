@@ -14,6 +14,7 @@ from blocks import (
     ArtifactId,
     BlocksHidden,
     DataError,
+    Envelope,
     Event,
     MisuseError,
     RangeCompacted,
@@ -24,7 +25,7 @@ from blocks import (
     VersionConflictError,
 )
 from persistence import ArtifactDescription, MemoryArtifacts, MemoryStore, Requester
-from render import CompactionPlan, Policy, Rendered, Summary
+from render import CompactionPlan, Externalize, Policy, Rendered, Summary
 from tests import _builders as make
 from tests._builders import CharCounter, Clock, events_of, open_timeline, steady
 from tests.timeline.test_timeline import busy
@@ -227,6 +228,23 @@ def test_in_a_render_the_content_stays_and_another_rung_does_it(opened: Opener) 
     assert "externalized" not in done
     assert "RangeCompacted" in done
     assert rendered.fits
+
+
+def test_what_is_restricted_stays_where_no_key_is_and_does_not_keep_the_rest(
+    opened: Opener,
+) -> None:
+    timeline = busy(opened(store=MemoryStore()))
+    known = Envelope(sensitivity="restricted")
+    timeline.record(make.response(make.tool_use("secret", "bank"), id="secret"))
+    timeline.tool_result("secret", "account 12345\n" * 200, envelope=known)
+    for n in range(30, 60):
+        timeline.record(make.response(make.tool_use(f"toolu_{n}", "read"), id=f"r{n}"))
+        timeline.tool_result(f"toolu_{n}", f"def f{n}(): ...\n" * 40)
+    plan = timeline.propose()
+    moved = [p.path for p in plan.proposals if isinstance(p, Externalize)]
+    assert len(moved) > 20
+    assert "tc:t1.secret.result" not in moved
+    assert timeline.commit_plan(plan) > plan.version
 
 
 def test_without_an_artifact_store_nothing_is_externalized(opened: Opener) -> None:
