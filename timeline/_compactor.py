@@ -27,6 +27,7 @@ from render import (
     compaction_due,
     decide,
     extractive,
+    gains_enough,
     plan_at,
     plan_compaction,
     skip,
@@ -68,12 +69,14 @@ class Compactor:
             return view
         known = yield from self.known(view, context, trigger)
         climb = plan_compaction(view, context, trigger, known)
-        if climb and not (yield from self.stored(view, climb)):
+        if climb and is_worth_it(climb, context) and not (yield from self.stored(view, climb)):
             known = attrs.evolve(known, resting=frozenset({"externalize"}))
             climb = plan_compaction(view, context, trigger, known)
         if climb is None:
             over = total_tokens(view, context) > context.limit
             return skip(view, "cannot_fit" if over else "no_cut", context)
+        if not is_worth_it(climb, context):  # nobody is asked, nothing paid for what is not to be
+            return apply_compaction(view, climb, None, context)
         if (yield from self._vetoed(climb.plan, context)):
             return skip(view, "vetoed", context)
         return (yield from self.carry_out(view, climb, context, keep))
@@ -215,6 +218,11 @@ class Compactor:
         if climb is None or climb.fold is None:
             return None
         return SummaryRequest(plan=climb.fold.range, view=view, context=climb.fold.context)
+
+
+def is_worth_it(climb: Climb, context: Context) -> bool:
+    """Whether a compaction frees enough, as far as it was tried out."""
+    return gains_enough(climb.plan, climb.plan.tokens_after, context)
 
 
 def _degraded(summary: Summary, spent: Provenance | None = None) -> Summary:
