@@ -22,11 +22,14 @@ from blocks import (
 )
 from persistence._candidates import is_needle
 from persistence._duckdb import DuckDBStore
+from persistence._large import STANDS_IN, fetching, whole
 from persistence._store import EventStore
 
 PAGE: Final = 2_000
 ROWS: Final = 8
-"""Events that are in memory at once; the largest are of many megabytes."""
+"""Rows that are taken from the database at once: those of older files may be large."""
+_OTHER_LARGE: Final = f"{STANDS_IN} AND NOT contains(payload, '\"BlockAppended\"')"
+"""Large events whose block, a summary, is not in their stand-in."""
 _NUMBERED: Final = re.compile(r"(.+)\.([1-9][0-9]*)", re.DOTALL)
 _SUMMARY: Final = "su:"
 _CALL: Final = "tc:"
@@ -75,7 +78,7 @@ def _likely(store: DuckDBStore, timeline: TimelineId, path: str) -> Iterator[Eve
     kinds = ["BlockAppended"]
     if path.startswith(_SUMMARY):
         kinds += ["RangeCompacted", "SummaryReplaced"]
-    conditions: list[str] = []
+    conditions = [_OTHER_LARGE]
     given: list[object] = [timeline]
     for stem in stems_of(path):
         needles = _needles(stem)
@@ -83,14 +86,15 @@ def _likely(store: DuckDBStore, timeline: TimelineId, path: str) -> Iterator[Eve
         given += needles
     kind = " OR ".join(["contains(payload, ?)"] * len(kinds))
     statement = (  # the conditions are ours; the path is bound
-        "SELECT seq, payload FROM events JOIN timelines USING (timeline)"  # noqa: S608
+        "SELECT timeline, seq, payload FROM events JOIN timelines USING (timeline)"  # noqa: S608
         f" WHERE name = ? AND (({') OR ('.join(conditions)})) AND ({kind}) ORDER BY seq"
     )
     given += kinds
-    with store.inspect() as (cursor, _):
+    with store.inspect() as (cursor, _), store.inspect() as (second, _):
         cursor.execute(statement, given)
         while rows := cursor.fetchmany(ROWS):
-            for _, payload in rows:
+            fetch = fetching(second, rows[0][0])
+            for _, payload in whole((row[1:] for row in rows), fetch):
                 yield decode_event(payload)
 
 

@@ -5,6 +5,7 @@ find the same.  What may be asked of the database follows from how an event is s
 
 * A run of characters that JSON does not escape, and that no case folding touches but that of A to Z,
   stands in the payload as it stands in the text.
+* Of a large event the database looks at the stand-in only, so its text may hold anything.
 * Except that a few letters outside ASCII fold to some inside (ß to ss), and that
   JSON and Python write some numbers differently: payloads with those are looked at in any case.
 """
@@ -12,12 +13,14 @@ find the same.  What may be asked of the database follows from how an event is s
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Final, Protocol
 
 import attrs
 
 from blocks import Block, BlockAppended, Event, TimelineId, decode_event, path_stem
 from persistence._duckdb import DuckDBStore
+from persistence._large import STANDS_IN, fetching, whole
 from persistence._query import Query
 from persistence._store import EventStore
 
@@ -115,14 +118,16 @@ class Sifted:
     def _rows(self, condition: str, given: Sequence[object]) -> Iterator[Candidate]:
         """The conditions are ours; what somebody has typed is bound."""
         statement = (
-            "SELECT name, seq, payload FROM events JOIN timelines USING (timeline)"  # noqa: S608
+            "SELECT name, timeline, seq, payload FROM events JOIN timelines USING (timeline)"  # noqa: S608
             f" WHERE contains(payload, '\"BlockAppended\"') AND {condition}"
         )
-        with self.store.inspect() as (cursor, _):
+        with self.store.inspect() as (cursor, _), self.store.inspect() as (second, _):
             cursor.execute(statement, given)
             while rows := cursor.fetchmany(ROWS):
-                for name, version, payload in rows:
-                    yield from _candidate(TimelineId(name), version, decode_event(payload))
+                for (name, number), some in groupby(rows, key=_timeline):
+                    found = whole((row[2:] for row in some), fetching(second, number))
+                    for version, payload in found:
+                        yield from _candidate(TimelineId(name), version, decode_event(payload))
 
 
 def source_of(store: EventStore) -> Source:
@@ -133,6 +138,10 @@ def source_of(store: EventStore) -> Source:
 def _candidate(timeline: TimelineId, version: int, event: Event) -> Iterator[Candidate]:
     if isinstance(event, BlockAppended):
         yield Candidate(timeline, version, event.at, event.block)
+
+
+def _timeline(row: tuple[str, int, int, str]) -> tuple[str, int]:
+    return row[:2]
 
 
 def _version(candidate: Candidate) -> int:
@@ -146,7 +155,7 @@ def _conditions(query: Query) -> tuple[list[str], list[object]]:
     runs = {run for needle in query.wanted for word in needle.words for run in _runs(word)}
     for run in sorted(runs, key=lambda run: (-len(run), run))[:CONDITIONS_MAX]:
         condition, value = _holds(run)
-        conditions.append(f"({condition})")
+        conditions.append(f"({condition} OR {STANDS_IN})")
         given.append(value)
     kinds = [tuple(_runs(kind)) for kind in sorted(query.types)]
     if all(kinds) and 0 < len(kinds) <= CONDITIONS_MAX:

@@ -1,7 +1,7 @@
 """Cursors for reading: one per thread at a time, kept for the next."""
 
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from threading import Condition
 from typing import TYPE_CHECKING
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from blocks import ClosedError
+from persistence._schema import cursor_of
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -31,7 +32,7 @@ class CursorPool:
         with self._change:
             if self._closed:
                 raise ClosedError("this store is closed; open it again")
-            cursor = self._idle.pop() if self._idle else self._connection.cursor()
+            cursor = self._idle.pop() if self._idle else cursor_of(self._connection)
             self._lent += 1
         try:
             yield cursor
@@ -40,6 +41,14 @@ class CursorPool:
                 self._lent -= 1
                 self._idle.append(cursor)
                 self._change.notify_all()
+
+    def when_idle(self, action: Callable[[], None]) -> bool:
+        """Do it while nobody reads, unless somebody does; whether it was done."""
+        with self._change:
+            if self._lent or self._closed:
+                return False
+            action()
+            return True
 
     def close(self) -> None:
         """Let no new reader in, wait for the others, then close the cursors."""

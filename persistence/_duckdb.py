@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -20,11 +20,13 @@ from blocks import (
     VersionConflictError,
     decode_event,
 )
+from persistence._cache import Cache
 from persistence._checks import checked_events, checked_fork, checked_page, timeline_infos
 from persistence._cursors import CursorPool
 from persistence._duckdb_writer import Append, Writer
 from persistence._group import GroupCommit
 from persistence._heads import Head
+from persistence._large import Row, fetching, whole
 from persistence._lock import FileLock, lock_path
 from persistence._schema import errors, open_database
 from persistence._store import TimelineInfo
@@ -38,6 +40,8 @@ PAGE_CHARACTERS = 4_000_000
 """Of payloads in one page; it is full with the event that reaches it."""
 FIRST_ROWS = 32
 """Events that a page begins with; how large they are tells how many more it may ask for."""
+INSPECTED = 1_000_000
+"""What somebody has read or written who does not say how much."""
 WINDOW = "SELECT seq, payload FROM events WHERE timeline = ? AND seq BETWEEN ? AND ?"
 IDS = """
 SELECT coalesce(json_extract_string(payload, '$.id'), '') FROM events
@@ -80,6 +84,7 @@ class DuckDBStore:
             raise
         self._group = GroupCommit(self._writer.commit)
         self._cursors = CursorPool(self._connection)
+        self._cache = Cache(self._connection, self._group, self._cursors)
 
     def _refuse_a_lost_tail(self) -> None:
         """Going on would write new events over the versions of lost ones."""
@@ -99,6 +104,7 @@ class DuckDBStore:
         self._refuse_if_not_ours()
         append = Append(timeline=timeline_id, expected=expected_version, events=stored)
         self._group.submit(append)
+        self._cache.passed(sum(len(event.data) for event in stored))
         if append.error:
             raise append.error
         if append.committed or self._is_repeated(append):
@@ -118,27 +124,31 @@ class DuckDBStore:
 
     def load_window(self, timeline_id: TimelineId) -> LogWindow:
         head = self._head(timeline_id)
-        return head.window(self._recorded(timeline_id, head.window_start(), head.version))
+        rows = self._rows(timeline_id, head.window_start(), head.version)
+        found = [
+            (seq, self._decoded(timeline_id, seq, payload))
+            for seq, payload in self._whole(timeline_id, rows)
+        ]
+        return head.window(found)
 
     def read(
         self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
     ) -> Sequence[Recorded]:
         checked_page(after, limit)
         last = min(after + limit, self._head(timeline_id).version)
-        found: list[tuple[int, str]] = []
+        found: list[Recorded] = []
         size, step = 0, FIRST_ROWS
         while after < last and size < PAGE_CHARACTERS:  # nobody knows how large the next ones are
             rows = self._rows(timeline_id, after + 1, min(after + step, last))
-            found += rows
-            after += step
-            size += sum(len(payload) for _, payload in rows)
+            for seq, payload in self._whole(timeline_id, rows):
+                found.append((seq, self._decoded(timeline_id, seq, payload)))
+                after, size = seq, size + len(payload)
+                if size >= PAGE_CHARACTERS:
+                    break
             step = max(1, min(PAGE_CHARACTERS - size, size) * len(found) // max(size, 1))
-        return self._decoded_all(timeline_id, found)
+        return found
 
-    def _recorded(self, timeline_id: TimelineId, first: int, last: int) -> list[Recorded]:
-        return self._decoded_all(timeline_id, self._rows(timeline_id, first, last))
-
-    def _rows(self, timeline_id: TimelineId, first: int, last: int) -> list[tuple[int, str]]:
+    def _rows(self, timeline_id: TimelineId, first: int, last: int) -> list[Row]:
         if last < first:
             return []
         with errors(self.path), self._cursors.borrow() as cursor:
@@ -150,10 +160,20 @@ class DuckDBStore:
             raise self._damaged(timeline_id, f"events {first} to {last} are not all there")
         return rows
 
-    def _decoded_all(
-        self, timeline_id: TimelineId, rows: Sequence[tuple[int, str]]
-    ) -> list[Recorded]:
-        return [(seq, self._decoded(timeline_id, seq, payload)) for seq, payload in rows]
+    def _whole(self, timeline_id: TimelineId, rows: Sequence[Row]) -> Iterator[Row]:
+        """The same rows, read to the end where they are large."""
+        if not rows:
+            return
+        number, size = self._writer.numbers[timeline_id], 0
+        try:
+            with errors(self.path), self._cursors.borrow() as cursor:
+                for row in whole(rows, fetching(cursor, number)):
+                    size += len(row[1])
+                    yield row
+        except CodecError as error:
+            raise self._damaged(timeline_id, str(error)) from error
+        finally:
+            self._cache.passed(size)
 
     def _decoded(self, timeline_id: TimelineId, seq: int, payload: str) -> Event:
         try:
@@ -201,6 +221,7 @@ class DuckDBStore:
         acknowledged = self._lock.acknowledged()
         with self._reading() as cursor:
             yield cursor, acknowledged
+        self._cache.passed(INSPECTED)
 
     def artifacts(
         self,
@@ -229,6 +250,7 @@ class DuckDBStore:
         self._refuse_if_not_ours()
         with self._group.alone(), self._reading() as cursor:
             yield cursor
+        self._cache.passed(INSPECTED)
 
     def close(self) -> None:
         if self._closed or os.getpid() != self._pid:
@@ -258,5 +280,5 @@ class DuckDBStore:
             raise ClosedError(f"{self.path} is closed; open the store again")
 
 
-def _seq(row: tuple[int, str]) -> int:
+def _seq(row: Row) -> int:
     return row[0]

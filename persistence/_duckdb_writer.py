@@ -5,8 +5,9 @@ what readers see; they move only after a commit, and after any failure they are 
 again, because a commit that failed may still have happened.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -14,14 +15,16 @@ import attrs
 
 from blocks import ClosedError, FoldlineError, StoreError, TimelineId
 from persistence._heads import Head, Mark
+from persistence._large import FETCHED, is_large, pieces_of, stand_in
 from persistence._lock import FileLock
-from persistence._schema import translated
+from persistence._schema import FORMAT_WITH_PIECES, cursor_of, translated
 from persistence._stored import StoredEvent
 
 if TYPE_CHECKING:
     from duckdb import Appender, DuckDBPyConnection
 
 EventRow: TypeAlias = tuple[int, int, float, str]
+PieceRow: TypeAlias = tuple[int, int, int, str]
 MarkRow: TypeAlias = tuple[int, int, str, int]
 
 HEADS = """
@@ -29,10 +32,15 @@ SELECT name, timeline, max(seq), min_by(ts, seq), max_by(ts, seq)
 FROM timelines JOIN events USING (timeline) GROUP BY ALL ORDER BY timeline
 """
 MARKS = "SELECT name, seq, kind, ref FROM marks JOIN timelines USING (timeline) ORDER BY seq"
+FORMAT_FOUND = "SELECT max(format) FROM foldline"
+ADD_FORMAT = "INSERT INTO foldline VALUES (?)"
 ADD_NAMES = "INSERT INTO timelines SELECT unnest(?), unnest(?)"
 ADD_MARKS = "INSERT INTO marks SELECT unnest(?), unnest(?), unnest(?), unnest(?)"
 COPY_EVENTS = """
 INSERT INTO events SELECT ?, seq, ts, payload FROM events WHERE timeline = ? AND seq <= ?
+"""
+COPY_PIECES = """
+INSERT INTO pieces SELECT ?, seq, number, piece FROM pieces WHERE timeline = ? AND seq <= ?
 """
 COPY_MARKS = """
 INSERT INTO marks SELECT ?, seq, kind, ref FROM marks WHERE timeline = ? AND seq <= ?
@@ -51,6 +59,11 @@ class Append:
     committed: bool = False
     error: Exception | None = None
 
+    @property
+    def has_large(self) -> bool:
+        """Whether some of it goes into pieces."""
+        return any(is_large(event.data) for event in self.events)
+
 
 @attrs.define(eq=False)
 class Writer:
@@ -64,6 +77,8 @@ class Writer:
     _events_total: int = attrs.field(default=0, init=False)
     _cursor: "DuckDBPyConnection" = attrs.field(init=False)
     _appender: "Appender" = attrs.field(init=False)
+    _pieces: "Appender" = attrs.field(init=False)
+    _format: int = attrs.field(init=False)
     _refusal: FoldlineError | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -71,7 +86,7 @@ class Writer:
 
     def _load(self) -> None:
         """Make memory say what the file says."""
-        self._cursor = self._connection.cursor()
+        self._cursor = cursor_of(self._connection)
         marks: dict[str, list[Mark]] = {}
         for name, version, kind, ref in self._cursor.execute(MARKS).fetchall():
             marks.setdefault(name, []).append(Mark(version, kind, ref))
@@ -87,7 +102,9 @@ class Writer:
             for name, _, version, created_at, updated_at in rows
         }
         self._events_total = sum(head.version for head in self.heads.values())
+        [(self._format,)] = self._cursor.execute(FORMAT_FOUND).fetchall()
         self._appender = self._cursor.appender("events")
+        self._pieces = self._cursor.appender("pieces")
 
     @property
     def events_total(self) -> int:
@@ -135,20 +152,33 @@ class Writer:
 
     def _write(self, accepted: Sequence[Append]) -> None:
         new = self._new_numbers(accepted)
-        marks: list[MarkRow] = []
-        for append in accepted:
-            number = new.get(append.timeline) or self.numbers[append.timeline]
-            self._appender.append_rows(_event_rows(append, number))
-            marks += _mark_rows(append, number)
-        if not new and not marks:
-            self._appender.flush()  # by itself one durable commit
+        numbered = [(a, new.get(a.timeline) or self.numbers[a.timeline]) for a in accepted]
+        marks = [row for append, number in numbered for row in _mark_rows(append, number)]
+        if not new and not marks and not any(append.has_large for append in accepted):
+            self._add_events(numbered)  # by itself one durable commit
             return
         self._cursor.execute("BEGIN")
         self._insert(ADD_NAMES, [(number, name) for name, number in new.items()])
         self._insert(ADD_MARKS, marks)
-        self._appender.flush()
+        self._add_pieces(numbered)
+        self._add_events(numbered)
         self._cursor.execute("COMMIT")
         self.numbers.update(new)
+
+    def _add_events(self, numbered: Sequence[tuple[Append, int]]) -> None:
+        for append, number in numbered:
+            self._appender.append_rows(_event_rows(append, number))
+        self._appender.flush()
+
+    def _add_pieces(self, numbered: Sequence[tuple[Append, int]]) -> None:
+        """What is too large for a row, a few megabytes at a time."""
+        rows = (row for append, number in numbered for row in _piece_rows(append, number))
+        while page := list(islice(rows, FETCHED)):
+            self._pieces.append_rows(page)
+            self._pieces.flush()
+            if self._format < FORMAT_WITH_PIECES:
+                self._cursor.execute(ADD_FORMAT, [FORMAT_WITH_PIECES])
+                self._format = FORMAT_WITH_PIECES
 
     def _new_numbers(self, accepted: Sequence[Append]) -> dict[TimelineId, int]:
         new = dict.fromkeys(a.timeline for a in accepted if a.timeline not in self.numbers)
@@ -171,6 +201,7 @@ class Writer:
 
         try:
             self._appender.clear()  # or it would write the rest when it is collected
+            self._pieces.clear()
             self._cursor.close()
             self._load()
         except duckdb.Error:
@@ -198,10 +229,11 @@ class Writer:
             self._cursor.execute("BEGIN")
             self._insert(ADD_NAMES, [(number, append.timeline)])
             self._cursor.execute(COPY_EVENTS, [number, self.numbers[source], at])
+            self._cursor.execute(COPY_PIECES, [number, self.numbers[source], at])
             self._cursor.execute(COPY_MARKS, [number, self.numbers[source], at])
             self._insert(ADD_MARKS, _mark_rows(append, number))
-            self._appender.append_rows(_event_rows(append, number))
-            self._appender.flush()
+            self._add_pieces([(append, number)])
+            self._add_events([(append, number)])
             self._cursor.execute("COMMIT")
             self.numbers[append.timeline] = number
             self._publish({append.timeline: head.after(append.events)})
@@ -219,9 +251,20 @@ class Writer:
 
 def _event_rows(append: Append, number: int) -> list[EventRow]:
     return [
-        (number, seq, event.at, event.data.decode())
+        (number, seq, event.at, _payload(event.data))
         for seq, event in enumerate(append.events, append.expected + 1)
     ]
+
+
+def _payload(data: bytes) -> str:
+    return stand_in(data) if is_large(data) else data.decode()
+
+
+def _piece_rows(append: Append, number: int) -> Iterator[PieceRow]:
+    for seq, event in enumerate(append.events, append.expected + 1):
+        if is_large(event.data):
+            for place, piece in enumerate(pieces_of(event.data)):
+                yield number, seq, place, piece
 
 
 def _mark_rows(append: Append, number: int) -> list[MarkRow]:

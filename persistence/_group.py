@@ -86,3 +86,13 @@ class GroupCommit(Generic[T]):
         """Nothing is committed inside this block but what the block itself commits."""
         with self._committing:
             yield
+
+    @contextmanager
+    def alone_at_once(self) -> Generator[bool]:
+        """The same without waiting: False if something is being committed."""
+        is_alone = self._committing.acquire(blocking=False)
+        try:
+            yield is_alone
+        finally:
+            if is_alone:
+                self._committing.release()

@@ -2,8 +2,9 @@
 
     timelines  name -> number, in order of creation
     events     one row per event: its position, its time, the event itself as JSON
+    pieces     of events too large for a row, see `_large`
     marks      the few events that decide about windows, so that opening reads no payload
-    foldline   the format's number
+    foldline   the format's number: 1, and from the first event in pieces on 2
 
 All are insert-only.  The log is as narrow as it can be: each column adds 5% to the time of a durable
 commit of one event, and ids and kinds are in the payload, where the view `log` finds them.  It has no
@@ -19,13 +20,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blocks import DamagedStoreError, FoldlineError, MisuseError, StoreError
-from persistence import _views
+from persistence import _large, _views
 from persistence._lock import locked_by
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 FORMAT = 1
+FORMAT_WITH_PIECES = 2
+"""What reads only `FORMAT` would take a stand-in for an event."""
 
 TABLES = (
     "CREATE TABLE foldline(format INTEGER NOT NULL)",
@@ -34,16 +37,25 @@ TABLES = (
                            ts DOUBLE NOT NULL, payload JSON NOT NULL)""",
     """CREATE TABLE marks(timeline BIGINT NOT NULL, seq BIGINT NOT NULL,
                           kind VARCHAR NOT NULL, ref BIGINT NOT NULL)""",
+    _large.TABLE,
 )
 
 OPTIONS: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,  # faster for one-row commits; windows are small
     "storage_compatibility_version": "v1.5.0",  # 1.5 and 2.0 read each other's files
     "default_block_size": 65536,  # a short conversation fits a small file
+    "temp_directory": "",  # rows not yet in the file are not put beside it, see `_cache`
     # What large events took is given back: by default only what is over 128 MB and 512 MB is.
     "allocator_flush_threshold": "4MB",
     "allocator_bulk_deallocation_flush_threshold": "4MB",
 }
+
+
+ROWS_AT_ONCE = 2048
+"""Rows of a row group. A checkpoint writes the last one anew, and one of 122,880 rows, as DuckDB has
+them, would be 490 MB of pieces. Only a database that is attached can have another size."""
+_NAME = "foldline_store"
+USE = f"USE {_NAME}"
 
 
 def open_database(path: Path) -> "DuckDBPyConnection":
@@ -53,7 +65,31 @@ def open_database(path: Path) -> "DuckDBPyConnection":
     connection = connect(path)
     # Left to itself a forked child would write to its parent's file at exit; close() does it.
     connection.execute("PRAGMA disable_checkpoint_on_shutdown")
+    with errors(path):
+        try:
+            _complete(connection)
+        except BaseException:
+            connection.close()
+            raise
     return connection
+
+
+def _complete(connection: "DuckDBPyConnection") -> None:
+    """Add to a file of an earlier version what it lacks."""
+    if has_pieces(connection):
+        return
+    connection.execute("BEGIN")
+    connection.execute(_large.TABLE)
+    connection.execute(_views.LOG.replace("CREATE VIEW", "CREATE OR REPLACE VIEW"))
+    connection.execute(_views.BLOCKS.replace("CREATE VIEW", "CREATE OR REPLACE VIEW"))
+    connection.execute("COMMIT")
+    connection.execute("CHECKPOINT")
+
+
+def has_pieces(connection: "DuckDBPyConnection") -> bool:
+    """False for a file that no version with large events has opened for writing."""
+    query = "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'pieces'"
+    return connection.execute(query).fetchall() != [(0,)]
 
 
 def _create(path: Path) -> None:
@@ -114,13 +150,27 @@ def connect(path: Path, access_mode: str = "READ_WRITE") -> "DuckDBPyConnection"
 
     check_magic(path)
     with errors(path):
-        connection = duckdb.connect(str(path), config={**OPTIONS, "access_mode": access_mode})
+        connection = duckdb.connect(config=OPTIONS)
         try:
+            connection.execute(_attach(path, access_mode))
+            connection.execute(USE)
             _check_format(connection, path)
         except BaseException:
             connection.close()
             raise
         return connection
+
+
+def cursor_of(connection: "DuckDBPyConnection") -> "DuckDBPyConnection":
+    """Another cursor of a connection, which also sees our tables."""
+    cursor = connection.cursor()
+    cursor.execute(USE)
+    return cursor
+
+
+def _attach(path: Path, access_mode: str) -> str:
+    name = str(path).replace("'", "''")
+    return f"ATTACH '{name}' AS {_NAME} ({access_mode}, ROW_GROUP_SIZE {ROWS_AT_ONCE})"
 
 
 def _check_format(connection: "DuckDBPyConnection", path: Path) -> None:
@@ -130,9 +180,10 @@ def _check_format(connection: "DuckDBPyConnection", path: Path) -> None:
         found = connection.execute("SELECT max(format) FROM foldline").fetchall()[0][0]
     except duckdb.CatalogException as error:
         raise MisuseError(f"{path} is a database of somebody else; choose another file") from error
-    if found != FORMAT:
+    if found not in (FORMAT, FORMAT_WITH_PIECES):
         raise StoreError(
-            f"{path} has format {found}, this version reads {FORMAT}; upgrade foldline"
+            f"{path} has format {found}, this version reads up to {FORMAT_WITH_PIECES};"
+            " upgrade foldline"
         )
 
 

@@ -9,8 +9,9 @@ import attrs
 
 from blocks import BlockAppended, CodecError, DamagedStoreError, MisuseError, decode_event, kind_of
 from persistence._duckdb import DuckDBStore
+from persistence._large import Row, fetching, whole
 from persistence._lock import FileLock
-from persistence._schema import check_magic, connect, errors
+from persistence._schema import check_magic, connect, cursor_of, errors, has_pieces
 from persistence._stored import ref_of
 
 if TYPE_CHECKING:
@@ -19,11 +20,16 @@ if TYPE_CHECKING:
 PROBLEMS_MAX = 100
 """A report stops here: a store with so many is broken, and they repeat each other."""
 
-PAGE = 1000
+PAGE = 100
 
 VERSIONS = """
 SELECT name, timeline, count(seq), count(DISTINCT seq), min(seq), max(seq)
 FROM timelines LEFT JOIN events USING (timeline) GROUP BY ALL ORDER BY timeline
+"""
+LEFT_OVER = """
+SELECT coalesce(name, ''), seq, count(*)
+FROM pieces ANTI JOIN events USING (timeline, seq) LEFT JOIN timelines USING (timeline)
+GROUP BY ALL ORDER BY ALL
 """
 NAMELESS = "SELECT DISTINCT timeline FROM events ANTI JOIN timelines USING (timeline)"
 TWICE = """
@@ -127,21 +133,27 @@ def _problems(
                 f" from {first} to {last}",
             )
         yield from _event_problems(cursor, name, number)
+    if has_pieces(cursor):
+        for name, seq, count in cursor.execute(LEFT_OVER).fetchall():
+            yield StoreProblem(timeline=name, version=seq, what=f"{count} pieces of no event")
 
 
 def _event_problems(cursor: "DuckDBPyConnection", name: str, number: int) -> Iterator[StoreProblem]:
     blocks: dict[str, int] = {}
-    cursor.execute(EVENTS, [number])
-    while page := cursor.fetchmany(PAGE):
-        for seq, payload, *mark in page:
-            for what in _row_problems(seq, payload, mark, blocks):
-                yield StoreProblem(timeline=name, version=seq, what=what)
+    with cursor_of(cursor) as second:
+        fetch = fetching(second, number)
+        cursor.execute(EVENTS, [number])
+        while page := cursor.fetchmany(PAGE):
+            for seq, payload, *mark in page:
+                for what in _row_problems(whole([(seq, payload)], fetch), mark, blocks):
+                    yield StoreProblem(timeline=name, version=seq, what=what)
 
 
 def _row_problems(
-    seq: int, payload: str, mark: list[str | int | None], blocks: dict[str, int]
+    row: Iterator[Row], mark: list[str | int | None], blocks: dict[str, int]
 ) -> Iterator[str]:
     try:
+        [(seq, payload)] = row
         event = decode_event(payload)
     except CodecError as error:
         yield str(error)

@@ -6,27 +6,40 @@
 They are part of the file and hold nothing themselves.  `happened_at` is UTC.
 """
 
+from persistence._large import STANDS_IN
 from persistence._quality import QUALITY
 
-LOG = """
+WHOLE = f"""
+       CASE WHEN {STANDS_IN.replace("payload", "e.payload")}
+            THEN CAST((SELECT string_agg(piece, '' ORDER BY number) FROM pieces p
+                       WHERE p.timeline = e.timeline AND p.seq = e.seq) AS JSON)
+            ELSE e.payload
+       END"""  # noqa: S608 -- constants
+"""The payload of a row, from its pieces if it is large; costs nothing where it is not asked for."""
+
+LOG = f"""
 CREATE VIEW log AS
 SELECT t.name AS timeline, e.seq AS version,
        make_timestamp(TRY_CAST(e.ts * 1000000 AS BIGINT)) AS happened_at,
        json_extract_string(e.payload, '$.event') AS kind,
-       json_extract_string(e.payload, '$.id') AS id, e.payload
+       json_extract_string(e.payload, '$.id') AS id,
+       {WHOLE} AS payload
 FROM events e JOIN timelines t USING (timeline)
-"""
+"""  # noqa: S608 -- constants
 
-BLOCKS = """
+BLOCKS = f"""
 CREATE VIEW blocks AS
 WITH appended AS (
-    SELECT timeline, version, happened_at, json_extract(payload, '$.block') AS block,
-           json_extract_string(payload, '$.block.type') AS type
-    FROM log WHERE kind = 'BlockAppended'
+    SELECT t.name AS timeline, e.seq AS version,
+           make_timestamp(TRY_CAST(e.ts * 1000000 AS BIGINT)) AS happened_at,
+           json_extract_string(e.payload, '$.block.type') AS type,
+           json_extract_string(e.payload, '$.block.id') AS id,
+           json_extract_string(e.payload, '$.block.turn') AS turn,
+           json_extract({WHOLE}, '$.block') AS block
+    FROM events e JOIN timelines t USING (timeline)
+    WHERE json_extract_string(e.payload, '$.event') = 'BlockAppended'
 )
-SELECT timeline, version, happened_at, type,
-       json_extract_string(block, '$.id') AS id,
-       json_extract_string(block, '$.turn') AS turn,
+SELECT timeline, version, happened_at, type, id, turn,
        CASE WHEN type LIKE 'user.%' THEN 'user'
             WHEN type LIKE 'assistant.%' THEN 'assistant'
             WHEN type IN ('react.tool.call', 'react.note', 'react.plan') THEN 'assistant'
@@ -44,7 +57,7 @@ SELECT timeline, version, happened_at, type,
        ) AS text,
        block
 FROM appended
-"""
+"""  # noqa: S608 -- constants
 
 COMPACTIONS = """
 CREATE VIEW compactions AS
@@ -118,14 +131,14 @@ WITH calls AS (
            json_extract_string(block, '$.call_id') AS call_id
     FROM blocks WHERE type = 'react.tool.call'
 ), results AS (
-    SELECT timeline, version, text, json_extract_string(block, '$.call_id') AS call_id,
+    SELECT timeline, version, length(text) AS chars, json_extract_string(block, '$.call_id') AS call_id,
            coalesce(json_extract_string(block, '$.is_error') = 'true', false)
                OR coalesce(json_extract_string(block, '$.envelope.outcome') = 'failure', false)
                AS failed
     FROM blocks WHERE type = 'react.tool.result'
 ), answers AS (  -- call ids repeat in real logs: a result belongs to the latest call before it
     SELECT c.timeline, c.version, count(*) AS results, count_if(failed) AS failures,
-           sum(length(text)) AS chars
+           sum(chars) AS chars
     FROM results r ASOF JOIN calls c
       ON r.timeline = c.timeline AND r.call_id = c.call_id AND r.version > c.version
     GROUP BY ALL

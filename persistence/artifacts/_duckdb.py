@@ -1,5 +1,6 @@
 """Artifacts in the file of a `DuckDBStore`, in three tables beside the log.
 
+A piece lies in many small rows, its *parts*: DuckDB takes 2,048 rows into memory at once.
 Rows are inserted and never updated; only a sweep deletes, and folds the write-ahead log into the file
 right after.  There is no index, for the reasons that `_schema` gives.
 """
@@ -23,20 +24,27 @@ Lend: TypeAlias = "Callable[[], AbstractContextManager[DuckDBPyConnection]]"
 IS_THERE = "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'artifact_audit'"
 TABLES = (
     "CREATE TABLE artifacts(artifact VARCHAR NOT NULL, slot VARCHAR NOT NULL, entry JSON NOT NULL)",
-    "CREATE TABLE artifact_pieces(slot VARCHAR NOT NULL, number BIGINT NOT NULL, piece BLOB NOT NULL)",
+    """CREATE TABLE artifact_pieces(slot VARCHAR NOT NULL, number BIGINT NOT NULL, piece BLOB NOT NULL,
+                                    part BIGINT DEFAULT 0)""",
     "CREATE TABLE artifact_audit(record JSON NOT NULL)",
 )
+PART_BYTES = 1_500
+HAS_PARTS = """
+SELECT count(*) FROM duckdb_columns() WHERE table_name = 'artifact_pieces' AND column_name = 'part'
+"""
+ADD_PARTS = "ALTER TABLE artifact_pieces ADD COLUMN part BIGINT DEFAULT 0"
+"""For a file of an earlier version: there a piece is one row."""
 LEFT_BEHIND = """
 SELECT DISTINCT slot FROM artifact_pieces WHERE slot NOT IN (SELECT slot FROM artifacts)
 """
-ADD_PIECE = "INSERT INTO artifact_pieces VALUES (?, ?, ?)"
+ADD_PIECE = "INSERT INTO artifact_pieces SELECT ?, ?, unnest(?), unnest(?)"
 ADD_ENTRY = "INSERT INTO artifacts VALUES (?, ?, ?)"
 ADD_RECORD = "INSERT INTO artifact_audit VALUES (?)"
 DROP_PIECES = "DELETE FROM artifact_pieces WHERE slot = ?"
 DROP_ENTRY = "DELETE FROM artifacts WHERE slot = ?"
 ENTRIES = "SELECT entry FROM artifacts"
 ENTRIES_OF = "SELECT entry FROM artifacts WHERE artifact = ?"
-PIECE = "SELECT piece FROM artifact_pieces WHERE slot = ? AND number = ?"
+PIECE = "SELECT part, piece FROM artifact_pieces WHERE slot = ? AND number = ?"
 RECORDS = "SELECT record FROM artifact_audit ORDER BY rowid"
 
 
@@ -52,20 +60,23 @@ class DuckDBShelf:
         """Make the tables in a file that has none, and remove what killed puts left behind."""
         with self._writing() as cursor:
             [(there,)] = cursor.execute(IS_THERE).fetchall()
+            [(has_parts,)] = cursor.execute(HAS_PARTS).fetchall()
+            missing = TABLES if not there else () if has_parts else (ADD_PARTS,)
             with _transaction(cursor):
-                for statement in () if there else TABLES:
+                for statement in missing:
                     cursor.execute(statement)
                 left = cursor.execute(LEFT_BEHIND).fetchall()
                 for slot in left:
                     cursor.execute(DROP_PIECES, slot)
-            if left or not there:
+            if left or missing:
                 cursor.execute("CHECKPOINT")
 
     def fill(self, slot: str, pieces: Iterable[bytes]) -> None:
         """A commit a piece, so that a slow producer never holds up the log."""
         for number, piece in enumerate(pieces):
+            parts = [piece[at : at + PART_BYTES] for at in range(0, len(piece), PART_BYTES)]
             with self._writing() as cursor:
-                cursor.execute(ADD_PIECE, [slot, number, piece])
+                cursor.execute(ADD_PIECE, [slot, number, parts, list(range(len(parts)))])
 
     def enter(self, entry: Entry, record: AuditRecord) -> None:
         row = [entry.metadata.id, entry.slot, encoded(entry).decode()]
@@ -86,7 +97,8 @@ class DuckDBShelf:
         for number in range(first, last + 1):
             with self._reading() as cursor:
                 found = cursor.execute(PIECE, [slot, number]).fetchall()
-            yield from (piece for (piece,) in found)
+            if found:
+                yield b"".join(part for _, part in sorted(found))
 
     def remove(self, entry: Entry, record: AuditRecord) -> None:
         with self._writing() as cursor, _transaction(cursor):

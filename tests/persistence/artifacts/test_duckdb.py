@@ -10,6 +10,7 @@ import pytest
 
 from blocks import ClosedError, Sensitivity, TimelineId
 from persistence import DuckDBStore, verify
+from persistence.artifacts._duckdb import PART_BYTES
 from tests.persistence.contract import T, said, versions
 
 from .places import ALICE, KEYS, NOW, Clock, about, noise, put_until_killed
@@ -60,7 +61,7 @@ def test_a_sweep_leaves_no_deletes_in_the_write_ahead_log(path: Path) -> None:
             assert connection.table(name).fetchall() == []
 
 
-def test_no_piece_is_larger_than_a_mebibyte(path: Path) -> None:
+def test_no_row_is_large(path: Path) -> None:
     with DuckDBStore(path) as store:
         artifacts = store.artifacts(keys=KEYS)
         both: tuple[Sensitivity, ...] = ("internal", "restricted")
@@ -68,7 +69,7 @@ def test_no_piece_is_larger_than_a_mebibyte(path: Path) -> None:
             artifacts.put(noise("large", 2**21 + 5), about(sensitivity))
     with duckdb.connect(str(path)) as connection:
         sizes = connection.sql("SELECT max(octet_length(piece)) FROM artifact_pieces").fetchall()
-    assert sizes == [(2**20,)]
+    assert sizes == [(PART_BYTES,)]
 
 
 def test_the_log_and_the_artifacts_are_written_at_the_same_time(path: Path) -> None:
@@ -93,7 +94,7 @@ def test_what_a_killed_put_left_is_gone_after_the_next_opening(path: Path) -> No
     with DuckDBStore(path) as store:
         artifact = store.artifacts().put(b"abc", about())
     with duckdb.connect(str(path)) as connection:
-        connection.execute("INSERT INTO artifact_pieces VALUES ('0', 0, 'half')")
+        connection.execute("INSERT INTO artifact_pieces VALUES ('0', 0, 'half', 0)")
     with DuckDBStore(path) as store:
         assert store.artifacts().read(artifact, ALICE) == b"abc"
     with duckdb.connect(str(path)) as connection:
