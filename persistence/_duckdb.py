@@ -40,7 +40,7 @@ PAGE_CHARACTERS = 4_000_000
 """Of payloads in one page; it is full with the event that reaches it."""
 FIRST_ROWS = 32
 """Events that a page begins with; how large they are tells how many more it may ask for."""
-INSPECTED = 1_000_000
+INSPECTED = 4_000_000
 """What somebody has read or written who does not say how much."""
 WINDOW = "SELECT seq, payload FROM events WHERE timeline = ? AND seq BETWEEN ? AND ?"
 IDS = """
