@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 EIGHTHS = " ▁▂▃▄▅▆▇█"
 FULL, WINDOW, FRAME = "·", "─", "│"
-MARKS = (("compacted", "▲", "bold magenta"), ("pruned", "△", "cyan"), ("clipped", "×", "yellow"))
+MARKS = (
+    ("compacted", "▲", "bold magenta"),
+    ("moved", "◆", "blue"),
+    ("pruned", "△", "cyan"),
+    ("clipped", "×", "yellow"),
+)
 """What is marked under the curve; of several in one column the first here."""
 AXIS_COLUMNS = 8
 ZOOM = 0.35

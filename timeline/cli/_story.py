@@ -59,6 +59,11 @@ def _lines(result: "ReplayResult") -> Iterator[tuple[str, str, str]]:
     split = f"{result.split_turns} through a turn" if result.split_turns else "none through a turn"
     pruned = f"{plural(result.prunes, 'prune')}, {plural(result.clips, 'clip')}"
     yield "compactions", f"{result.compactions:,}", f"{split}; {pruned}"
+    if result.externalized:
+        others = f"{result.cleared:,} cleared, {result.dropped:,} dropped"
+        yield "externalized", f"{result.externalized:,}", f"to the artifact store; {others}"
+    elif result.cleared or result.dropped:
+        yield "cleared", f"{result.cleared:,}", f"{result.dropped:,} dropped"
     gone = f"{cover.folded:,} folded, {cover.carried:,} carried"
     yield (
         "blocks",

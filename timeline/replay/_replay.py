@@ -171,6 +171,8 @@ def _words(decisions: Sequence[Event]) -> tuple[str, ...]:
                 words.append("pruned")
             case BlocksHidden(reason="clipped"):
                 words.append("clipped")
+            case BlocksHidden(reason="externalized" | "cleared" | "dropped"):
+                words.append("moved")
             case _:
                 pass
     return tuple(words)

@@ -33,6 +33,9 @@ def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
         compactions=len(folds),
         prunes=prunes,
         clips=clips,
+        externalized=_blocks(replay, "externalized"),
+        cleared=_blocks(replay, "cleared"),
+        dropped=_blocks(replay, "dropped"),
         split_turns=sum(fold.summary.split_turn_id is not None for fold in folds),
         tokens_max=max(tokens, default=0),
         tokens_mean=round(fmean(tokens)) if tokens else 0,
@@ -58,6 +61,12 @@ def _hides(replay: Replay, reason: str) -> int:
     """Batches of blocks hidden for this reason."""
     hides = (event for event in replay.decisions if isinstance(event, BlocksHidden))
     return sum(event.reason == reason for event in hides)
+
+
+def _blocks(replay: Replay, reason: str) -> int:
+    """Blocks hidden for this reason, over all."""
+    hides = (event for event in replay.decisions if isinstance(event, BlocksHidden))
+    return sum(len(event.hidden) for event in hides if event.reason == reason)
 
 
 def _cost(prompt: float, summaries: float, full: float) -> Cost:

@@ -68,7 +68,8 @@ class Point:
     full_tokens: int
     """What the full history would have had."""
     events: tuple[str, ...] = ()
-    """What was decided before it: `compacted`, `pruned`, `clipped`, `skipped`."""
+    """What was decided before it: `compacted`, `moved` (externalized, cleared or dropped), `pruned`,
+    `clipped`, `skipped`."""
 
 
 @attrs.frozen(kw_only=True)
@@ -93,6 +94,10 @@ class ReplayResult:
     prunes: int
     clips: int
     split_turns: int
+    externalized: int
+    cleared: int
+    dropped: int
+    """Blocks that the other rungs of compactions took out of the prompt; `dropped` counts all."""
     tokens_max: int
     tokens_mean: int
     over_window_calls: int
