@@ -39,10 +39,9 @@ _Priced: TypeAlias = tuple[Entry, int]
 
 def propose(ground: Ground) -> list[Drop]:
     """The oldest rounds before the tail, as many as bring the request to its goal."""
-    kept = {found.entry.wire_id for found in ground.results() if found.durability == _RARE}
+    rare = (found for found in ground.results() if found.durability == _RARE)
+    kept = set[str]() if ground.is_last_resort else {found.entry.wire_id for found in rare}
     used = ground.used()
-    if ground.is_last_resort:
-        kept = set()
     spans = (_proposal(span, used, ground.context) for span in _spans(ground, kept))
     return [proposal for proposal in spans if proposal.tokens_freed > 0]
 
