@@ -116,7 +116,7 @@ def score(job: tuple[Policy, Path, int]) -> Score | None:
         context=recall.far_context or 0.0,
         wide=recall.far_wide or 0.0,
         rules=1.0 if result.rules is None else result.rules,
-        folds=100 * result.compactions / max(result.calls, 1),
+        folds=100 * result.folds / max(result.calls, 1),
     )
 
 

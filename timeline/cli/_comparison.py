@@ -51,7 +51,7 @@ def _rows(results: "Sequence[ReplayResult]") -> "Table":
             result.session,
             result.policy,
             f"{result.calls:,}",
-            f"{result.compactions:,}",
+            f"{result.folds:,}",
             short(result.tokens_mean),
             f"{result.over_window_calls:,}",
             f"{result.cost.total:,.2f}",

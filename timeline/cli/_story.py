@@ -58,7 +58,8 @@ def _lines(result: "ReplayResult") -> Iterator[tuple[str, str, str]]:
     )
     split = f"{result.split_turns} through a turn" if result.split_turns else "none through a turn"
     pruned = f"{plural(result.prunes, 'prune')}, {plural(result.clips, 'clip')}"
-    yield "compactions", f"{result.compactions:,}", f"{split}; {pruned}"
+    folded = f"{result.folds:,} with a summary, {split}"
+    yield "compactions", f"{result.compactions:,}", f"{folded}; {pruned}"
     if result.externalized:
         others = f"{result.cleared:,} cleared, {result.dropped:,} dropped"
         yield "externalized", f"{result.externalized:,}", f"to the artifact store; {others}"

@@ -8,6 +8,8 @@ from timeline.replay._replay import Replay
 from timeline.replay._result import CacheTotals, Cost, Milliseconds, ReplayResult
 
 NOTICES_MAX = 100
+COMPACTED = frozenset({"compacted", "moved"})
+"""What a compaction is called in the events of a point."""
 
 
 def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
@@ -30,7 +32,8 @@ def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
         rounds=len(session.calls),
         tool_calls=replay.coverage.tool_calls,
         tool_results=replay.coverage.tool_results,
-        compactions=len(folds),
+        compactions=sum(not COMPACTED.isdisjoint(point.events) for point in replay.points),
+        folds=len(folds),
         prunes=prunes,
         clips=clips,
         externalized=_blocks(replay, "externalized"),

@@ -91,6 +91,9 @@ class ReplayResult:
     tool_calls: int
     tool_results: int
     compactions: int
+    """Whatever rungs they climbed."""
+    folds: int
+    """Of these, those that left a summary."""
     prunes: int
     clips: int
     split_turns: int

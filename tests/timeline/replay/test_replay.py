@@ -55,7 +55,8 @@ def test_every_promise_is_kept(result: ReplayResult) -> None:
 
 def test_a_point_for_every_call_tells_what_happened(result: ReplayResult) -> None:
     assert [point.call for point in result.points] == list(range(24))
-    assert sum("compacted" in point.events for point in result.points) == result.compactions
+    assert sum("compacted" in point.events for point in result.points) == result.folds
+    assert result.folds <= result.compactions
     assert all(point.full_tokens >= 0 for point in result.points)
     assert result.points[-1].full_tokens > 2 * result.points[-1].tokens
 
