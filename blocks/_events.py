@@ -45,7 +45,8 @@ class Hidden(Struct, frozen=True, kw_only=True, omit_defaults=True):
     replacement: str = ""
     """What the model reads instead; empty: nothing stands for it."""
     artifact: ArtifactId = ArtifactId("")
-    """Id in the artifact store, when the content was moved there."""
+    """Id of the content in the artifact store: where it was moved or, of a block that somebody hid on
+    request, what must not come back from there."""
     dropped: DroppedSpan | None = None
     """Of the first block of a span that was dropped: what stands for all of it."""
 
@@ -55,6 +56,9 @@ class BlocksHidden(BaseEvent, frozen=True, kw_only=True, tag="BlocksHidden"):
 
     hidden: tuple[Hidden, ...]
     reason: HideReason
+    redacted: bool = False
+    """They were hidden before, for the same reason; only the texts lost what quoted other blocks that
+    are hidden on request since."""
 
 
 class BlocksRestored(BaseEvent, frozen=True, kw_only=True, tag="BlocksRestored"):
@@ -72,6 +76,8 @@ class Carried(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which of its turn's blocks with the same path stem it is."""
     clipped: str = ""
     """What is shown instead, when the whole would not fit its share."""
+    withheld: bool = False
+    """Hidden on request: nothing but `clipped` is shown, even if that is empty."""
 
 
 class Calibration(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -124,6 +130,9 @@ class FoldState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Artifacts that came back into a prompt: the turn (counted from 1) in which they last did."""
     ordinals: dict[str, int] = {}
     """Blocks so far by path stem, in a turn that goes on after the cut."""
+    withheld: dict[BlockId, ArtifactId] = {}
+    """Blocks that are hidden on request, folded ones included, and the artifact id of their content:
+    nothing that is sent may show either."""
 
 
 class Provenance(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -171,11 +180,13 @@ class RangeExpanded(BaseEvent, frozen=True, kw_only=True, tag="RangeExpanded"):
 
 
 class SummaryReplaced(BaseEvent, frozen=True, kw_only=True, tag="SummaryReplaced"):
-    """A degraded summary was rewritten later."""
+    """A summary was rewritten later."""
 
     compaction: int
     summary: RangeSummary
     provenance: Provenance | None = None
+    redacted: bool = False
+    """It is the summary before, without what it said of blocks that were hidden on request since."""
 
 
 class SummaryPrepared(BaseEvent, frozen=True, kw_only=True, tag="SummaryPrepared"):

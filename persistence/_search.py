@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from blocks import MisuseError, TimelineId, path_of, path_stem, tag_of
+from blocks import BlockId, MisuseError, TimelineId, path_of, path_stem, tag_of
 from persistence._candidates import Candidate, Source, source_of
 from persistence._query import Query, searched_text
 from persistence._ranking import score, snippet
@@ -30,6 +30,7 @@ class Hit:
 
     timeline: TimelineId
     version: int
+    block: BlockId
     path: str
     """What `Timeline.read` takes."""
     type: str
@@ -99,6 +100,7 @@ def _hit(query: Query, points: float, found: Candidate, paths: dict[_Place, str]
     return Hit(
         timeline=found.timeline,
         version=found.version,
+        block=found.block.id,
         path=paths[found.timeline, found.version],
         type=tag_of(found.block),
         at=found.at,

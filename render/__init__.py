@@ -30,6 +30,7 @@ from render._folded import truncated as truncated
 from render._group import Entry as Entry
 from render._group import Group as Group
 from render._group import Place as Place
+from render._hidden import stand_in as stand_in
 from render._ladder import Action as Action
 from render._ladder import Clear as Clear
 from render._ladder import Climb as Climb
@@ -60,6 +61,10 @@ from render._prune import prune_expired as prune_expired
 from render._range import RangePlan as RangePlan
 from render._range import plan_at as plan_at
 from render._range import plan_range as plan_range
+from render._redaction import MASK as MASK
+from render._redaction import Redaction as Redaction
+from render._redaction import redaction_of as redaction_of
+from render._redaction import without_excerpts as without_excerpts
 from render._rehydration import Returned as Returned
 from render._rehydration import returned as returned
 from render._rehydration import wanted as wanted

@@ -8,6 +8,8 @@ oldest of them are left to their path.  Nothing of it is lost: the log has it, t
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
+import msgspec
+
 from blocks import (
     Carried,
     Note,
@@ -57,9 +59,10 @@ def carry(
 def _whole(entry: Entry) -> Carried:
     return Carried(
         version=entry.version,
-        block=entry.block,
+        block=entry.source,
         ordinal=_ordinal(entry),
         clipped=entry.replacement or "",
+        withheld=entry.original is not None,
     )
 
 
@@ -115,9 +118,9 @@ def _clipped(entry: Entry, limit: int, context: Context) -> Carried:
     short = "" if tokens <= limit else _beginning(text, tokens, limit, entry.path, context)
     if images_of(entry.block):  # pictures are not carried: a word stands for each
         short = short or text
-    return Carried(
-        version=carried.version, block=carried.block, ordinal=carried.ordinal, clipped=short
-    )
+    if carried.withheld:
+        short = short or text
+    return msgspec.structs.replace(carried, clipped=short)
 
 
 def _beginning(text: str, tokens: int, limit: int, path: str, context: Context) -> str:

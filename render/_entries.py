@@ -9,6 +9,7 @@ from blocks import (
     AssistantThinking,
     Block,
     BlockId,
+    Carried,
     FoldState,
     Hidden,
     HideReason,
@@ -21,6 +22,7 @@ from blocks import (
     path_of,
 )
 from render._group import NO_ARTIFACT, Entry, Group, Place
+from render._hidden import stand_in
 from render._verbatim import verbatim
 
 LADDER: Final[frozenset[HideReason]] = frozenset({"externalized", "cleared", "dropped"})
@@ -62,19 +64,22 @@ def place_of(block: Block) -> Place:
 
 def head_of(event: RangeCompacted) -> Group:
     """What a compaction shows in place of the range: its summary, and what it carried."""
-    carried = (
-        Entry(
-            version=item.version,
-            at=event.at,
-            block=item.block,
-            path=path_of(item.block, item.ordinal),
-            place=Place.CARRIED,
-            replacement=item.clipped or None,
-            state=FoldState(),
-        )
-        for item in event.carried
-    )
+    carried = (_carried_entry(item, event.at) for item in event.carried)
     return Group(entries=(summary_entry(event), *carried))
+
+
+def _carried_entry(item: Carried, at: float) -> Entry:
+    entry = Entry(
+        version=item.version,
+        at=at,
+        block=item.block,
+        path=path_of(item.block, item.ordinal),
+        place=Place.CARRIED,
+        replacement=item.clipped or None,
+        state=FoldState(),
+    )
+    hidden = Hidden(block=item.block.id, replacement=item.clipped)
+    return _masked(entry, Mask(hidden, "requested")) if item.withheld else entry
 
 
 def summary_entry(event: RangeCompacted) -> Entry:
@@ -101,12 +106,34 @@ def _rehide_entry(entry: Entry, replacements: Replacements) -> Entry:
     if entry.block.id not in replacements:
         return entry
     mask = replacements[entry.block.id]
+    if mask is not None:
+        return _masked(entry, mask)
     return attrs.evolve(
         entry,
-        replacement=mask.hidden.replacement if mask else None,
-        hidden_as=mask.reason if mask else None,
-        artifact=mask.hidden.artifact if mask else NO_ARTIFACT,
-        dropped=mask.hidden.dropped if mask else None,
+        block=entry.source,
+        original=None,
+        replacement=None,
+        hidden_as=None,
+        artifact=NO_ARTIFACT,
+        dropped=None,
+    )
+
+
+def _masked(entry: Entry, mask: Mask) -> Entry:
+    """The entry behind its replacement.
+
+    What somebody asked for to be hidden leaves the view altogether, whatever hides it later: a
+    stage can only quote what stands for it.
+    """
+    text, is_requested = mask.hidden.replacement, mask.reason == "requested"
+    return attrs.evolve(
+        entry,
+        block=stand_in(entry.source, text) if is_requested else entry.block,
+        original=entry.source if is_requested else entry.original,
+        replacement=text,
+        hidden_as=mask.reason,
+        artifact=NO_ARTIFACT if is_requested else mask.hidden.artifact,
+        dropped=mask.hidden.dropped,
     )
 
 

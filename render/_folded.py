@@ -223,7 +223,7 @@ def _block(view: View, plan: RangePlan, summary: Summary, context: Context) -> R
     )
     digest = build_digest(previous.digest if previous else Digest(), plan.folded)
     digest = fit_digest(digest, int(policy.digest_ratio * context.limit), count)
-    hidden = [entry for entry in plan.kept if entry.replacement is not None]
+    hidden = [e for e in plan.kept if e.replacement is not None and e.original is None]
     written = report_summary(text) + "".join(part for _, part in digest_sections(digest))
     budget = _index_budget(plan, count(written), context)
     sources = [*_given_up(view, plan), *plan.folded, *hidden]

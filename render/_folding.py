@@ -1,13 +1,16 @@
 """A view under construction: local lists, frozen once at the end."""
 
+from collections.abc import Collection, Mapping
 from typing import cast
 
 import attrs
 import msgspec
 
 from blocks import (
+    ArtifactId,
     Block,
     BlockAppended,
+    BlockId,
     BlocksHidden,
     BlocksRestored,
     Calibration,
@@ -66,9 +69,13 @@ class Folding:
             case BlockAppended():
                 self._append(version, event)
             case BlocksHidden():
+                if event.reason == "requested":
+                    self._withhold({h.block: h.artifact for h in event.hidden})
                 self._hide({h.block: Mask(h, event.reason) for h in event.hidden}, version)
-                self._compacted = max(self._compacted, version * (event.reason in LADDER))
+                if event.reason in LADDER and not event.redacted:
+                    self._compacted = max(self._compacted, version)
             case BlocksRestored():
+                self._release(event.blocks)
                 self._hide(dict.fromkeys(event.blocks), version)
             case RequestRendered():
                 self._rendered(version, event)
@@ -235,6 +242,15 @@ class Folding:
             self._compaction = attrs.evolve(self._compaction, head=head)
         if found:
             self._rewrite(version, min(found))
+
+    def _withhold(self, hidden: Mapping[BlockId, ArtifactId]) -> None:
+        self._evolve(withheld={**self._state.withheld, **hidden})
+
+    def _release(self, blocks: Collection[BlockId]) -> None:
+        known = self._state.withheld
+        if not known.keys().isdisjoint(blocks):
+            kept = {block: known[block] for block in known if block not in blocks}
+            self._evolve(withheld=kept)
 
     def _rewrite(self, version: int, first: int) -> None:
         """From now on, what the block of version `first` showed is shown as something else."""

@@ -46,6 +46,8 @@ class Entry:
     version: int
     at: float
     block: Block
+    """All that may be shown of the block, quoted or searched: the block itself or, where somebody
+    asked for it to be hidden, what stands for it."""
     path: str
     place: Place
     round: int = 0
@@ -62,8 +64,15 @@ class Entry:
     """Of the first block of a dropped span: what `replacement` says, as data."""
     unbound: bool = False
     """Of thinking: what precedes it was rewritten after it had been thought."""
+    original: Block | None = attrs.field(default=None, repr=False)
+    """The block as it was appended, if it is hidden on request; for `restore` and `read` only."""
     state: FoldState
     """The fold's numbers just before this entry."""
+
+    @property
+    def source(self) -> Block:
+        """The block as it was appended, hidden or not. Nothing that is sent may come from here."""
+        return self.block if self.original is None else self.original
 
 
 @attrs.frozen(kw_only=True, eq=False)

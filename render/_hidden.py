@@ -1,5 +1,7 @@
 """Hidden blocks become their replacements; a hidden tool result stays a tool result."""
 
+from typing import Final
+
 import attrs
 import msgspec
 
@@ -16,6 +18,9 @@ from blocks import (
 )
 from blocks import OpaqueBlock as Opaque
 from render._group import Entry, Group, Place
+
+_ADDRESS: Final[tuple[str, ...]] = ("id", "turn", "author", "response")
+"""Fields of an unknown block that say where it belongs, and nothing of what it says."""
 
 
 def replaced(group: Group) -> Group:
@@ -44,6 +49,8 @@ def _entry(entry: Entry, gone: set[str]) -> Entry:
     text = entry.replacement
     if text is None:
         return entry
+    if isinstance(entry.block, AssistantThinking):  # verbatim or absent
+        return attrs.evolve(entry, place=Place.SILENT)
     is_whole = entry.wire_id in gone or not isinstance(entry.block, ToolCall | ToolResult)
     if text and entry.dropped and is_whole:
         notice = SystemMessage(id=entry.block.id, turn=entry.block.turn, text=text)
@@ -54,18 +61,22 @@ def _entry(entry: Entry, gone: set[str]) -> Entry:
 
 
 def stand_in(block: Block, text: str) -> Block:
-    """A block of the same kind that says only `text`; a call keeps its name, a pair stays whole."""
+    """A block of the same kind that says only `text`: a call keeps its name, a result how it ended, and
+    a pair stays whole. Thinking says nothing: it is verbatim or absent."""
     match block:
         case ToolCall():
             return msgspec.structs.replace(block, input={"hidden": text})
         case ToolResult():
-            return msgspec.structs.replace(block, parts=(TextPart(text=text),))
+            known = msgspec.structs.replace(block.envelope, key_fields={})
+            return msgspec.structs.replace(block, parts=(TextPart(text=text),), envelope=known)
         case UserAttachment():
             return msgspec.structs.replace(block, part=TextPart(text=text))
-        case AssistantThinking() | TurnHeader() | RangeSummary():
-            return block  # thinking is verbatim or absent; the other two are never hidden
+        case AssistantThinking():
+            return msgspec.structs.replace(block, provider={})
+        case TurnHeader() | RangeSummary():
+            return block  # never hidden
         case Opaque():
-            kept = {name: value for name, value in block.fields.items() if name != "value"}
+            kept = {name: block.fields[name] for name in _ADDRESS if name in block.fields}
             return Opaque(block.tag, {**kept, "text": text})
         case _:
             return _with_text(block, text)

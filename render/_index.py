@@ -132,6 +132,8 @@ def _rank(term: str, known: _Known) -> tuple[int, int, str]:
 
 
 def _sources(entry: Entry) -> Iterable[_Source]:
+    if entry.original is not None:  # what stands for a block hidden on request names nothing of it
+        return
     own = isinstance(entry.block, ToolCall | AssistantCompletion)
     for text in searched(text_of(entry.block)):
         yield _Source(entry.path, entry.version, text, own)

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from blocks import BlocksHidden, BlocksRestored, Carried, Trigger, encode_block
+from blocks import Carried, Trigger, encode_block
 from render._budget import fixed_tokens, total_tokens
 from render._carry import carry
 from render._context import Context
@@ -38,7 +38,7 @@ class RangePlan:
     """What `kept` costs as it is shown."""
     tokens_before: int
     source_hash: str
-    """Hash of the folded content, of what was hidden of it on request, and of the summary before."""
+    """Hash of the folded content, of what is hidden on request, and of the summary before."""
     tried: list[Any] = attrs.field(factory=list[Any], init=False, eq=False, repr=False)
     """What it came to with the latest summary that was tried; see `apply_range`."""
 
@@ -123,23 +123,9 @@ def _source_hash(view: View, folded: Sequence[Entry]) -> str:
     digest = sha256()
     if view.compaction:
         digest.update(encode_block(view.compaction.event.summary))
-    hidden = _hidden_on_request(view)
     for entry in folded:
         digest.update(encode_block(entry.block))
-        digest.update(hidden.get(entry.block.id, "").encode(errors="replace"))
+    # A model that wrote a summary ahead of time had all of the prompt before it, not this range alone.
+    for block in sorted(view.state.withheld):
+        digest.update(block.encode(errors="replace"))
     return digest.hexdigest()
-
-
-def _hidden_on_request(view: View) -> dict[str, str]:
-    """What somebody hid, and behind what: a summary that was made before must not bring it back.
-
-    What policy hides is another matter: that changes nothing about what a summary may say.
-    """
-    hidden: dict[str, str] = {}
-    for _, event in view.tape:
-        if isinstance(event, BlocksHidden) and event.reason == "requested":
-            hidden.update((item.block, f"hidden: {item.replacement}") for item in event.hidden)
-        elif isinstance(event, BlocksRestored):
-            for block in event.blocks:
-                hidden.pop(block, None)
-    return hidden

@@ -40,15 +40,17 @@ class Returned:
 
 def wanted(view: View, policy: Policy) -> tuple[ArtifactId, ...]:
     """The artifacts to show now: those that came back in this turn, and those that the newest round
-    names and that are not resting; no more than a turn may have."""
+    names and that are not resting; no more than a turn may have, and none that is hidden on request."""
     turn, before = view.state.turns, view.state.rehydrated
+    withheld = set(view.state.withheld.values())
     stay = [artifact for artifact, last in before.items() if last == turn]
     new = [
         artifact
         for artifact in _named(view)
         if artifact not in before or turn - before[artifact] >= max(policy.rehydration_cooldown, 1)
     ]
-    return tuple([*stay, *new][: policy.rehydration_artifacts])
+    shown = (artifact for artifact in (*stay, *new) if artifact not in withheld)
+    return tuple(shown)[: policy.rehydration_artifacts]
 
 
 def _named(view: View) -> tuple[ArtifactId, ...]:

@@ -121,11 +121,11 @@ class AsyncTimeline:
 
     async def hide(self, *keys: str, replacement: str = "") -> int:
         """See `Timeline.hide`."""
-        return await self._run(self._verbs.core.hide(keys, replacement))
+        return await self._run(self._verbs.hide(keys, replacement))
 
     async def restore(self, *keys: str) -> int:
         """See `Timeline.restore`."""
-        return await self._run(self._verbs.core.restore(keys))
+        return await self._run(self._verbs.restore(keys))
 
     # Render.
 

@@ -11,13 +11,9 @@ import msgspec
 from blocks import (
     Block,
     BlockAppended,
-    BlockId,
-    BlocksHidden,
-    BlocksRestored,
     ClosedError,
     Event,
     EventId,
-    Hidden,
     LogWindow,
     MisuseError,
     Recorded,
@@ -31,7 +27,6 @@ from blocks import (
 from persistence import EventStore
 from render import (
     Context,
-    Entry,
     Rendered,
     RequestValidator,
     View,
@@ -94,7 +89,7 @@ class Core:
 
         For facts that are true whatever happened before: not for decisions.
         """
-        self._check_open()
+        self.check_open()
         stamped = tuple(self._stamp(event) for event in events)
         for _ in range(CONFLICTS_MAX):
             try:
@@ -135,7 +130,7 @@ class Core:
         """Commit what waits."""
         return (yield from self.commit()) if self.pending else self.version
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
         if self.closed:
             raise ClosedError(f"timeline {self.id!r} is closed; open it again to go on")
 
@@ -154,36 +149,11 @@ class Core:
         ]
         return (yield from self.commit(*events, *facts))
 
-    def hide(self, keys: Sequence[str], replacement: str) -> Flow[int]:
-        """Hide blocks, named by path or id, behind a text."""
-        hidden = tuple(
-            Hidden(
-                block=entry.block.id, replacement=replacement or f"[hidden; read at {entry.path}]"
-            )
-            for entry in (self._visible(key) for key in keys)
-        )
-        event = BlocksHidden(id=EventId(""), at=self.clock(), hidden=hidden, reason="requested")
-        return (yield from self.commit(event))
-
-    def restore(self, keys: Sequence[str]) -> Flow[int]:
-        """Show hidden blocks again."""
-        blocks = tuple(BlockId(self._visible(key).block.id) for key in keys)
-        return (
-            yield from self.commit(BlocksRestored(id=EventId(""), at=self.clock(), blocks=blocks))
-        )
-
-    def _visible(self, key: str) -> Entry:
-        head = self.view.compaction.head.entries[1:] if self.view.compaction else ()
-        for entry in (*head, *self.view.entries):
-            if key in (entry.path, entry.block.id):
-                return entry
-        raise UnknownPathError(key)
-
     # Rendering.
 
     def render(self, context: Context, *, force: bool = False) -> Flow[Rendered]:
         """Decide, commit what was decided once, show."""
-        self._check_open()
+        self.check_open()
         kept: list[Event] = []
         for _ in range(CONFLICTS_MAX):
             before = self.view
@@ -248,7 +218,7 @@ class Core:
         head = self.view.compaction.head.entries if self.view.compaction else ()
         for entry in (*head, *self.view.entries):
             if entry.path == path:
-                return entry.block
+                return entry.source
         from persistence import block_at
 
         found: Block | None = yield Work(lambda: block_at(self.store, self.id, path))

@@ -139,7 +139,11 @@ def _undone(batch: list[Recorded], before: View, view: View, now: float) -> Iter
             id=EventId(""),
             at=now,
             hidden=tuple(
-                Hidden(block=e.block.id, replacement=e.replacement or "", artifact=e.artifact)
+                Hidden(
+                    block=e.block.id,
+                    replacement=e.replacement or "",
+                    artifact=e.artifact or view.state.withheld.get(e.block.id, e.artifact),
+                )
                 for e in entries
             ),
             reason=reason,
@@ -184,4 +188,4 @@ def _is_part(event: Event, at: float) -> bool:
 
 
 def _is_rung(event: Event) -> bool:
-    return isinstance(event, BlocksHidden) and event.reason in LADDER
+    return isinstance(event, BlocksHidden) and event.reason in LADDER and not event.redacted

@@ -119,11 +119,11 @@ class Timeline:
 
     def hide(self, *keys: str, replacement: str = "") -> int:
         """Show a text instead of these blocks, named by path or id; the log keeps them."""
-        return self._run(self._verbs.core.hide(keys, replacement))
+        return self._run(self._verbs.hide(keys, replacement))
 
     def restore(self, *keys: str) -> int:
         """Show hidden blocks again."""
-        return self._run(self._verbs.core.restore(keys))
+        return self._run(self._verbs.restore(keys))
 
     # Render.
 

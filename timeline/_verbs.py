@@ -9,6 +9,8 @@ import msgspec
 from blocks import (
     AssistantBlock,
     Block,
+    BlocksHidden,
+    BlocksRestored,
     CallId,
     Envelope,
     Event,
@@ -39,12 +41,14 @@ from render import (
     Summary,
     View,
     compaction_event,
+    fold,
     open_view,
     plan_at,
     show,
 )
 from timeline._core import Core
 from timeline._flow import Flow, Work
+from timeline._hiding import hide, restore
 from timeline._plans import commit_plan, expand, propose
 from timeline._recorder import Output, Recorder, usage_of
 from timeline._settings import Settings, System, Tools
@@ -172,6 +176,16 @@ class Verbs:
         """Calls of the newest round that have no result yet, in order."""
         return self.core.view.groups[-1].open_calls if self.core.view.groups else ()
 
+    # Hiding.
+
+    def hide(self, keys: Sequence[str], replacement: str) -> Flow[int]:
+        """Show a text instead of blocks, and take back what quotes them."""
+        return (yield from hide(self.core, keys, replacement))
+
+    def restore(self, keys: Sequence[str]) -> Flow[int]:
+        """Show hidden blocks again."""
+        return (yield from restore(self.core, keys))
+
     # Rendering.
 
     def context(self, system: System, tools: Tools) -> Context:
@@ -206,7 +220,7 @@ class Verbs:
         compaction = self.core.view.compaction
         if compaction is None or not compaction.event.summary.degraded:
             return False
-        before = yield from self.at(compaction.version - 1)
+        before = yield from self._before(compaction.version)
         plan = plan_at(before, context, compaction.event.trigger, compaction.event.cut)
         if plan is None:
             return False
@@ -234,6 +248,13 @@ class Verbs:
         summary = yield from compactor.summary(request)
         paid = compactor.worth_keeping(request, summary)
         return None if summary.degraded else summary, [paid] if paid else []
+
+    def _before(self, version: int) -> Flow[View]:
+        """The view just before an event, but for what was hidden on request since, or restored."""
+        log: list[Recorded] = yield from self.core.events()
+        before = open_view(window_of(log[: version - 1]))
+        later = (recorded for recorded in log[version - 1 :] if _is_about_hides(recorded[1]))
+        return attrs.evolve(fold(before, later), version=before.version)
 
     # Looking.
 
@@ -285,3 +306,10 @@ class Verbs:
     def events(self, after: int) -> Flow[Sequence[Recorded]]:
         """The log."""
         return (yield from self.core.events(after))
+
+
+def _is_about_hides(event: Event) -> bool:
+    """Whether it changes what may be shown of blocks that somebody wants hidden."""
+    if isinstance(event, BlocksHidden):
+        return event.reason == "requested"
+    return isinstance(event, BlocksRestored | SummaryReplaced)

@@ -21,7 +21,7 @@ from render._context import Context
 from render._fold import decide
 from render._group import Entry, Group, Place
 from render._identifiers import identifiers
-from render._ladder._ground import Ground, known
+from render._ladder._ground import Ground
 from render._ladder._plan import Drop
 from render._report import span_line
 from render._view import View
@@ -111,7 +111,7 @@ def _keywords(entries: Sequence[Entry], used: Mapping[str, int]) -> tuple[str, .
     """The names that the agent has used most, then the newest."""
     seen: dict[str, int] = {}
     for entry in entries:
-        seen |= dict.fromkeys(identifiers(text_of(known(entry))[:TEXT_MAX]), entry.version)
+        seen |= dict.fromkeys(identifiers(text_of(entry.block)[:TEXT_MAX]), entry.version)
     ranked = sorted(seen, key=lambda name: (-used.get(name, 0), -seen[name], name))
     moved = [entry.artifact for entry in entries if entry.artifact]
     return (*moved, *ranked)[:KEYWORDS_MAX]

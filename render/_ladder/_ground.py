@@ -6,7 +6,6 @@ import attrs
 
 from blocks import (
     AssistantCompletion,
-    Block,
     CallId,
     Determinism,
     Durability,
@@ -19,7 +18,6 @@ from render._context import Context, ToolPolicy
 from render._drift import Drift
 from render._durability import durability_of
 from render._group import Entry, Group, Place
-from render._hidden import stand_in
 from render._identifiers import identifiers
 from render._view import View
 from render.anthropic import Encoder
@@ -77,7 +75,7 @@ class Ground:
         """
         encoder, tools = self.encoder, self.context.policy.tools
         for group in self.groups:
-            calls = {e.wire_id: known(e) for e in group.placed(Place.RESPONSE)}
+            calls = {e.wire_id: e.block for e in group.placed(Place.RESPONSE)}
             for entry in group.placed(Place.RESULT):
                 block, call = entry.block, calls.get(entry.wire_id)
                 is_shown = entry.replacement is None or entry.hidden_as == "clipped"
@@ -107,17 +105,9 @@ class Ground:
         return uses
 
 
-def known(entry: Entry) -> Block:
-    """The block, or only what stands for it where somebody asked for it to be hidden: what a rung
-    leaves must not bring it back."""
-    if entry.hidden_as == "requested" and entry.replacement is not None:
-        return stand_in(entry.block, entry.replacement)
-    return entry.block
-
-
 def _said(group: Group) -> tuple[str, ...]:
     """The identifiers that the agent wrote in a group, once for each block."""
-    own = (known(e) for e in group.entries if isinstance(e.block, ToolCall | AssistantCompletion))
+    own = (e.block for e in group.entries if isinstance(e.block, ToolCall | AssistantCompletion))
     return tuple(name for block in own for name in sorted(identifiers(text_of(block))))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from timeline.cli._console import plural, print_json
 from timeline.cli._errors import DONE
-from timeline.cli._store import log_of, opened, store_option
+from timeline.cli._store import hidden_option, log_of, opened, store_option
 
 NAME = "export"
 HELP = "write the log of a timeline as lines of JSON"
@@ -16,6 +16,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     parser.add_argument("id", metavar="ID", help="the timeline")
     parser.add_argument("--out", type=Path, metavar="FILE", help="default: standard output")
+    hidden_option(parser)
     store_option(parser)
 
 
@@ -23,11 +24,13 @@ def run(options: argparse.Namespace) -> int:
     """A header, then every event as it is stored."""
     from blocks import TimelineId
     from persistence.sessions import export_lines
+    from timeline._sharing import without_hidden
     from timeline.replay import whole_file
 
     with opened(options) as store:
         events = log_of(store, options.id)
-    lines = export_lines(TimelineId(options.id), events)
+    shown = events if options.hidden else without_hidden(events)
+    lines = export_lines(TimelineId(options.id), shown)
     if options.out is None:
         sys.stdout.writelines(lines)
         return DONE

@@ -8,14 +8,14 @@ import attrs
 from timeline.cli._console import plural, print_json, screen
 from timeline.cli._errors import DONE
 from timeline.cli._list import when
-from timeline.cli._store import opened, store_option
+from timeline.cli._store import hidden_option, opened, store_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.text import Text
 
-    from persistence import Hit
+    from persistence import EventStore, Hit
 
 NAME = "search"
 HELP = "find blocks by what they say"
@@ -35,6 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit", type=int, default=LIMIT, metavar="N", help="hits at most (default: %(default)s)"
     )
+    hidden_option(parser)
     store_option(parser)
 
 
@@ -49,11 +50,23 @@ def run(options: argparse.Namespace) -> int:
         if name and not store.head(name):
             raise UnknownTimelineError(name)
         hits = search_blocks(store, query, name, options.limit)
+        hits = hits if options.hidden else _unhidden(store, hits)
     if options.json:
         print_json([attrs.asdict(hit) for hit in hits])
     else:
         _tell(query, hits)
     return DONE
+
+
+def _unhidden(store: "EventStore", hits: "Sequence[Hit]") -> "Sequence[Hit]":
+    """The hits in blocks that nobody asked for to be hidden."""
+    from render import open_view
+
+    withheld = {
+        name: open_view(store.load_window(name)).state.withheld
+        for name in {hit.timeline for hit in hits}
+    }
+    return [hit for hit in hits if hit.block not in withheld[hit.timeline]]
 
 
 def _tell(query: str, hits: "Sequence[Hit]") -> None:

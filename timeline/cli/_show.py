@@ -9,7 +9,7 @@ import attrs
 
 from timeline.cli._console import print_json, screen
 from timeline.cli._errors import DONE
-from timeline.cli._store import log_of, opened, store_option
+from timeline.cli._store import hidden_option, log_of, opened, store_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,24 +46,38 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", metavar="ID", help="the timeline")
     parser.add_argument("path", nargs="?", metavar="PATH", help="only this block, all that it says")
     parser.add_argument("--at", type=int, metavar="VERSION", help="as it was at this version")
+    hidden_option(parser)
     store_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """A row for each block, oldest first; or the block at a path."""
+    from timeline._sharing import without_hidden
+
     with opened(options) as store:
         events = log_of(store, options.id)
         if options.path:
             from timeline import Timeline
 
-            return _show_one(options, Timeline.open(options.id, store=store).read(options.path))
-    rows = list(_rows(events[: _version(options.at, len(events))]))
+            block = Timeline.open(options.id, store=store).read(options.path)
+            return _show_one(options, _as_shown(block, events, options))
+    shown = events if options.hidden else without_hidden(events)
+    rows = list(_rows(shown[: _version(options.at, len(events))]))
     if options.json:
         print_json([attrs.asdict(row) for row in rows])
     else:
         console = screen()
         console.print(_table(rows, console.width))
     return DONE
+
+
+def _as_shown(block: "Block", events: "Sequence[Recorded]", options: argparse.Namespace) -> "Block":
+    """The block, or what stands for it where somebody asked for it to be hidden."""
+    from render import stand_in
+    from timeline._sharing import withheld_in
+
+    withheld = {} if options.hidden else withheld_in(events)
+    return stand_in(block, withheld[block.id]) if block.id in withheld else block
 
 
 def _show_one(options: argparse.Namespace, block: "Block") -> int:

@@ -45,6 +45,13 @@ def opened(options: argparse.Namespace) -> "Generator[DuckDBStore]":
         yield store
 
 
+def hidden_option(parser: argparse.ArgumentParser) -> None:
+    """Whether to show what somebody asked for to be hidden."""
+    parser.add_argument(
+        "--hidden", action="store_true", help="also what is hidden on request, as it was appended"
+    )
+
+
 def existing(options: argparse.Namespace) -> Path:
     """The file that was asked for, which must be there already.
 

@@ -34,6 +34,9 @@ _Reading: TypeAlias = Generator[Use, Any, ToolReply]
 READ_TIMELINE: Final = "read_timeline"
 READ_ARTIFACT: Final = "read_artifact"
 HITS: Final = 10
+WITHHELD: Final = "This content was hidden on request; it cannot be read back."
+LIMIT_MAX: Final = 1_000
+"""Hits that a search gives at most."""
 NOT_ITSELF: Final = f'-"{MARK}" -"{READ_TIMELINE} query"'
 """What was only read back, and the question for it, is not to be found again."""
 GUIDE: Final = """Read back what this conversation no longer shows: hidden, cleared or folded content.
@@ -126,14 +129,24 @@ def _answer(timeline: Timeline | AsyncTimeline, asked: _Asked) -> _Reading:
     try:
         if path:
             block = yield Use(lambda: timeline.read(path))
+            if block.id in timeline.view.state.withheld:
+                return refused(WITHHELD)
             return block_page(path, block, start, asked.lines, room)
         count = min(asked.lines, HITS_MAX) if asked.lines > 0 else HITS
-        hits = yield Use(lambda: timeline.search(f"{NOT_ITSELF} {query}", limit=start + count))
+        hits = yield from _hits(timeline, f"{NOT_ITSELF} {query}", start + count)
     except UnknownPathError:
         return refused(_no_such(path, timeline))
     except MisuseError as error:
         return refused(str(error))
     return hits_page(query, hits[start:], start, room)
+
+
+def _hits(timeline: Timeline | AsyncTimeline, query: str, count: int) -> Generator[Use, Any, Any]:
+    """The best hits, without blocks that are hidden on request."""
+    withheld = timeline.view.state.withheld
+    more = max(count, min(count + len(withheld), LIMIT_MAX))
+    found = yield Use(lambda: timeline.search(query, limit=more))
+    return [hit for hit in found if hit.block not in withheld][:count]
 
 
 def _no_such(path: str, timeline: Timeline | AsyncTimeline) -> str:
@@ -159,6 +172,8 @@ def _artifact_reader(shelf: _Shelf, room: Room) -> Callable[..., ToolReply]:
         """
         start = max(start, 0)
         try:
+            if artifact_id.strip() in shelf.timeline.view.state.withheld.values():
+                return refused(WITHHELD)
             store, reader = shelf.store, shelf.reader
             about = store.describe(artifact_id.strip(), reader)
             if start and start >= about.size:

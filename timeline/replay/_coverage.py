@@ -156,7 +156,7 @@ def _view_problems(log: _Log, view: View) -> Iterator[str]:
 
 
 def _entry_problems(entry: Entry, block: Block, hidden: Mapping[BlockId, str]) -> Iterator[str]:
-    if entry.block != block:
+    if entry.source != block:
         yield f"version {entry.version} is not what was appended"
     if entry.replacement != hidden.get(block.id):
         yield f"version {entry.version} is not hidden as the log says"

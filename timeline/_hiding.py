@@ -1,0 +1,275 @@
+"""Hiding on request, and showing again: a block, and whatever quotes it.
+
+What is hidden while it is visible is quoted by nothing that comes later: the view holds only what
+stands for it.  What a compaction has already folded, or a rung has quoted in a pointer, is taken back
+in the same commit: the summaries in force are replaced by what they would say without it, and so are
+the texts of pointers and dropped spans.  That reads the log once; nothing else costs more than before.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import groupby
+from typing import Final, TypeAlias
+
+import attrs
+
+from blocks import (
+    ArtifactId,
+    Block,
+    BlockAppended,
+    BlockId,
+    BlocksHidden,
+    BlocksRestored,
+    Event,
+    EventId,
+    Hidden,
+    HideReason,
+    Provenance,
+    RangeCompacted,
+    RangeExpanded,
+    RangeSummary,
+    Recorded,
+    SummaryReplaced,
+    ToolResult,
+    UnknownPathError,
+    VersionConflictError,
+    artifact_id,
+    text_of,
+)
+from render import Entry, Redaction, View, decide, redaction_of, without_excerpts
+from timeline._core import CONFLICTS_MAX, Core
+from timeline._flow import Flow
+
+REPLACEMENT: Final = "[hidden on request]"
+"""What stands for a block unless another text is given."""
+_Log: TypeAlias = Sequence[Recorded]
+
+
+@attrs.frozen
+class _Target:
+    """A block to be hidden or restored."""
+
+    version: int
+    block: Block
+    """As it was appended."""
+    entry: Entry | None = None
+    """Where the view has it; None: it is folded."""
+
+
+def hide(core: Core, keys: Sequence[str], replacement: str) -> Flow[int]:
+    """Hide blocks, named by path or id, behind a text, and take back what quotes them.
+
+    Raises:
+        UnknownPathError: a key names no block.
+    """
+    return (yield from _settled(core, lambda: _hidden(core, keys, replacement or REPLACEMENT)))
+
+
+def restore(core: Core, keys: Sequence[str]) -> Flow[int]:
+    """Show hidden blocks again; what quoted them in a summary in force quotes them again.
+
+    Raises:
+        UnknownPathError: a key names no block.
+    """
+    return (yield from _settled(core, lambda: _restored(core, keys)))
+
+
+def _settled(core: Core, plan: Callable[[], Flow[list[Event]]]) -> Flow[int]:
+    """Commit what was planned for the view as it is; plan anew when somebody else was faster."""
+    core.check_open()
+    for _ in range(CONFLICTS_MAX):
+        events = yield from plan()
+        try:
+            return (yield from core.settle(reduce(decide, events, core.view)))
+        except VersionConflictError:
+            yield from core.load()
+    raise VersionConflictError(expected=core.version, found=core.store.head(core.id))
+
+
+def _hidden(core: Core, keys: Sequence[str], text: str) -> Flow[list[Event]]:
+    now, view = core.clock(), core.view
+    targets = yield from _targets(core, keys)
+    hidden = tuple(
+        Hidden(block=t.block.id, replacement=text, artifact=_artifact_of(t.block)) for t in targets
+    )
+    events: list[Event] = [BlocksHidden(id=EventId(""), at=now, hidden=hidden, reason="requested")]
+    # A dropped span is shown as one line, in the place of its first block: it stays where it is.
+    entries = [target.entry for target in targets if target.entry]
+    dropped = [_as_shown(entry, entry) for entry in entries if entry.hidden_as == "dropped"]
+    if dropped:
+        events.append(_dropping(now, dropped))
+    after = reduce(decide, events, view)
+    rewritten = yield from _rewritten(core, targets, after.state.withheld, after)
+    return [*events, *rewritten]
+
+
+def _restored(core: Core, keys: Sequence[str]) -> Flow[list[Event]]:
+    now, view = core.clock(), core.view
+    targets = yield from _targets(core, keys)
+    blocks = tuple(target.block.id for target in targets)
+    events: list[Event] = [BlocksRestored(id=EventId(""), at=now, blocks=blocks)]
+    lines = [line for target in targets for line in _next_line(target.entry, view, blocks)]
+    if lines:
+        events.append(_dropping(now, lines))
+    after = reduce(decide, events, view)
+    if after.state.withheld == view.state.withheld:
+        return events
+    rewritten = yield from _rewritten(core, targets, after.state.withheld, after)
+    return [*events, *rewritten]
+
+
+def _targets(core: Core, keys: Sequence[str]) -> Flow[list[_Target]]:
+    """The blocks of these paths or ids, visible or folded."""
+    head = core.view.compaction.head.entries[1:] if core.view.compaction else ()
+    seen: dict[str, Entry] = {}
+    for entry in (*head, *core.view.entries):
+        seen.setdefault(entry.block.id, entry)
+        seen.setdefault(entry.path, entry)
+    found: list[_Target] = []
+    log: _Log | None = None
+    for key in dict.fromkeys(keys):
+        known = seen.get(key)
+        if known is not None:
+            found.append(_Target(known.version, known.source, known))
+            continue
+        log = log or (yield from core.events())
+        found.append((yield from _folded(core, key, log)))
+    return found
+
+
+def _folded(core: Core, key: str, log: _Log) -> Flow[_Target]:
+    """A block that the view does not hold, by path or id."""
+    there = {e.block.id: _Target(v, e.block) for v, e in log if isinstance(e, BlockAppended)}
+    if (target := there.get(BlockId(key))) is not None:
+        return target
+    block: Block = yield from core.read(key)
+    if (target := there.get(block.id)) is None:  # a summary: what it stands for can be hidden
+        raise UnknownPathError(key)
+    return target
+
+
+def _artifact_of(block: Block) -> ArtifactId:
+    """The artifact that a result becomes when it is moved out of the prompt."""
+    if not isinstance(block, ToolResult):
+        return ArtifactId("")
+    return artifact_id(text_of(block).encode(errors="surrogatepass"))
+
+
+# Dropped spans: shown as one line, in the place of the first block.
+
+
+def _dropping(now: float, hidden: Sequence[Hidden]) -> BlocksHidden:
+    return _shown_anew(now, hidden, "dropped")
+
+
+def _shown_anew(now: float, hidden: Sequence[Hidden], reason: HideReason) -> BlocksHidden:
+    return BlocksHidden(id=EventId(""), at=now, hidden=tuple(hidden), reason=reason, redacted=True)
+
+
+def _as_shown(entry: Entry, shown: Entry) -> Hidden:
+    """What the log has to say of `entry` for it to be shown as `shown` is."""
+    return Hidden(
+        block=entry.block.id,
+        replacement=shown.replacement or "",
+        artifact=shown.artifact,
+        dropped=shown.dropped,
+    )
+
+
+def _next_line(entry: Entry | None, view: View, restored: Collection[BlockId]) -> Iterator[Hidden]:
+    """The line of a dropped span for the next of its blocks, when the first comes back."""
+    span = entry.dropped if entry else None
+    if entry is None or span is None:
+        return
+    for other in view.entries:
+        in_span = span.first <= other.version <= span.last and other.hidden_as == "dropped"
+        if in_span and other.block.id not in restored:
+            yield _as_shown(other, entry)
+            return
+
+
+# What quotes a block.
+
+
+def _rewritten(
+    core: Core, targets: Sequence[_Target], withheld: Collection[BlockId], view: View
+) -> Flow[list[Event]]:
+    """What takes quotations back once these blocks are withheld, or gives them back; `view` shows
+    the blocks themselves as they are to be.
+
+    Nothing older than the newest compaction could have been quoted by it, so mostly there is nothing
+    to do.
+    """
+    if all(target.version >= view.compacted for target in targets):
+        return []
+    log = yield from core.events()
+    blocks = {v: e.block for v, e in log if isinstance(e, BlockAppended)}
+    hidden = {version: block for version, block in blocks.items() if block.id in withheld}
+    said = [block for version, block in blocks.items() if version not in hidden]
+    now = core.clock()
+    made: list[Event] = [
+        SummaryReplaced(
+            id=EventId(""),
+            at=now,
+            compaction=version,
+            summary=new,
+            provenance=written.provenance,
+            redacted=True,
+        )
+        for version, written in _in_force(log).items()
+        if (new := _redacted(version, written, hidden, said)) != written.current
+    ]
+    quoting = [e for e in view.entries if e.replacement and e.hidden_as != "requested"]
+    masks = [(entry.replacement, entry.dropped) for entry in quoting]
+    redaction = redaction_of(hidden.values(), masks, said)
+    for reason, entries in groupby(quoting, key=lambda entry: entry.hidden_as):
+        masked = [
+            _as_shown(e, changed) for e in entries if (changed := _masked(e, redaction)) is not e
+        ]
+        if masked and reason:
+            made.append(_shown_anew(now, masked, reason))
+    return made
+
+
+@attrs.frozen
+class _Written:
+    """A summary in force: as it was written, and as it is shown."""
+
+    base: RangeSummary
+    current: RangeSummary
+    provenance: Provenance | None
+
+
+def _in_force(log: _Log) -> dict[int, _Written]:
+    """The summaries of all compactions that are not undone, by the compaction's version."""
+    found: dict[int, _Written] = {}
+    for version, event in log:
+        match event:
+            case RangeCompacted(summary=summary, provenance=provenance):
+                found[version] = _Written(summary, summary, provenance)
+            case RangeExpanded(compaction=undone):
+                found.pop(undone, None)
+            case SummaryReplaced(compaction=of, summary=summary, provenance=provenance):
+                if of in found:
+                    base = found[of].base if event.redacted else summary
+                    found[of] = _Written(base, summary, provenance)
+            case _:
+                pass
+    return found
+
+
+def _redacted(
+    version: int, written: _Written, hidden: Mapping[int, Block], said: Iterable[Block]
+) -> RangeSummary:
+    """What the summary of a compaction may say now."""
+    older = {seen: block for seen, block in hidden.items() if seen < version}
+    summary = without_excerpts(written.base, older)
+    return redaction_of(older.values(), [summary], said).redacted(summary)
+
+
+def _masked(entry: Entry, redaction: Redaction) -> Entry:
+    """A hidden entry, its replacement without what it may not quote."""
+    text, span = redaction.masked(entry.replacement or ""), redaction.redacted(entry.dropped)
+    if text == entry.replacement and span == entry.dropped:
+        return entry
+    return attrs.evolve(entry, replacement=text, dropped=span)

@@ -1,0 +1,83 @@
+"""A log as it may be handed on: without what somebody asked for to be hidden."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from blocks import (
+    ArtifactId,
+    Block,
+    BlockAppended,
+    BlockId,
+    BlocksHidden,
+    BlocksRestored,
+    Event,
+    OpaqueEvent,
+    RangeCompacted,
+    Recorded,
+    SummaryPrepared,
+    SummaryReplaced,
+)
+from render import Redaction, redaction_of, stand_in, without_excerpts
+
+
+def withheld_in(log: Iterable[Recorded]) -> dict[BlockId, str]:
+    """What stands for each block of a log that is hidden on request."""
+    found: dict[BlockId, str] = {}
+    for _, event in log:
+        if isinstance(event, BlocksHidden) and event.reason == "requested":
+            found |= {item.block: item.replacement for item in event.hidden}
+        elif isinstance(event, BlocksRestored):
+            for block in event.blocks:
+                found.pop(block, None)
+    return found
+
+
+def without_hidden(log: Sequence[Recorded]) -> Sequence[Recorded]:
+    """A log as it may be shown to others: what is hidden on request is replaced by what stands for it,
+    and nothing quotes it."""
+    withheld = withheld_in(log)
+    if not withheld:
+        return log
+    blocks = {v: e.block for v, e in log if isinstance(e, BlockAppended)}
+    hidden = {version: block for version, block in blocks.items() if block.id in withheld}
+    said = (block for version, block in blocks.items() if version not in hidden)
+    quoting = [e for _, e in log if not isinstance(e, BlockAppended | OpaqueEvent)]
+    redaction = redaction_of(hidden.values(), quoting, said)
+    return [(version, _without(event, hidden, withheld, redaction)) for version, event in log]
+
+
+def _without(
+    event: Event,
+    hidden: Mapping[int, Block],
+    withheld: Mapping[BlockId, str],
+    redaction: Redaction,
+) -> Event:
+    def shown(block: Block) -> Block:
+        return stand_in(block, withheld[block.id]) if block.id in withheld else block
+
+    match event:
+        case BlockAppended():
+            return msgspec.structs.replace(event, block=shown(event.block))
+        case RangeCompacted() | SummaryReplaced():
+            summary = redaction.redacted(without_excerpts(event.summary, hidden))
+            event = msgspec.structs.replace(event, summary=summary)
+            if isinstance(event, SummaryReplaced):
+                return event
+            carried = (msgspec.structs.replace(c, block=shown(c.block)) for c in event.carried)
+            return msgspec.structs.replace(event, carried=tuple(carried))
+        case SummaryPrepared():
+            return msgspec.structs.replace(event, summary=redaction.redacted(event.summary))
+        case BlocksHidden():
+            texts = (
+                msgspec.structs.replace(
+                    item,
+                    replacement=redaction.masked(item.replacement),
+                    artifact=ArtifactId("") if event.reason == "requested" else item.artifact,
+                    dropped=redaction.redacted(item.dropped),
+                )
+                for item in event.hidden
+            )
+            return msgspec.structs.replace(event, hidden=tuple(texts))
+        case _:
+            return event
