@@ -64,6 +64,7 @@ from render._range import plan_range as plan_range
 from render._redaction import MASK as MASK
 from render._redaction import Redaction as Redaction
 from render._redaction import redaction_of as redaction_of
+from render._redaction import said_by as said_by
 from render._redaction import without_excerpts as without_excerpts
 from render._rehydration import Returned as Returned
 from render._rehydration import returned as returned

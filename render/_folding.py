@@ -244,7 +244,19 @@ class Folding:
             self._rewrite(version, min(found))
 
     def _withhold(self, hidden: Mapping[BlockId, ArtifactId]) -> None:
+        """Note what nothing may show, and forget the summaries that were prepared by a model which had
+        it in its prompt behind the range: of the range itself, their key tells."""
+        self._close()
         self._evolve(withheld={**self._state.withheld, **hidden})
+        entries = (entry for group in self._groups for entry in group.entries)
+        kept = [entry.version for entry in entries if entry.block.id in hidden]
+        tape = (*self._view.tape, *self._tape)
+        asked = {event.id: version for version, event in tape} if kept and self._prepared else {}
+        self._prepared = tuple(
+            event
+            for event in self._prepared
+            if not any(event.cut <= version < asked.get(event.id, 0) for version in kept)
+        )
 
     def _release(self, blocks: Collection[BlockId]) -> None:
         known = self._state.withheld

@@ -38,7 +38,7 @@ class RangePlan:
     """What `kept` costs as it is shown."""
     tokens_before: int
     source_hash: str
-    """Hash of the folded content, of what is hidden on request, and of the summary before."""
+    """Hash of the folded content, without what is hidden on request, and of the summary before."""
     tried: list[Any] = attrs.field(factory=list[Any], init=False, eq=False, repr=False)
     """What it came to with the latest summary that was tried; see `apply_range`."""
 
@@ -125,7 +125,4 @@ def _source_hash(view: View, folded: Sequence[Entry]) -> str:
         digest.update(encode_block(view.compaction.event.summary))
     for entry in folded:
         digest.update(encode_block(entry.block))
-    # A model that wrote a summary ahead of time had all of the prompt before it, not this range alone.
-    for block in sorted(view.state.withheld):
-        digest.update(block.encode(errors="replace"))
     return digest.hexdigest()

@@ -74,7 +74,7 @@ class Redaction:
     """Knows which words only the hidden blocks say, as far as some quoting texts are concerned."""
 
     def __init__(self, hidden: Iterable[Block], quoting: Iterable[object]) -> None:
-        self._words, self._pairs = _suspects(hidden, quoting)
+        self._words, self._starts, self._pairs = _suspects(hidden, quoting)
 
     def clear(self, block: Block) -> None:
         """Clear what a block says that is not hidden; of a hidden one, call `clear_address` instead."""
@@ -88,15 +88,18 @@ class Redaction:
             self._clear(block.name)
 
     def _clear(self, text: str) -> None:
-        if not self.is_empty:
-            words = _words(text)
-            self._words.difference_update(words)
-            self._pairs.difference_update(pairwise(words))
+        if self.is_empty:
+            return
+        words = _words(text)
+        self._words.difference_update(words)
+        self._pairs.difference_update(pairwise(words))
+        listed = "\n".join(["", *words])
+        self._starts = {start for start in self._starts if f"\n{start}" not in listed}
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to be taken back."""
-        return not self._words and not self._pairs
+        return not (self._words or self._starts or self._pairs)
 
     def masked(self, text: str) -> str:
         """The text without what only hidden blocks say."""
@@ -109,6 +112,9 @@ class Redaction:
         places = [match.span() for match in _WORD.finditer(text)]
         words = [text[start:end].casefold() for start, end in places]
         hits = {index for index, word in enumerate(words) if word in self._words}
+        if self._starts:
+            cut = enumerate(places)
+            hits |= {i for i, (_, end) in cut if words[i] in self._starts and _CUT.match(text, end)}
         for index, pair in enumerate(pairwise(words)):
             hits |= {index, index + 1} if pair in self._pairs else set()
         wanted = deque(places[index] for index in sorted(hits))
@@ -182,21 +188,23 @@ def _words(text: str) -> list[str]:
     return [word.casefold() for word in _WORD.findall(text)]
 
 
-def _suspects(hidden: Iterable[Block], quoting: Iterable[object]) -> tuple[set[str], set[_Pair]]:
-    """What a hidden block and a quoting text both say."""
+def _suspects(
+    hidden: Iterable[Block], quoting: Iterable[object]
+) -> tuple[set[str], set[str], set[_Pair]]:
+    """What a hidden block and a quoting text both say: words, beginnings of words, pairs of words."""
     words, pairs = set[str](), set[_Pair]()
     for block in hidden:
         said = _words(said_by(block))
         words.update(said)
         pairs.update(pairwise(said))
     in_order = sorted(words)
-    found, found_pairs = set[str](), set[_Pair]()
+    found, starts, found_pairs = set[str](), set[str](), set[_Pair]()
     for text in _texts(quoting):
         quoted = _words(text)
         found |= words.intersection(quoted)
-        found |= {word for word in _cut_short(text) if _begins_one_of(word, in_order)}
+        starts |= {word for word in _cut_short(text) if _begins_one_of(word, in_order)}
         found_pairs |= pairs.intersection(pairwise(quoted))
-    return found, found_pairs
+    return found, starts, found_pairs
 
 
 def _texts(records: Iterable[object]) -> Iterator[str]:

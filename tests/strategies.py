@@ -326,15 +326,16 @@ class Play:
     def _do_wait(self, seconds: float) -> None:
         self.clock.wait(seconds)
 
-    def _entry_id(self, index: int) -> str:
-        entries = self.timeline.view.entries
-        return entries[index % len(entries)].block.id if entries else "none"
+    def _block_id(self, index: int) -> str:
+        """Of any block of the log, visible or folded."""
+        blocks = [e.block for _, e in self.timeline.events() if isinstance(e, BlockAppended)]
+        return blocks[index % len(blocks)].id
 
     def _do_hide(self, index: int) -> None:
-        self.timeline.hide(self._entry_id(index))
+        self.timeline.hide(self._block_id(index))
 
     def _do_restore(self, index: int) -> None:
-        self.timeline.restore(self._entry_id(index))
+        self.timeline.restore(self._block_id(index))
 
     def _do_flush(self) -> None:
         self.timeline.flush()

@@ -218,10 +218,10 @@ def test_hide_and_restore_by_path_or_id() -> None:
     assert [e.reason for e in events_of(timeline, BlocksHidden)] == ["requested"]
 
 
-def test_what_is_hidden_without_a_text_says_where_it_is() -> None:
+def test_what_is_hidden_without_a_text_says_that_somebody_asked_for_it() -> None:
     timeline = busy(open_timeline(), 1)
     timeline.hide("tc:t1.toolu_0.result")
-    assert "[hidden; read at tc:t1.toolu_0.result]" in make.text_in(timeline.render())
+    assert "[hidden on request]" in make.text_in(timeline.render())
 
 
 def test_every_kind_of_block_can_be_hidden_and_the_request_stays_valid() -> None:
