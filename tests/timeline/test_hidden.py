@@ -20,11 +20,15 @@ from blocks import (
     text_of,
 )
 from persistence import MemoryStore
+from persistence.sessions import export_lines
 from render import Redaction, Rendered, Summary, View, said_by
 from tests import _builders as make
 from tests._builders import open_timeline, response, text, tool_use
 from tests.strategies import Play, Step, settings, steps
 from timeline import SummaryRequest, Timeline
+from timeline._sharing import without_hidden
+from timeline.react import reading_tools
+from timeline.react._reading import WITHHELD
 
 UNIQUE: Final = re.compile(r"mark_\d{4}|file_\d+(?=\.py)")
 """What only one block of a generated log says."""
@@ -282,3 +286,54 @@ def test_a_dropped_span_keeps_its_line_when_its_first_block_is_hidden_or_restore
     assert sum(e.dropped is not None for e in timeline.view.entries) == 1
     hides = make.events_of(timeline, BlocksHidden)
     assert sum(e.reason == "dropped" and not e.redacted for e in hides) == 1
+
+
+# What gives content to a model, and what hands on a log.
+
+
+def test_the_reading_tools_do_not_read_it_back() -> None:
+    timeline = deploying(policy=make.steady(externalize_tokens=100), artifacts="")
+    work(timeline)
+    timeline.compact()
+    name = artifact_id(text_of(timeline.read("tc:t1.c0.result")).encode())
+    timeline.hide(*PATHS)
+    read_timeline, read_artifact = reading_tools(timeline)
+    for path in PATHS:
+        assert read_timeline.call(path=path).output == WITHHELD
+    assert "nothing matches" in str(read_timeline.call(query=SECRET).output)
+    assert read_artifact.call(artifact_id=name).output == WITHHELD
+    assert text_of(timeline.read("tc:t1.c0.result")).count(SECRET) == 40
+
+
+def test_a_summary_is_rebuilt_from_what_may_be_shown() -> None:
+    store = MemoryStore()
+    timeline = deploying(store=store, summarizer=failing)
+    work(timeline)
+    timeline.compact()
+    timeline.hide(*PATHS)
+    requests: list[SummaryRequest] = []
+
+    def noting(request: SummaryRequest) -> Summary:
+        requests.append(request)
+        return quoting(request)
+
+    again = open_timeline(
+        window=8000, store=store, summarizer=noting, clock=make.Clock(), ids=make.Ids("n")
+    )
+    assert again.upgrade_summary()
+    assert SECRET not in in_summary(again.view)
+    assert "def f1(): ..." in in_summary(again.view)
+
+
+def test_a_log_is_handed_on_without_it() -> None:
+    timeline = deploying(summarizer=quoting)
+    work(timeline)
+    timeline.compact()
+    timeline.hide(*PATHS)
+    log = timeline.events()
+    lines = "".join(export_lines(timeline.id, without_hidden(log)))
+    assert SECRET not in lines
+    assert "src/f1.py" in lines
+    timeline.restore(*PATHS)
+    log = timeline.events()
+    assert without_hidden(log) is log

@@ -7,6 +7,7 @@ import pytest
 
 from persistence import DuckDBStore
 from tests.timeline.cli.conftest import Run
+from timeline import Timeline
 
 
 @pytest.fixture
@@ -223,3 +224,20 @@ def test_a_store_that_somebody_holds_is_one_line(run: Run, session: Path) -> Non
             assert (ran.code, ran.out) == (1, "")
             assert "foldline.duckdb is already open" in ran.err
             assert ran.err.count("\n") == 1
+
+
+def test_what_is_hidden_on_request_is_shown_when_it_is_asked_for(run: Run) -> None:
+    with Timeline.open("secrets", store="foldline.duckdb") as timeline:
+        timeline.user("The word is xyzzy.")
+        timeline.hide("ar:t1.user.prompt")
+    for command in (
+        ("show", "secrets"),
+        ("show", "secrets", "ar:t1.user.prompt"),
+        ("show", "secrets", "ar:t1.user.prompt", "--json"),
+        ("search", "word", "--json"),
+        ("export", "secrets"),
+    ):
+        shown, asked = run(*command), run(*command, "--hidden")
+        assert (shown.code, asked.code) == (0, 0)
+        assert "xyzzy" not in shown.out
+        assert "xyzzy" in asked.out
