@@ -60,11 +60,9 @@ from blocks._errors import VersionConflictError as VersionConflictError
 from blocks._events import BlockAppended as BlockAppended
 from blocks._events import BlocksHidden as BlocksHidden
 from blocks._events import BlocksRestored as BlocksRestored
-from blocks._events import Calibration as Calibration
 from blocks._events import Carried as Carried
 from blocks._events import CompactionSkipped as CompactionSkipped
 from blocks._events import Event as Event
-from blocks._events import FoldState as FoldState
 from blocks._events import Hidden as Hidden
 from blocks._events import HideReason as HideReason
 from blocks._events import OpaqueEvent as OpaqueEvent
@@ -81,6 +79,8 @@ from blocks._events import Trigger as Trigger
 from blocks._events import UsageRecorded as UsageRecorded
 from blocks._events import kind_of as kind_of
 from blocks._fields import fields_in as fields_in
+from blocks._fold_state import Calibration as Calibration
+from blocks._fold_state import FoldState as FoldState
 from blocks._ids import ArtifactId as ArtifactId
 from blocks._ids import BlockId as BlockId
 from blocks._ids import CallId as CallId

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from msgspec import Struct
 
 from blocks._block import Block, RangeSummary
-from blocks._ids import ArtifactId, BlockId, EventId, TimelineId, TurnId
+from blocks._fold_state import FoldState
+from blocks._ids import ArtifactId, BlockId, EventId, TimelineId
 from blocks._summary import DroppedSpan, StructuredSummary
 
 HideReason: TypeAlias = Literal[
@@ -78,61 +79,6 @@ class Carried(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is shown instead, when the whole would not fit its share."""
     withheld: bool = False
     """Hidden on request: nothing but `clipped` is shown, even if that is empty."""
-
-
-class Calibration(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far one model's real counts are from our estimates."""
-
-    ratio: float = 1.0
-    """Real tokens per estimated token, as requests grow."""
-    prefix: float = 0.0
-    """Tokens that every request has and no block explains."""
-    samples: int = 0
-    error_last: float = 0.0
-    """Relative error of the last estimate: (estimate - real) / real."""
-    estimated_last: int = 0
-    real_last: int = 0
-    """The newest sample."""
-    estimated_growth: float = 0.0
-    real_growth: float = 0.0
-    """From sample to sample, the older ones fading: what the ratio is made of."""
-
-
-class FoldState(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The few numbers of the fold as they stood just before a version."""
-
-    turns: int = 0
-    turn: TurnId = TurnId("")
-    """The current turn."""
-    rounds: int = 0
-    blocks: int = 0
-    touched_at: float = 0.0
-    """When the last request started, or 0."""
-    ttl: float = 0.0
-    """Seconds that its cache points were to live."""
-    prefix_hash: str = ""
-    """Hash of the system text and tools of the last request."""
-    tail: int = 0
-    """Version of the block that carried the last request's tail cache point."""
-    tail_before: int = 0
-    """The same of the latest request that had another tail: what a repeated request must find."""
-    tokens: int = 0
-    """Estimated size of the last request."""
-    failures: int = 0
-    """Skipped or failed compactions in a row."""
-    failed_tokens: int = 0
-    """Visible tokens at the last failure; the breaker opens again from there."""
-    summaries: int = 0
-    """Model calls made for summaries so far."""
-    calibrations: dict[str, Calibration] = {}
-    """By model name."""
-    rehydrated: dict[ArtifactId, int] = {}
-    """Artifacts that came back into a prompt: the turn (counted from 1) in which they last did."""
-    ordinals: dict[str, int] = {}
-    """Blocks so far by path stem, in a turn that goes on after the cut."""
-    withheld: dict[BlockId, ArtifactId] = {}
-    """Blocks that are hidden on request, folded ones included, and the artifact id of their content:
-    nothing that is sent may show either."""
 
 
 class Provenance(Struct, frozen=True, kw_only=True, omit_defaults=True):
