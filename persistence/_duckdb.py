@@ -3,10 +3,13 @@
 import os
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Self
+from warnings import warn
+from weakref import finalize
 
 from blocks import (
     ClosedError,
@@ -27,8 +30,16 @@ from persistence._duckdb_writer import Append, Writer
 from persistence._group import GroupCommit
 from persistence._heads import Head
 from persistence._large import Row, fetching, whole
-from persistence._lock import FileLock, lock_path
-from persistence._schema import errors, open_database
+from persistence._lock import FileLock, Marks, lock_path, lost
+from persistence._place import database_path, refuse_unfolded_log
+from persistence._schema import (
+    audit_records,
+    cursor_of,
+    errors,
+    interrupts,
+    open_database,
+    translated,
+)
 from persistence._store import TimelineInfo
 
 if TYPE_CHECKING:
@@ -59,7 +70,7 @@ class DuckDBStore:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path).absolute()
+        self.path = database_path(path)
         self._pid = os.getpid()
         self._closed = False
         self._shelf: DuckDBShelf | None = None
@@ -70,11 +81,17 @@ class DuckDBStore:
         except BaseException:
             self._lock.abandon()
             raise
+        self._dropped = finalize(
+            self, _release, self.path, self._pid, (self._cursors, self._connection, self._lock)
+        )
+        self._dropped.atexit = False  # then the system lets go, and the log is whole as it is
 
     def _open(self) -> None:
+        refuse_unfolded_log(self.path)
         if not self.path.exists():
-            self._lock.note(0)
+            self._lock.note(events=0, records=0)
         self._connection = open_database(self.path)
+        self._lock.holds()
         try:
             with errors(self.path):
                 self._writer = Writer(self._connection, self.path, self._lock)
@@ -88,14 +105,15 @@ class DuckDBStore:
 
     def _refuse_a_lost_tail(self) -> None:
         """Going on would write new events over the versions of lost ones."""
-        held, acknowledged = self._writer.events_total, self._lock.acknowledged()
-        if held < acknowledged:
+        acknowledged = self._lock.acknowledged()
+        with errors(self.path), cursor_of(self._connection) as cursor:
+            held = Marks(self._writer.events_total, audit_records(cursor))
+        if what := lost(held, acknowledged):
             raise DamagedStoreError(
-                f"{self.path} holds {held} events but {acknowledged} were acknowledged: put"
-                f" {self.path.name}.wal back, or restore the file, or delete"
-                f" {lock_path(self.path).name} to accept the loss"
+                f"{self.path} holds {what}: put {self.path.name}.wal back, or restore the file, or"
+                f" delete {lock_path(self.path).name} to accept the loss"
             )
-        self._lock.note(held)
+        self._lock.note(events=held.events, records=held.records)
 
     def append(
         self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
@@ -105,19 +123,20 @@ class DuckDBStore:
         append = Append(timeline=timeline_id, expected=expected_version, events=stored)
         self._group.submit(append)
         self._cache.passed(sum(len(event.data) for event in stored))
-        if append.error:
-            raise append.error
-        if append.committed or self._is_repeated(append):
+        if append.committed or self._is_there(append):
             return expected_version + len(stored)
-        raise VersionConflictError(expected=expected_version, found=append.found)
+        raise append.error or VersionConflictError(expected=expected_version, found=append.found)
 
-    def _is_repeated(self, append: Append) -> bool:
-        """Whether exactly these events are already where they should go."""
+    def _is_there(self, append: Append) -> bool:
+        """Whether exactly these events are already where they should go: because this is a repeat,
+        or because only what came after the commit has failed."""
+        if append.error and (self._closed or self._writer.is_suspect):
+            return False
         ids = [event.id for event in append.events]
         first, last = append.expected + 1, append.expected + len(ids)
         if last > self._head(append.timeline).version:
             return False
-        with errors(self.path), self._cursors.borrow() as cursor:
+        with self._errors(), self._cursors.borrow() as cursor:
             number = self._writer.numbers[append.timeline]
             there = cursor.execute(IDS, [number, first, last]).fetchall()
         return [id_ for (id_,) in there] == ids
@@ -151,7 +170,7 @@ class DuckDBStore:
     def _rows(self, timeline_id: TimelineId, first: int, last: int) -> list[Row]:
         if last < first:
             return []
-        with errors(self.path), self._cursors.borrow() as cursor:
+        with self._errors(), self._cursors.borrow() as cursor:
             number = self._writer.numbers[timeline_id]
             rows = cursor.execute(WINDOW, [number, first, last]).fetchall()
         # Rows come in the order of their commits, so a sort has nothing to do.
@@ -166,7 +185,7 @@ class DuckDBStore:
             return
         number, size = self._writer.numbers[timeline_id], 0
         try:
-            with errors(self.path), self._cursors.borrow() as cursor:
+            with self._errors(), self._cursors.borrow() as cursor:
                 for row in whole(rows, fetching(cursor, number)):
                     size += len(row[1])
                     yield row
@@ -215,8 +234,8 @@ class DuckDBStore:
         return timeline_infos(self._writer.heads.copy())
 
     @contextmanager
-    def inspect(self) -> "Generator[tuple[DuckDBPyConnection, int]]":
-        """A cursor to read the tables with, and the number of events acknowledged so far."""
+    def inspect(self) -> "Generator[tuple[DuckDBPyConnection, Marks]]":
+        """A cursor to read the tables with, and what was acknowledged so far."""
         self._refuse_if_not_ours()
         acknowledged = self._lock.acknowledged()
         with self._reading() as cursor:
@@ -235,14 +254,27 @@ class DuckDBStore:
 
         self._refuse_if_not_ours()
         with self._shelf_lock:
-            self._shelf = self._shelf or DuckDBShelf(self._reading, self._writing)
+            noted = partial(_note_records, self._lock)
+            self._shelf = self._shelf or DuckDBShelf(self._reading, self._writing, noted)
         return Artifacts(self._shelf, keys=keys, clock=clock, random=random)
 
     @contextmanager
     def _reading(self) -> "Generator[DuckDBPyConnection]":
         self._refuse_if_not_ours()
-        with errors(self.path), self._cursors.borrow() as cursor:
+        with self._errors(), self._cursors.borrow() as cursor:
             yield cursor
+
+    @contextmanager
+    def _errors(self) -> Generator[None]:
+        """What the database refuses is told in our words, and the file is asked anew."""
+        import duckdb
+
+        try:
+            with interrupts():
+                yield
+        except duckdb.Error as error:
+            self._writer.is_suspect = True
+            raise translated(error, self.path) from error
 
     @contextmanager
     def _writing(self) -> "Generator[DuckDBPyConnection]":
@@ -259,10 +291,12 @@ class DuckDBStore:
             if self._closed:
                 return
             self._closed = True
-            self._cursors.close()
-            self._writer.close()
-            self._connection.close()
-            self._lock.release()
+            self._dropped.detach()
+            with ExitStack() as last:  # whatever interrupts one step, the next ones are taken
+                last.callback(self._lock.release)
+                last.callback(self._connection.close)
+                last.callback(self._writer.close)
+                self._cursors.close()
 
     def __enter__(self) -> Self:
         return self
@@ -278,6 +312,28 @@ class DuckDBStore:
             )
         if self._closed:
             raise ClosedError(f"{self.path} is closed; open the store again")
+        if self._writer.is_suspect:
+            with self._group.alone_at_once() as is_alone:
+                if is_alone:
+                    self._writer.refresh()
+
+
+def _release(
+    path: Path, pid: int, held: "tuple[CursorPool, DuckDBPyConnection, FileLock]"
+) -> None:
+    """Of a store that was dropped without `close`: let go of the file, and leave its log as it is."""
+    if os.getpid() != pid:
+        return
+    cursors, connection, lock = held
+    with ExitStack() as last:
+        last.callback(warn, f"unclosed store {path}; call close()", ResourceWarning)
+        last.callback(lock.release)
+        last.callback(connection.close)
+        cursors.close()
+
+
+def _note_records(lock: FileLock, records: int) -> None:
+    lock.note(records=records)
 
 
 def _seq(row: Row) -> int:

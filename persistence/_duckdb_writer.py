@@ -2,7 +2,8 @@
 
 Everything here runs under the lock of `GroupCommit`, one thread at a time.  The heads in memory are
 what readers see; they move only after a commit, and after any failure they are read from the file
-again, because a commit that failed may still have happened.
+again, because a commit that failed may still have happened.  A database that gave itself up, for
+instance because the disk was full during a checkpoint, is attached anew.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -13,11 +14,17 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
-from blocks import ClosedError, FoldlineError, StoreError, TimelineId
+from blocks import ClosedError, StoreError, TimelineId
 from persistence._heads import Head, Mark
 from persistence._large import FETCHED, is_large, pieces_of, stand_in
 from persistence._lock import FileLock
-from persistence._schema import FORMAT_WITH_PIECES, cursor_of, translated
+from persistence._schema import (
+    FORMAT_WITH_PIECES,
+    cursor_of,
+    interrupts,
+    reattach,
+    translated,
+)
 from persistence._stored import StoredEvent
 
 if TYPE_CHECKING:
@@ -79,7 +86,9 @@ class Writer:
     _appender: "Appender" = attrs.field(init=False)
     _pieces: "Appender" = attrs.field(init=False)
     _format: int = attrs.field(init=False)
-    _refusal: FoldlineError | None = attrs.field(default=None, init=False)
+    _closed: bool = attrs.field(default=False, init=False)
+    is_suspect: bool = attrs.field(default=False, init=False)
+    """Something failed since the file was last asked what is true."""
 
     def __attrs_post_init__(self) -> None:
         self._load()
@@ -112,6 +121,8 @@ class Writer:
 
     def commit(self, batch: Sequence[Append]) -> None:
         """Write those that name the right version, in one durable commit; tell the others."""
+        if self.is_suspect:
+            self.refresh()
         heads: dict[TimelineId, Head] = {}
         accepted = [append for append in batch if self._accept(append, heads)]
         if not accepted:
@@ -126,11 +137,13 @@ class Writer:
         import duckdb
 
         try:
-            yield
+            with interrupts():
+                yield
         except duckdb.Error as error:
             self._recover()
             self._blame(accepted, error)
         except BaseException:
+            self.is_suspect = True  # in case that the next line is interrupted, too
             self._recover()
             for append in accepted:
                 append.error = StoreError(f"a commit to {self._path} was interrupted; repeat it")
@@ -140,8 +153,8 @@ class Writer:
                 append.committed = True
 
     def _accept(self, append: Append, heads: dict[TimelineId, Head]) -> bool:
-        if self._refusal:
-            append.error = self._refusal
+        append.error = self._refusal()
+        if append.error:
             return False
         head = heads.get(append.timeline) or self.heads.get(append.timeline, Head())
         append.found = head.version
@@ -193,21 +206,44 @@ class Writer:
             before = self.heads.get(name, Head())
             self._events_total += head.version - before.version
             self.heads[name] = head
-        self._lock.note(self._events_total)
+        self._lock.note(events=self._events_total)
+
+    def _refusal(self) -> Exception | None:
+        """A new error each time: one that is raised again and again would grow."""
+        if self._closed:
+            return ClosedError(f"{self._path} is closed; open the store again")
+        if self.is_suspect:
+            return StoreError(
+                f"{self._path} cannot be read since a call before failed; make room if the disk is"
+                " full, and repeat the call; if that does not help, close the store and open it again"
+            )
+        return None
 
     def _recover(self) -> None:
         """Forget the failed commit and ask the file what is true."""
         import duckdb
 
-        try:
+        with suppress(duckdb.Error):
             self._appender.clear()  # or it would write the rest when it is collected
             self._pieces.clear()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Ask the file what is true; if it does not answer, attach it anew."""
+        import duckdb
+
+        if self._closed:
+            return
+        self.is_suspect = True
+        with suppress(duckdb.Error):
             self._cursor.close()
-            self._load()
-        except duckdb.Error:
-            self._refusal = StoreError(
-                f"{self._path} failed and could not be read again; close it and open it again"
-            )
+        for attach in (False, True):
+            with suppress(duckdb.Error, OSError):
+                if attach:
+                    reattach(self._connection, self._path)
+                self._load()
+                self.is_suspect = False
+                return
 
     def _blame(self, accepted: Sequence[Append], error: Exception) -> None:
         """One bad append must not take its neighbours with it: try each alone."""
@@ -219,8 +255,8 @@ class Writer:
 
     def fork(self, source: TimelineId, at: int, append: Append) -> None:
         """Copy rows inside the database and append to the copy, in one commit."""
-        if self._refusal:
-            append.error = self._refusal
+        append.error = self._refusal()
+        if append.error:
             return
         number = len(self.numbers) + 1
         head = self.heads[source].cut_to(at)
@@ -242,11 +278,12 @@ class Writer:
         """Fold the write-ahead log into the file."""
         import duckdb
 
-        self._refusal = ClosedError(f"{self._path} is closed; open the store again")
+        self._closed = True
         # If it fails nothing is lost: the write-ahead log stays and is replayed at the next open.
-        with suppress(duckdb.Error):
+        with suppress(duckdb.Error), interrupts():
             self._cursor.execute("CHECKPOINT")
-        self._cursor.close()
+        with suppress(duckdb.Error):
+            self._cursor.close()
 
 
 def _event_rows(append: Append, number: int) -> list[EventRow]:

@@ -58,10 +58,11 @@ class GroupCommit(Generic[T]):
             self._leave(ticket)
 
     def _lead(self) -> None:
-        with self._mutex:
-            batch = self._waiting[:BATCH_MAX]
-            del self._waiting[:BATCH_MAX]
+        batch: list[_Ticket[T]] = []
         try:
+            with self._mutex:
+                batch = self._waiting[:BATCH_MAX]
+                del self._waiting[:BATCH_MAX]
             with self._committing:
                 self._commit([ticket.item for ticket in batch])
         finally:

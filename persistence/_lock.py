@@ -1,61 +1,128 @@
-"""The lock beside a database file, and what it remembers: who holds it, how much is durable.
+"""The lock of a database file, and what it remembers: who holds it, how much is durable.
 
 The database locks its file too, but its message cannot say what to do, and its kind of lock is
 lost when the same process opens and closes the file once more.  Ours is an `flock` on `<file>.lock`,
-which stays there: it holds the *high-water mark*, the number of events acknowledged so far.  A log
-that lost its tail (a deleted write-ahead log, an older copy) is told by holding fewer.
+which stays there: it holds the *high-water marks*, the number of events and of artifact records
+acknowledged so far.  A log that lost its tail (a deleted write-ahead log, an older copy) is told by
+holding fewer.  Within the process a file is known by its device and inode, whatever it is called;
+between processes the database's own lock stops who comes through a hard link.
 """
 
 import fcntl
+import gc
 import os
+from contextlib import suppress
+from io import FileIO
 from pathlib import Path
+from threading import RLock
 from weakref import WeakSet
 
 import attrs
 
-from blocks import MisuseError, StoreLockedError
+from blocks import StoreLockedError
+from persistence._place import identity, system_errors
 
-RECORD = "pid {:>10}\nevents {:>20}\n"
+RECORD = "pid {:>10}\nevents {:>20}\nrecords {:>20}\n"
 """Of fixed width, so that one write replaces it whole."""
+
+
+@attrs.frozen
+class Marks:
+    """What was acknowledged and therefore has to be there; 0 when nothing is known."""
+
+    events: int = 0
+    records: int = 0
+    """Of the audit of artifacts, which is only ever appended to: every put leaves one."""
+
+
+def lost(held: Marks, acknowledged: Marks) -> str:
+    """What is missing; empty if all is there."""
+    for what, here, known in (
+        ("events", held.events, acknowledged.events),
+        ("artifact records", held.records, acknowledged.records),
+    ):
+        if here < known:
+            return f"{here} {what} but {known} were acknowledged"
+    return ""
 
 
 @attrs.define(eq=False)
 class FileLock:
     """Held from `acquire` to `release`, by one process."""
 
+    database: Path
     path: Path
-    _file: int
+    _file: FileIO
     _is_new: bool
+    _marks: Marks
+    _identity: tuple[int, int] | None = attrs.field(default=None, init=False)
 
     @classmethod
     def acquire(cls, database: Path) -> "FileLock":
         """
         Raises:
             StoreLockedError: somebody else holds it.
-            MisuseError: there is no such folder.
+            StoreError: the system does not let us lock.
         """
-        if not database.parent.is_dir():
-            raise MisuseError(f"no folder {database.parent} to keep {database.name} in; create it")
-        path = lock_path(database)
-        is_new = not path.exists()
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            os.close(file)
-            raise _locked(database) from error
-        lock = cls(path, file, is_new)
-        _held.add(lock)
-        lock.note(lock.acknowledged())  # from here on with our pid
+            return cls._taken(database)
+        except StoreLockedError:
+            if not _held:
+                raise
+        gc.collect()  # a store that was dropped may wait to be collected
+        return cls._taken(database)
+
+    @classmethod
+    def _taken(cls, database: Path) -> "FileLock":
+        with _registry:
+            _refuse_if_ours(database)
+            lock = cls._locked(database)
+            _held.add(lock)
+        lock.holds()
+        lock.note()  # from here on with our pid
         return lock
 
-    def acknowledged(self) -> int:
-        """The high-water mark; 0 when nothing is known."""
-        return _field(self.path, "events")
+    @classmethod
+    def _locked(cls, database: Path) -> "FileLock":
+        path = lock_path(database)
+        while True:
+            is_new = not path.exists()
+            with system_errors(path):
+                file = FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b")
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError as error:
+                    file.close()
+                    raise _locked(database) from error
+                if identity(path) == _identity_of(file):
+                    return cls(database, path, file, is_new, _marks_in(_text(file)))
+                file.close()  # who held it took it away meanwhile
 
-    def note(self, events: int) -> None:
-        """Raise the mark. Not synced: after a power cut an older mark is merely less strict."""
-        os.pwrite(self._file, RECORD.format(os.getpid(), events).encode(), 0)
+    def holds(self) -> None:
+        """Remember which file it is, whatever it is called; once more when it was just made."""
+        self._identity = identity(self.database)
+
+    def is_of(self, file: tuple[int, int]) -> bool:
+        """Whether this is the lock of a file, by any of its names."""
+        return self._identity == file
+
+    def acknowledged(self) -> Marks:
+        """The high-water marks."""
+        return self._marks
+
+    def note(self, *, events: int | None = None, records: int | None = None) -> None:
+        """Set the marks. Not synced: after a power cut an older mark is merely less strict.
+
+        Nor does what was committed fail because there is no room to note it.
+        """
+        marks = self._marks
+        self._marks = Marks(
+            marks.events if events is None else events,
+            marks.records if records is None else records,
+        )
+        text = RECORD.format(os.getpid(), self._marks.events, self._marks.records)
+        with suppress(OSError):
+            os.pwrite(self._file.fileno(), text.encode(), 0)
 
     def abandon(self) -> None:
         """Release after the database could not be opened; leaves no file behind that it made."""
@@ -64,50 +131,87 @@ class FileLock:
         self.release()
 
     def release(self) -> None:
-        _held.discard(self)
-        fcntl.flock(self._file, fcntl.LOCK_UN)
-        os.close(self._file)
+        """Let go; a second time, nothing happens."""
+        with _registry:
+            _held.discard(self)
+        if not self._file.closed:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+            self._file.close()
 
     def forget(self) -> None:
         """In a forked child: let go of the inherited handle, without unlocking the parent's."""
-        os.close(self._file)
+        self._file.close()
 
 
 _held: WeakSet[FileLock] = WeakSet()
+_registry = RLock()
+"""Not a mere lock: a store may be collected, and release its lock, in a thread that has this one."""
 
 
-def _forget_all() -> None:
+def _after_fork() -> None:
+    global _registry  # noqa: PLW0603 -- another thread of the parent may have held it
+    _registry = RLock()
     for lock in _held:
         lock.forget()
     _held.clear()
 
 
-os.register_at_fork(after_in_child=_forget_all)
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def lock_path(database: Path) -> Path:
     return database.with_name(database.name + ".lock")
 
 
+def _identity_of(file: FileIO) -> tuple[int, int]:
+    found = os.fstat(file.fileno())
+    return found.st_dev, found.st_ino
+
+
+def _refuse_if_ours(database: Path) -> None:
+    """Before the file is touched: to open and close it would drop the database's own lock."""
+    file = identity(database)
+    for lock in list(_held):
+        if file is not None and lock.is_of(file):
+            raise _open_here(database, lock.database)
+
+
 def _locked(database: Path) -> StoreLockedError:
-    pid = _field(lock_path(database), "pid")
+    pid = 0
+    with suppress(OSError):
+        pid = _field(lock_path(database).read_text(encoding="ascii", errors="replace"), "pid")
     if pid == os.getpid():
-        return StoreLockedError(
-            f"{database} is already open in this process; share that store between threads"
-        )
+        return _open_here(database, database)
     return locked_by(database, f"process {pid}" if pid else "another process")
+
+
+def _open_here(database: Path, name: Path) -> StoreLockedError:
+    known = "" if name == database else f", as {name}"
+    return StoreLockedError(
+        f"{database} is already open in this process{known}; share that store between threads: make"
+        " it once, DuckDBStore(path), and give it to every Timeline.open as store="
+    )
 
 
 def locked_by(database: Path, holder: str) -> StoreLockedError:
     """The error that says who and what to do."""
+    name = database.name
     return StoreLockedError(
-        f"{database} is held by {holder}; close it there, read a copy of the file,"
-        " or use the PostgreSQL store to share timelines between processes"
+        f"{database} is held by {holder}; close it there, or, to look at what it holds by now, copy"
+        f" {name}, {name}.wal and {name}.lock together into another folder and open that copy"
     )
 
 
-def _field(path: Path, name: str) -> int:
-    for line in path.read_text(encoding="ascii", errors="replace").splitlines():
+def _text(file: FileIO) -> str:
+    return os.pread(file.fileno(), 1000, 0).decode("ascii", errors="replace")
+
+
+def _marks_in(text: str) -> Marks:
+    return Marks(_field(text, "events"), _field(text, "records"))
+
+
+def _field(text: str, name: str) -> int:
+    for line in text.splitlines():
         key, _, value = line.partition(" ")
         if key == name and value.strip().isdigit():
             return int(value)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from blocks import DamagedStoreError, FoldlineError, MisuseError, StoreError
 from persistence import _large, _views
 from persistence._lock import locked_by
+from persistence._place import system_errors
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -62,34 +63,47 @@ def open_database(path: Path) -> "DuckDBPyConnection":
     """The database at `path`, created if there is none."""
     if not path.exists():
         _create(path)
-    connection = connect(path)
+    connection = connect(path)  # of which every part uses a cursor of its own
     # Left to itself a forked child would write to its parent's file at exit; close() does it.
     connection.execute("PRAGMA disable_checkpoint_on_shutdown")
     with errors(path):
         try:
-            _complete(connection)
+            with cursor_of(connection) as cursor:
+                _complete(cursor)
         except BaseException:
             connection.close()
             raise
     return connection
 
 
-def _complete(connection: "DuckDBPyConnection") -> None:
+def _complete(cursor: "DuckDBPyConnection") -> None:
     """Add to a file of an earlier version what it lacks."""
-    if has_pieces(connection):
+    if has_pieces(cursor):
         return
-    connection.execute("BEGIN")
-    connection.execute(_large.TABLE)
-    connection.execute(_views.LOG.replace("CREATE VIEW", "CREATE OR REPLACE VIEW"))
-    connection.execute(_views.BLOCKS.replace("CREATE VIEW", "CREATE OR REPLACE VIEW"))
-    connection.execute("COMMIT")
-    connection.execute("CHECKPOINT")
+    cursor.execute("BEGIN")
+    cursor.execute(_large.TABLE)
+    cursor.execute(_views.LOG.replace("CREATE VIEW", "CREATE OR REPLACE VIEW"))
+    cursor.execute(_views.BLOCKS.replace("CREATE VIEW", "CREATE OR REPLACE VIEW"))
+    cursor.execute("COMMIT")
+    cursor.execute("CHECKPOINT")
 
 
-def has_pieces(connection: "DuckDBPyConnection") -> bool:
+def has_pieces(cursor: "DuckDBPyConnection") -> bool:
     """False for a file that no version with large events has opened for writing."""
-    query = "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'pieces'"
-    return connection.execute(query).fetchall() != [(0,)]
+    return _has_table(cursor, "pieces")
+
+
+def _has_table(cursor: "DuckDBPyConnection", name: str) -> bool:
+    query = "SELECT count(*) FROM duckdb_tables() WHERE table_name = ?"
+    return cursor.execute(query, [name]).fetchall() != [(0,)]
+
+
+def audit_records(cursor: "DuckDBPyConnection") -> int:
+    """How many records the audit of artifacts has."""
+    if not _has_table(cursor, "artifact_audit"):
+        return 0
+    [(found,)] = cursor.execute("SELECT count(*) FROM artifact_audit").fetchall()
+    return int(found)
 
 
 def _create(path: Path) -> None:
@@ -100,13 +114,19 @@ def _create(path: Path) -> None:
         )
     new = path.with_name(path.name + ".new")
     new.unlink(missing_ok=True)
-    with errors(new), _connected(new) as connection:
-        for statement in (*TABLES, *_views.ALL):
-            connection.execute(statement)
-        connection.execute("INSERT INTO foldline VALUES (?)", [FORMAT])
-        connection.execute("CHECKPOINT")
-    new.replace(path)
-    _sync_folder(path.parent)
+    try:
+        with errors(new), _connected(new) as connection:
+            for statement in (*TABLES, *_views.ALL):
+                connection.execute(statement)
+            connection.execute("INSERT INTO foldline VALUES (?)", [FORMAT])
+            connection.execute("CHECKPOINT")
+    except BaseException:
+        for half_made in (new, new.with_name(new.name + ".wal")):
+            half_made.unlink(missing_ok=True)
+        raise
+    with system_errors(path):
+        new.replace(path)
+        _sync_folder(path.parent)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -137,7 +157,7 @@ def check_magic(path: Path) -> None:
     Raises:
         MisuseError: there is a file, and it is no DuckDB database.
     """
-    with path.open("rb") as file:
+    with system_errors(path), path.open("rb") as file:
         start = file.read(12)
     if start[8:12] != MAGIC:
         what = "is no DuckDB database" if start else "is empty, not a DuckDB database"
@@ -153,12 +173,18 @@ def connect(path: Path, access_mode: str = "READ_WRITE") -> "DuckDBPyConnection"
         connection = duckdb.connect(config=OPTIONS)
         try:
             connection.execute(_attach(path, access_mode))
-            connection.execute(USE)
-            _check_format(connection, path)
+            with cursor_of(connection) as cursor:
+                _check_format(cursor, path)
         except BaseException:
             connection.close()
             raise
         return connection
+
+
+def reattach(connection: "DuckDBPyConnection", path: Path) -> None:
+    """Begin anew with a database that has given itself up; cursors of the connection go on."""
+    connection.execute(f"DETACH DATABASE IF EXISTS {_NAME}")
+    connection.execute(_attach(path, "READ_WRITE"))
 
 
 def cursor_of(connection: "DuckDBPyConnection") -> "DuckDBPyConnection":
@@ -173,11 +199,11 @@ def _attach(path: Path, access_mode: str) -> str:
     return f"ATTACH '{name}' AS {_NAME} ({access_mode}, ROW_GROUP_SIZE {ROWS_AT_ONCE})"
 
 
-def _check_format(connection: "DuckDBPyConnection", path: Path) -> None:
+def _check_format(cursor: "DuckDBPyConnection", path: Path) -> None:
     import duckdb
 
     try:
-        found = connection.execute("SELECT max(format) FROM foldline").fetchall()[0][0]
+        found = cursor.execute("SELECT max(format) FROM foldline").fetchall()[0][0]
     except duckdb.CatalogException as error:
         raise MisuseError(f"{path} is a database of somebody else; choose another file") from error
     if found not in (FORMAT, FORMAT_WITH_PIECES):
@@ -193,9 +219,21 @@ def errors(path: Path) -> Generator[None]:
     import duckdb
 
     try:
-        yield
+        with interrupts():
+            yield
     except duckdb.Error as error:
         raise translated(error, path) from error
+
+
+@contextmanager
+def interrupts() -> Generator[None]:
+    """An interrupt (Ctrl-C) that the database met while it was at work is told by another name."""
+    try:
+        yield
+    except RuntimeError as error:
+        if str(error) == "Query interrupted":
+            raise KeyboardInterrupt from error
+        raise
 
 
 def translated(error: Exception, path: Path) -> FoldlineError:

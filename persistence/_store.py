@@ -1,7 +1,7 @@
 """The protocol of every store. Anything that passes `tests/persistence/contract.py` is one."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import attrs
 
@@ -19,6 +19,7 @@ class TimelineInfo:
     updated_at: float
 
 
+@runtime_checkable
 class EventStore(Protocol):
     """An append-only log per timeline, safe under threads."""
 

@@ -1,7 +1,7 @@
 """Whether a store holds together: every promise about stored bytes, checked one by one."""
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,9 +10,25 @@ import attrs
 from blocks import BlockAppended, CodecError, DamagedStoreError, MisuseError, decode_event, kind_of
 from persistence._duckdb import DuckDBStore
 from persistence._large import Row, fetching, whole
-from persistence._lock import FileLock
-from persistence._schema import check_magic, connect, cursor_of, errors, has_pieces
+from persistence._lock import FileLock, Marks, lost
+from persistence._place import database_path
+from persistence._schema import (
+    audit_records,
+    check_magic,
+    connect,
+    cursor_of,
+    errors,
+    has_pieces,
+)
 from persistence._stored import ref_of
+from persistence.artifacts import (
+    ArtifactProblem,
+    Artifacts,
+    DuckDBReader,
+    Examination,
+    KeyRing,
+    open_artifacts,
+)
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -49,6 +65,8 @@ class StoreProblem:
     """Empty: it concerns the whole file."""
     version: int = 0
     """0: it concerns the whole timeline."""
+    artifact: str = ""
+    """Empty: it concerns no artifact."""
     what: str
 
 
@@ -58,6 +76,7 @@ class StoreReport:
 
     timelines: int = 0
     events: int = 0
+    artifacts: int = 0
     problems: tuple[StoreProblem, ...] = ()
 
     @property
@@ -65,11 +84,15 @@ class StoreReport:
         return not self.problems
 
 
-def verify(target: DuckDBStore | str | Path) -> StoreReport:
+def verify(
+    target: DuckDBStore | Artifacts | str | Path, *, keys: KeyRing | None = None
+) -> StoreReport:
     """Read the whole store, open or at a path, and report what does not hold together.
 
     Versions are gap-free; every event can be read and is the one its row says; no block id occurs
-    twice in a timeline; nothing acknowledged is missing.  Changes nothing.
+    twice in a timeline; every artifact is there and is what was put; nothing acknowledged is missing.
+    Changes nothing.  `target` may also be a store of artifacts, open, or the folder or URL of one.
+    Of artifacts that are encrypted the size is compared, and with their `keys` the content.
 
     Raises:
         StoreLockedError: somebody else has the file open.
@@ -78,49 +101,88 @@ def verify(target: DuckDBStore | str | Path) -> StoreReport:
     try:
         if isinstance(target, DuckDBStore):
             with target.inspect() as (cursor, acknowledged):
-                return _examined(cursor, acknowledged)
-        return _examined_file(Path(target).absolute())
+                return _examined(cursor, target.path, acknowledged, keys)
+        if isinstance(target, Artifacts):
+            return _examined_artifacts(target)
+        if _is_place_of_artifacts(target):
+            with open_artifacts(target, keys=keys) as artifacts:
+                return _examined_artifacts(artifacts)
+        return _examined_file(database_path(target), keys)
     except DamagedStoreError as damage:
         return StoreReport(problems=(StoreProblem(what=str(damage)),))
 
 
-def _examined_file(path: Path) -> StoreReport:
+def _is_place_of_artifacts(target: str | Path) -> bool:
+    if isinstance(target, str) and "://" in target:
+        return True
+    return (Path(target) / "entries").is_dir() and (Path(target) / "content").is_dir()
+
+
+def _examined_artifacts(artifacts: Artifacts) -> StoreReport:
+    count, problems = artifacts.examined()
+    return StoreReport(artifacts=count, problems=tuple(islice(_ours(problems), PROBLEMS_MAX)))
+
+
+def _ours(problems: Iterable[ArtifactProblem]) -> Iterator[StoreProblem]:
+    for each in problems:
+        name = each.artifact or ""
+        what = f"artifact {name}: {each.what}" if name else each.what
+        yield StoreProblem(timeline=each.timeline, artifact=name, what=what)
+
+
+def _examined_file(path: Path, keys: KeyRing | None) -> StoreReport:
     if not path.exists():
         raise MisuseError(f"no file {path} to verify")
-    check_magic(path)
-    lock = FileLock.acquire(path)
+    lock = FileLock.acquire(path)  # first: to open and close a file drops the database's own lock
     try:
+        check_magic(path)
         connection = connect(path, access_mode="READ_ONLY")
         try:
-            with errors(path):
-                return _examined(connection, lock.acknowledged())
+            with errors(path), cursor_of(connection) as cursor:
+                return _examined(cursor, path, lock.acknowledged(), keys)
         finally:
             connection.close()
     finally:
-        lock.release()
+        lock.abandon()
 
 
-def _examined(cursor: "DuckDBPyConnection", acknowledged: int) -> StoreReport:
+def _examined(
+    cursor: "DuckDBPyConnection", path: Path, acknowledged: Marks, keys: KeyRing | None
+) -> StoreReport:
     cursor.execute("BEGIN")  # one snapshot for all questions
     try:
         counts = cursor.execute(VERSIONS).fetchall()
         events = sum(row[2] for row in counts)
-        problems = islice(_problems(cursor, counts, acknowledged), PROBLEMS_MAX)
-        return StoreReport(timelines=len(counts), events=events, problems=tuple(problems))
+        held = Marks(events, audit_records(cursor))
+        problems = tuple(islice(_problems(cursor, counts), PROBLEMS_MAX))
     finally:
         cursor.execute("ROLLBACK")
+    if what := lost(held, acknowledged):
+        missing = StoreProblem(what=f"the file holds {what}; was a .wal deleted?")
+        problems = (missing, *problems)
+    with cursor_of(cursor) as second:  # an error of the file's ends a snapshot
+        reader = DuckDBReader(second, path)
+        examination = Examination(reader, keys)
+        entries, damage = examination.entries()
+        found = chain(_ours(damage), _gone(reader), _ours(examination.problems(entries)))
+        return StoreReport(
+            timelines=len(counts),
+            events=events,
+            artifacts=len(entries),
+            problems=tuple(islice(chain(problems, found), PROBLEMS_MAX)),
+        )
+
+
+def _gone(reader: DuckDBReader) -> Iterator[StoreProblem]:
+    for artifact, due, there in reader.gone():
+        what = f"artifact {artifact}: it was put {due} times and is there {there} times"
+        yield StoreProblem(artifact=artifact, what=what)
 
 
 def _problems(
     cursor: "DuckDBPyConnection",
     counts: list[tuple[str, int, int, int, int | None, int | None]],
-    acknowledged: int,
 ) -> Iterator[StoreProblem]:
-    held = sum(row[2] for row in counts)
-    if held < acknowledged:
-        yield StoreProblem(
-            what=f"{acknowledged} events were acknowledged, {held} are there; was a .wal deleted?"
-        )
     for (number,) in cursor.execute(NAMELESS).fetchall():
         yield StoreProblem(what=f"events of timeline number {number}, which has no name")
     for name, count in cursor.execute(TWICE).fetchall():

@@ -1,6 +1,6 @@
 """The same timeline for asyncio: the same methods, with `await`."""
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
@@ -10,8 +10,9 @@ from blocks import Block, CallId, Envelope, Part, Recorded, TimelineId, UsageRec
 from persistence import EventStore
 from render import CompactionPlan, Rendered, View
 from timeline._background import AsyncPreparation
-from timeline._flow import Flow, adrive
-from timeline._opening import prepare
+from timeline._core import Core
+from timeline._flow import Flow, Work, adrive
+from timeline._opening import Opening
 from timeline._recorder import Output
 from timeline._settings import Options, Settings, System, Tools
 from timeline._snapshot import Snapshot
@@ -44,22 +45,22 @@ class AsyncTimeline:
     _preparation: AsyncPreparation = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        core = self._verbs.core
-        self._preparation = AsyncPreparation(core, lambda fact: self._run(core.commit(fact)))
+        core, lock = self._verbs.core, self._lock  # not self: who drops a timeline has dropped all
+        self._preparation = AsyncPreparation(core, lambda fact: _run(core, lock, core.commit(fact)))
 
     @classmethod
     async def open(cls, name: str, **options: Unpack[Options]) -> Self:
         """Open a timeline, or begin it; see `Timeline.open`."""
-        from asyncio import to_thread
-
-        verbs, owned = await to_thread(prepare, name, options)
-        timeline = cls(verbs=verbs, owned=owned)
-        await timeline._run(verbs.core.load())
-        return timeline
+        opening = Opening(name, options)
+        try:
+            await adrive(opening.flow())
+        except BaseException:
+            await adrive(_done(opening.give_up))
+            raise
+        return cls(verbs=opening.verbs, owned=opening.owned)
 
     async def _run(self, flow: Flow[_T]) -> _T:
-        async with self._lock:
-            return await adrive(flow)
+        return await _run(self._verbs.core, self._lock, flow)
 
     # Append.
 
@@ -239,14 +240,15 @@ class AsyncTimeline:
         """See `Timeline.close`."""
         await self._preparation.finish()
         async with self._lock:
-            if self._verbs.core.closed:
+            core = self._verbs.core
+            if core.closed:
                 return
-            await adrive(self._verbs.core.flush())
-            self._verbs.core.closed = True
-            if self._owned is not None:
-                from asyncio import to_thread
-
-                await to_thread(self._owned.close)
+            try:
+                await adrive(core.current(core.flush()))
+            finally:
+                core.closed = True
+                if self._owned is not None:
+                    await adrive(_done(self._owned.close))
 
     async def __aenter__(self) -> Self:
         return self
@@ -258,3 +260,12 @@ class AsyncTimeline:
         trace: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+async def _run(core: Core, lock: Any, flow: Flow[_T]) -> _T:
+    async with lock:
+        return await adrive(core.current(flow))
+
+
+def _done(work: Callable[[], None]) -> Flow[None]:
+    yield Work(work)

@@ -3,7 +3,9 @@
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import count
 from math import isfinite
+from typing import TypeVar
 
 import attrs
 import msgspec
@@ -12,12 +14,14 @@ from blocks import (
     Block,
     BlockAppended,
     ClosedError,
+    DataError,
     Event,
     EventId,
     LogWindow,
     MisuseError,
     Recorded,
     RequestRendered,
+    StoreError,
     SummaryPrepared,
     TimelineId,
     UnknownPathError,
@@ -40,14 +44,14 @@ from render import (
     total_tokens,
 )
 from timeline._compactor import Compactor
-from timeline._flow import Flow, Work
+from timeline._flow import Flow, Pause, Work, rest_after
 from timeline._ids import IdFactory
 from timeline._keeper import Keeper
 
 log = logging.getLogger("foldline")
 
-CONFLICTS_MAX = 8
-"""Times that an append is repeated after somebody else was faster."""
+_T = TypeVar("_T")
+
 PAGE = 2000
 
 
@@ -65,9 +69,13 @@ class Core:
     clock: Callable[[], float]
     keeper: Keeper
     compactor: Compactor = attrs.field(factory=Compactor)
+    rest: Callable[[int], float] = rest_after
+    """Seconds to wait after so many conflicts in a row."""
     view: View = attrs.field(factory=View, init=False)
     pending: tuple[Event, ...] = attrs.field(default=(), init=False)
     closed: bool = attrs.field(default=False, init=False)
+    _behind: bool = attrs.field(default=False, init=False)
+    """The store may hold more than the view: a commit was interrupted, say. Cured by `load`."""
     _validator: RequestValidator = attrs.field(factory=RequestValidator, init=False)
 
     # Loading and committing.
@@ -78,6 +86,13 @@ class Core:
         there = {event.id for _, event in window.events}
         self.pending = tuple(event for event in self.pending if event.id not in there)
         self.view = commit(open_view(window), *self.pending)
+        self._behind = False
+
+    def current(self, flow: Flow[_T]) -> Flow[_T]:
+        """Do it with a view that holds what the store holds, whatever a commit before came to."""
+        if self._behind and not self.closed:
+            yield from self.load()
+        return (yield from flow)
 
     @property
     def version(self) -> int:
@@ -91,28 +106,72 @@ class Core:
         """
         self.check_open()
         stamped = tuple(self._stamp(event) for event in events)
-        for _ in range(CONFLICTS_MAX):
-            try:
-                yield from self._write((*self.pending, *stamped))
-            except VersionConflictError:
-                yield from self.load()
-                continue
+        before = self.version
+        after = yield from self._insist((*self.pending, *stamped))
+        if after == before + len(self.pending) + len(stamped):
             self.pending = ()
             self.view = commit(self.view, *stamped)
-            return self.view.version
-        raise VersionConflictError(expected=self.version, found=self.store.head(self.id))
+            self._behind = False
+        else:  # others have appended, too
+            self.pending = ()
+            yield from self._catch_up()
+        return after
 
-    def _write(self, events: Sequence[Event]) -> Flow[None]:
+    def _insist(self, events: Sequence[Event]) -> Flow[int]:
+        """Append events, at whatever version the log is then; the new version.
+
+        What a conflict found is what is expected next, so nothing is done between two attempts
+        that others could use to be faster again; and each conflict is somebody else's success.
+        """
+        version = self.version
+        for conflicts in count(1):
+            try:
+                yield from self._write(events, version)
+                break
+            except VersionConflictError as conflict:
+                if conflict.found == version:  # a store that contradicts itself
+                    raise
+                version = conflict.found
+            yield Pause(self.rest(conflicts))
+        return version + len(events)
+
+    def _catch_up(self) -> Flow[None]:
+        """Load what others have appended: at once, or, if the store cannot now, before the next flow.
+
+        What was to be committed is durable, so nobody may be told that it was not.
+        """
+        self._behind = True
+        try:
+            yield from self.load()
+        except StoreError as error:
+            log.warning("timeline %r is to be loaded again: %s", self.id, error)
+
+    def _write(self, events: Sequence[Event], version: int) -> Flow[None]:
         if not events:
             return
-        version = self.version
+        was_behind, self._behind = self._behind, True  # until the view says what was written
         try:
             yield Work(lambda: self.store.append(self.id, events, expected_version=version))
-        except VersionConflictError:
+        except (VersionConflictError, MisuseError, DataError):  # certainly not written
+            self._behind = was_behind
             raise
         except Exception:  # the disk is full, say: what was paid for goes with the next commit
             self._hold(events)
             raise
+
+    def repeated(self, decide: Callable[[], Flow[_T]]) -> Flow[_T]:
+        """Decide and commit under the version decided on; anew from a fresh view after a conflict."""
+        conflicts = 0
+        while True:
+            try:
+                return (yield from decide())
+            except VersionConflictError as conflict:
+                expected, found = conflict.expected, conflict.found
+            conflicts += 1
+            yield Pause(self.rest(conflicts))
+            yield from self.load()
+            if self.version <= expected:  # a store that contradicts itself
+                raise VersionConflictError(expected=expected, found=found)
 
     def _hold(self, events: Iterable[Event]) -> None:
         """Let what was paid for wait for the next commit: it is true whatever else happened."""
@@ -155,21 +214,19 @@ class Core:
         """Decide, commit what was decided once, show."""
         self.check_open()
         kept: list[Event] = []
-        for _ in range(CONFLICTS_MAX):
-            before = self.view
-            try:
-                view, tokens = yield from self._decide(before, context, kept, force=force)
-                returned = yield from self.keeper.bring_back(view, context)
-                rendered = show(view, context, self._validator, returned)
-                yield from self.settle(view)
-            except VersionConflictError:  # somebody appended: what was decided may be wrong now
-                yield from self.load()
-                continue
-            yield from self.compactor.report(view.decisions, tokens, rendered.tokens)
-            event = rendered.event(context.now, context.policy.ttl_seconds)
-            self._remember(event)
-            return attrs.evolve(rendered, decisions=(*kept, *rendered.decisions))
-        raise VersionConflictError(expected=self.version, found=self.store.head(self.id))
+
+        def settled() -> Flow[tuple[View, int, Rendered]]:
+            view, tokens = yield from self._decide(self.view, context, kept, force=force)
+            returned = yield from self.keeper.bring_back(view, context)
+            rendered = show(view, context, self._validator, returned)
+            yield from self.settle(view)
+            return view, tokens, rendered
+
+        view, tokens, rendered = yield from self.repeated(settled)
+        yield from self.compactor.report(view.decisions, tokens, rendered.tokens)
+        event = rendered.event(context.now, context.policy.ttl_seconds)
+        self._remember(event)
+        return attrs.evolve(rendered, decisions=(*kept, *rendered.decisions))
 
     def _decide(
         self, view: View, context: Context, kept: list[Event], *, force: bool
@@ -189,14 +246,17 @@ class Core:
     def settle(self, view: View) -> Flow[int]:
         """Commit the decisions of a view, with what was pending before them; the new version."""
         decided = tuple(self._stamp(event) for event in view.decisions)
-        if decided:
-            try:
-                yield from self._write((*self.pending, *decided))
-            except VersionConflictError:
-                self._hold(decided)
-                raise
-            self.pending = ()
+        if not decided:
+            self.view = view.settled()
+            return self.version
+        try:
+            yield from self._write((*self.pending, *decided), self.version)
+        except VersionConflictError:
+            self._hold(decided)
+            raise
+        self.pending = ()
         self.view = view.settled()
+        self._behind = False
         return self.version
 
     def _remember(self, event: RequestRendered) -> None:

@@ -5,6 +5,9 @@ does the work itself, the async one awaits it; the logic in between exists once.
 """
 
 import contextlib
+import contextvars
+import random
+import time
 from collections.abc import Callable, Generator
 from typing import Any, TypeAlias, TypeVar
 
@@ -40,7 +43,25 @@ class Tell:
     argument: object
 
 
-Effect: TypeAlias = Work | Ask | Tell
+@attrs.frozen
+class Pause:
+    """Nothing is to be done for a while."""
+
+    seconds: float
+
+
+REST_SECONDS = 0.001
+"""About what a commit takes."""
+REST_SECONDS_MAX = 0.1
+
+
+def rest_after(conflicts: int) -> float:
+    """How long to wait after so many conflicts in a row: longer each time, and never in step."""
+    longest = min(REST_SECONDS * 2 ** min(conflicts, 10), REST_SECONDS_MAX)
+    return random.uniform(0, longest)  # noqa: S311 -- no secret
+
+
+Effect: TypeAlias = Work | Ask | Tell | Pause
 Flow: TypeAlias = Generator[Effect, Any, _T]
 
 
@@ -62,6 +83,8 @@ def _perform(effect: Effect) -> object:
             return summarize(effect.summarizer, effect.request)
         case Tell():
             return call(effect.hook, effect.argument)
+        case Pause():
+            return time.sleep(effect.seconds)
 
 
 async def _aperform(effect: Effect, flow: Flow[Any]) -> object:
@@ -72,6 +95,10 @@ async def _aperform(effect: Effect, flow: Flow[Any]) -> object:
             return await asummarize(effect.summarizer, effect.request)
         case Tell():
             return await acall(effect.hook, effect.argument)
+        case Pause():
+            import asyncio
+
+            return await asyncio.sleep(effect.seconds)
 
 
 async def _finished(effect: Work, flow: Flow[Any]) -> object:
@@ -82,7 +109,9 @@ async def _finished(effect: Work, flow: Flow[Any]) -> object:
     """
     import asyncio  # here, because it is a sixth of what importing the library would cost
 
-    work = asyncio.ensure_future(asyncio.to_thread(effect.do))
+    # No task: one that runs when its loop ends would be cancelled, and its thread left alone.
+    context = contextvars.copy_context()
+    work = asyncio.get_running_loop().run_in_executor(None, context.run, effect.do)
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:

@@ -1,7 +1,8 @@
-"""Putting a timeline together from its options; both shells do it the same way."""
+"""Opening and closing a timeline; both shells do it the same way."""
 
 import time
-from pathlib import Path
+from os import PathLike
+from typing import cast
 
 import attrs
 
@@ -9,6 +10,7 @@ from blocks import MisuseError, TimelineId
 from persistence import EventStore, MemoryStore
 from timeline._compactor import Compactor
 from timeline._core import Core
+from timeline._flow import Flow, Work
 from timeline._hooks import Hooks
 from timeline._ids import time_ordered
 from timeline._keeper import Keeper, opener_of
@@ -18,27 +20,80 @@ from timeline._summarize import ExtractiveSummarizer
 from timeline._verbs import Verbs
 
 
-def prepare(name: str, options: Options) -> tuple[Verbs, EventStore | None]:
-    """The verbs of a timeline that is still to be loaded, and the store that it owns, if any."""
-    if not name.strip():
-        raise MisuseError("a timeline needs a name")
-    settings = Settings.of(options)
-    store = options.get("store") or MemoryStore()
-    owned: EventStore | None = None
-    if isinstance(store, Path | str):
+@attrs.define
+class Opening:
+    """A timeline on its way. Whoever drives `flow` calls `give_up` when it does not come through."""
+
+    name: str
+    options: Options
+    verbs: Verbs = attrs.field(init=False)
+    owned: EventStore | None = attrs.field(default=None, init=False)
+    """The store, if it was made for this timeline."""
+
+    def flow(self) -> Flow[None]:
+        """Open the store, then read the window."""
+        yield Work(self._prepare)
+        yield from self.verbs.core.load()
+
+    def _prepare(self) -> None:
+        settings = Settings.of(self.options)
+        name = _checked_name(self.name)
+        store = _store_of(self.options)
+        if not isinstance(store, str | PathLike):
+            self.verbs = verbs_of(name, store, settings, self.options)
+            return
         from persistence import DuckDBStore
 
-        store = owned = DuckDBStore(store)
+        self.owned = DuckDBStore(store)
+        self.verbs = verbs_of(name, self.owned, settings, self.options)
+
+    def give_up(self) -> None:
+        """Let go of the file."""
+        if self.owned is not None:
+            self.owned.close()
+
+
+def _checked_name(name: object) -> TimelineId:
+    """
+    Raises:
+        MisuseError: nothing can be called this.
+    """
+    if not isinstance(name, str):
+        raise MisuseError(f"a timeline's name is a text, not {type(name).__name__}")
+    if not name.strip():
+        raise MisuseError("a timeline needs a name")
+    return TimelineId(name)
+
+
+def _store_of(options: Options) -> "EventStore | str | PathLike[str]":
+    """The store, or the path of its file.
+
+    Raises:
+        MisuseError: it is neither.
+    """
+    store: object = options.get("store")
+    if store is None:
+        return MemoryStore()
+    if isinstance(store, type) or not isinstance(store, str | PathLike | EventStore):
+        raise MisuseError(
+            f"store={store!r:.80}: give the path of a DuckDB file, or a store such as"
+            " MemoryStore() or DuckDBStore(path)"
+        )
+    return cast("EventStore | str | PathLike[str]", store)
+
+
+def verbs_of(name: TimelineId, store: EventStore, settings: Settings, options: Options) -> Verbs:
+    """What one can do to the timeline, which is still to be loaded."""
     clock = options.get("clock", time.time)
     keeper = Keeper(
-        timeline=TimelineId(name),
+        timeline=name,
         opener=opener_of(store, options.get("artifacts", ""), options.get("keys"), clock),
         requester=options.get("requester"),
         probe=options.get("probe"),
     )
     settings = attrs.evolve(settings, can_externalize=keeper.opener is not None)
     core = Core(
-        id=TimelineId(name),
+        id=name,
         store=store,
         ids=options.get("ids", time_ordered),
         clock=clock,
@@ -50,4 +105,4 @@ def prepare(name: str, options: Options) -> tuple[Verbs, EventStore | None]:
         ),
     )
     watch = Watch(observers=tuple(options.get("observers", ())), tracer=options.get("tracer"))
-    return Verbs(core=core, settings=settings, watch=watch), owned
+    return Verbs(core=core, settings=settings, watch=watch)

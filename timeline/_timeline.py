@@ -11,8 +11,9 @@ from blocks import Block, CallId, Envelope, Part, Recorded, TimelineId, UsageRec
 from persistence import EventStore
 from render import CompactionPlan, Rendered, View
 from timeline._background import Preparation
+from timeline._core import Core
 from timeline._flow import Flow, drive
-from timeline._opening import prepare
+from timeline._opening import Opening
 from timeline._recorder import Output
 from timeline._settings import Options, Settings, System, Tools
 from timeline._snapshot import Snapshot
@@ -39,8 +40,8 @@ class Timeline:
     _preparation: Preparation = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        core = self._verbs.core
-        self._preparation = Preparation(core, lambda fact: self._run(core.commit(fact)))
+        core, lock = self._verbs.core, self._lock  # not self: who drops a timeline has dropped all
+        self._preparation = Preparation(core, lambda fact: _run(core, lock, core.commit(fact)))
 
     @classmethod
     def open(cls, name: str, **options: Unpack[Options]) -> Self:
@@ -48,16 +49,20 @@ class Timeline:
 
         Raises:
             PolicyError: no policy of this name.
-            StoreLockedError: another process holds the file.
+            MisuseError: the name or another option is none, or the file is no store.
+            StoreLockedError: somebody else holds the file.
+            DamagedStoreError: the file does not hold together.
         """
-        verbs, owned = prepare(name, options)
-        timeline = cls(verbs=verbs, owned=owned)
-        timeline._run(verbs.core.load())
-        return timeline
+        opening = Opening(name, options)
+        try:
+            drive(opening.flow())
+        except BaseException:
+            opening.give_up()
+            raise
+        return cls(verbs=opening.verbs, owned=opening.owned)
 
     def _run(self, flow: Flow[_T]) -> _T:
-        with self._lock:
-            return drive(flow)
+        return _run(self._verbs.core, self._lock, flow)
 
     # Append.
 
@@ -245,15 +250,25 @@ class Timeline:
         return self._run(self._verbs.core.flush())
 
     def close(self) -> None:
-        """Flush, and close the store if `open` made it. Idempotent."""
+        """Flush, and close the store if `open` made it. Idempotent.
+
+        The store is closed also when the flush fails; then what is lost is the fact that the last
+        request was handed out, and no block.
+
+        Raises:
+            StoreError: what waited could not be written.
+        """
         self._preparation.finish()
         with self._lock:
-            if self._verbs.core.closed:
+            core = self._verbs.core
+            if core.closed:
                 return
-            drive(self._verbs.core.flush())
-            self._verbs.core.closed = True
-            if self._owned is not None:
-                self._owned.close()
+            try:
+                drive(core.current(core.flush()))
+            finally:
+                core.closed = True
+                if self._owned is not None:
+                    self._owned.close()
 
     def __enter__(self) -> Self:
         return self
@@ -265,3 +280,8 @@ class Timeline:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _run(core: Core, lock: Any, flow: Flow[_T]) -> _T:
+    with lock:
+        return drive(core.current(flow))

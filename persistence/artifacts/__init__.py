@@ -3,6 +3,7 @@
 from persistence.artifacts._artifacts import Artifacts as Artifacts
 from persistence.artifacts._crypt import KeyRing as KeyRing
 from persistence.artifacts._crypt import Keys as Keys
+from persistence.artifacts._duckdb import DuckDBReader as DuckDBReader
 from persistence.artifacts._duckdb import DuckDBShelf as DuckDBShelf
 from persistence.artifacts._memory import MemoryArtifacts as MemoryArtifacts
 from persistence.artifacts._memory import MemoryShelf as MemoryShelf
@@ -12,3 +13,5 @@ from persistence.artifacts._types import ArtifactDescription as ArtifactDescript
 from persistence.artifacts._types import ArtifactMetadata as ArtifactMetadata
 from persistence.artifacts._types import AuditRecord as AuditRecord
 from persistence.artifacts._types import Requester as Requester
+from persistence.artifacts._verify import ArtifactProblem as ArtifactProblem
+from persistence.artifacts._verify import Examination as Examination

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
+from itertools import chain
 from typing import Self
 
 import attrs
@@ -32,6 +33,7 @@ from persistence.artifacts._types import (
     Requester,
     checked_description,
 )
+from persistence.artifacts._verify import ArtifactProblem, Examination
 
 ASKED_MAX = 100
 """Characters of what was asked for that go on record when it is no artifact id at all."""
@@ -203,6 +205,13 @@ class Artifacts:
         self._refuse_if_closed()
         records = self._shelf.records()
         return [r for r in records if artifact is None or r.artifact == artifact]
+
+    def examined(self) -> tuple[int, Iterator[ArtifactProblem]]:
+        """How many descriptions there are, and what does not hold together; see `verify`."""
+        self._refuse_if_closed()
+        examination = Examination(self._shelf, self._keys)
+        entries, damage = examination.entries()
+        return len(entries), chain(damage, examination.problems(entries))
 
     def sweep(self) -> int:
         self._refuse_if_closed()

@@ -7,12 +7,14 @@ right after.  There is no index, for the reasons that `_schema` gives.
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 import msgspec
 
+from persistence._schema import errors
 from persistence.artifacts._shelf import Entry, decoded, decoded_record, encoded
 from persistence.artifacts._types import AuditRecord
 
@@ -45,7 +47,18 @@ DROP_ENTRY = "DELETE FROM artifacts WHERE slot = ?"
 ENTRIES = "SELECT entry FROM artifacts"
 ENTRIES_OF = "SELECT entry FROM artifacts WHERE artifact = ?"
 PIECE = "SELECT part, piece FROM artifact_pieces WHERE slot = ? AND number = ?"
+WHOLE_PIECE = "SELECT 0, piece FROM artifact_pieces WHERE slot = ? AND number = ?"
 RECORDS = "SELECT record FROM artifact_audit ORDER BY rowid"
+RECORD_COUNT = "SELECT count(*) FROM artifact_audit"
+GONE = """
+WITH due AS (
+    SELECT record->>'$.artifact' AS artifact,
+           sum(CASE record->>'$.action' WHEN 'put' THEN 1 WHEN 'expire' THEN -1 ELSE 0 END) AS due
+    FROM artifact_audit GROUP BY ALL HAVING due > 0
+), there AS (SELECT artifact, count(*) AS there FROM artifacts GROUP BY ALL)
+SELECT artifact, due::BIGINT, coalesce(there, 0)
+FROM due LEFT JOIN there USING (artifact) WHERE due > coalesce(there, 0) ORDER BY ALL
+"""
 
 
 @attrs.define(eq=False)
@@ -54,7 +67,10 @@ class DuckDBShelf:
 
     _reading: Lend
     _writing: Lend
+    _noted: Callable[[int], None]
+    """Told how many audit records are durable."""
     lock: Lock = attrs.field(factory=Lock, init=False, repr=False)
+    _records: int = attrs.field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
         """Make the tables in a file that has none, and remove what killed puts left behind."""
@@ -70,6 +86,7 @@ class DuckDBShelf:
                     cursor.execute(DROP_PIECES, slot)
             if left or missing:
                 cursor.execute("CHECKPOINT")
+            [(self._records,)] = cursor.execute(RECORD_COUNT).fetchall()
 
     def fill(self, slot: str, pieces: Iterable[bytes]) -> None:
         """A commit a piece, so that a slow producer never holds up the log."""
@@ -80,29 +97,22 @@ class DuckDBShelf:
 
     def enter(self, entry: Entry, record: AuditRecord) -> None:
         row = [entry.metadata.id, entry.slot, encoded(entry).decode()]
-        with self._writing() as cursor, _transaction(cursor):
+        with self._recording(record) as cursor:
             cursor.execute(ADD_ENTRY, row)
-            cursor.execute(ADD_RECORD, [_json(record)])
 
     def entries(self, artifact: str | None = None) -> Sequence[Entry]:
         with self._reading() as cursor:
-            found = (
-                cursor.execute(ENTRIES)
-                if artifact is None
-                else cursor.execute(ENTRIES_OF, [artifact])
-            )
-            return [decoded(data, "table artifacts") for (data,) in found.fetchall()]
+            return _entries(cursor, artifact)
 
     def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]:
         for number in range(first, last + 1):
             with self._reading() as cursor:
                 found = cursor.execute(PIECE, [slot, number]).fetchall()
             if found:
-                yield b"".join(part for _, part in sorted(found))
+                yield _joined(found)
 
     def remove(self, entry: Entry, record: AuditRecord) -> None:
-        with self._writing() as cursor, _transaction(cursor):
-            cursor.execute(ADD_RECORD, [_json(record)])
+        with self._recording(record) as cursor:
             cursor.execute(DROP_PIECES, [entry.slot])
             cursor.execute(DROP_ENTRY, [entry.slot])
 
@@ -115,8 +125,18 @@ class DuckDBShelf:
             cursor.execute("CHECKPOINT")
 
     def record(self, record: AuditRecord) -> None:
+        with self._recording(record):
+            pass
+
+    @contextmanager
+    def _recording(self, record: AuditRecord) -> "Generator[DuckDBPyConnection]":
+        """What is done with the cursor, and the record of it: both, or neither."""
         with self._writing() as cursor:
-            cursor.execute(ADD_RECORD, [_json(record)])
+            with _transaction(cursor):
+                cursor.execute(ADD_RECORD, [_json(record)])
+                yield cursor
+            self._records += 1
+            self._noted(self._records)
 
     def records(self) -> Sequence[AuditRecord]:
         with self._reading() as cursor:
@@ -125,6 +145,47 @@ class DuckDBShelf:
 
     def close(self) -> None:
         pass  # the file belongs to the store
+
+
+@attrs.define
+class DuckDBReader:
+    """The same tables, there or not, through one cursor that writes nothing."""
+
+    _cursor: "DuckDBPyConnection"
+    _path: Path
+    is_there: bool = attrs.field(init=False)
+    _piece: str = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.is_there = self._cursor.execute(IS_THERE).fetchall() != [(0,)]
+        has_parts = self._cursor.execute(HAS_PARTS).fetchall() != [(0,)]
+        self._piece = PIECE if has_parts else WHOLE_PIECE
+
+    def entries(self, artifact: str | None = None) -> Sequence[Entry]:
+        with errors(self._path):
+            return _entries(self._cursor, artifact) if self.is_there else ()
+
+    def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]:
+        for number in range(first, last + 1):
+            with errors(self._path):
+                found = self._cursor.execute(self._piece, [slot, number]).fetchall()
+            if found:
+                yield _joined(found)
+
+    def gone(self) -> list[tuple[str, int, int]]:
+        """Artifacts of which there are fewer than were put and have not expired: id, due, there."""
+        with errors(self._path):
+            return self._cursor.execute(GONE).fetchall() if self.is_there else []
+
+
+def _entries(cursor: "DuckDBPyConnection", artifact: str | None) -> list[Entry]:
+    query, given = (ENTRIES, []) if artifact is None else (ENTRIES_OF, [artifact])
+    found = cursor.execute(query, given).fetchall()
+    return [decoded(data, "table artifacts") for (data,) in found]
+
+
+def _joined(parts: list[tuple[int, bytes]]) -> bytes:
+    return b"".join(part for _, part in sorted(parts))
 
 
 @contextmanager

@@ -1,0 +1,98 @@
+"""Which file a store is: what a path must be, and by what other names the same file goes."""
+
+import os
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from blocks import MisuseError, StoreError
+
+SHOWN = 200
+"""Characters of a path that was no path, as they are quoted."""
+
+
+def database_path(given: object) -> Path:
+    """The file itself: absolute, and without symbolic links, so that all names of it lead to one lock.
+
+    Raises:
+        MisuseError: it cannot be the path of a store.
+        StoreError: the system does not let us look.
+    """
+    path = _path(given)
+    with system_errors(path):
+        path = path.resolve()
+        if not path.parent.is_dir():
+            raise MisuseError(f"no folder {path.parent} to keep {path.name} in; create it")
+        found = path.stat() if path.exists() else None
+    if found is None:
+        return path
+    if stat.S_ISDIR(found.st_mode):
+        raise MisuseError(f"{path} is a folder; give the path of a file in it")
+    if not stat.S_ISREG(found.st_mode):
+        raise MisuseError(f"{path} is no ordinary file; give the path of one, or of a new one")
+    return path
+
+
+def _path(given: object) -> Path:
+    if not isinstance(given, str | os.PathLike):
+        raise MisuseError(f"{given!r:.{SHOWN}} is no path; give the path of a DuckDB file")
+    text = os.fspath(given)
+    if not isinstance(text, str) or not _is_sound(text):
+        raise MisuseError(f"{text!r:.{SHOWN}} cannot be a path; give the path of a DuckDB file")
+    if not text.strip():
+        raise MisuseError("the path of a store is empty; give the path of a DuckDB file")
+    if text.startswith(":memory:"):
+        raise MisuseError("':memory:' is no file; for a store in memory take MemoryStore()")
+    return Path(text)
+
+
+def _is_sound(text: str) -> bool:
+    """Whether every part that has to do with a path takes it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
+
+
+@contextmanager
+def system_errors(path: Path) -> Generator[None]:
+    """Turns what the system says about a file into an error of ours."""
+    try:
+        yield
+    except PermissionError as error:
+        raise StoreError(
+            f"{error.filename or path}: permission denied; let this user read and write the file"
+            " and its folder, or choose another file"
+        ) from error
+    except (OSError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
+        reason = getattr(error, "strerror", None) or "its links lead in a circle"
+        raise StoreError(f"{path} cannot be used: {reason}; choose another file") from error
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """What all names of a file have in common; None if there is no file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def refuse_unfolded_log(path: Path) -> None:
+    """A file's newest events are in `<name>.wal`, by the name that it was last opened by.
+
+    Raises:
+        MisuseError: that is another name in this folder.
+    """
+    with system_errors(path):
+        if not path.exists() or path.stat().st_nlink == 1:
+            return
+        names = [Path(e.path) for e in os.scandir(path.parent) if e.inode() == path.stat().st_ino]
+    for other in names:
+        if other != path and other.with_name(other.name + ".wal").exists():
+            raise MisuseError(
+                f"{path} and {other} are one file, and its newest events are in {other.name}.wal:"
+                f" open {other} and close it first"
+            )

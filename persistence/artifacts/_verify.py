@@ -1,0 +1,86 @@
+"""Whether artifacts are what was put: every piece read, counted and, where the key is at hand, opened."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from typing import Protocol
+
+import attrs
+
+from blocks import ArtifactId, DamagedStoreError, StoreError, TimelineId
+from persistence.artifacts._crypt import TAG_BYTES, Cipher, KeyRing, cipher_for
+from persistence.artifacts._pieces import plain_bytes
+from persistence.artifacts._shelf import PIECE_BYTES, Entry
+
+
+@attrs.frozen(kw_only=True)
+class ArtifactProblem:
+    """One thing that is not as it should be."""
+
+    artifact: ArtifactId | None = None
+    """None: it concerns the whole place."""
+    timeline: TimelineId = TimelineId("")
+    what: str
+
+
+class Readable(Protocol):
+    """The part of a shelf that is used here."""
+
+    def entries(self, artifact: str | None = None) -> Sequence[Entry]: ...
+    def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]: ...
+
+
+@attrs.frozen
+class Examination:
+    """Reads a place; changes nothing, and puts nothing on record."""
+
+    _shelf: Readable
+    _keys: KeyRing | None = None
+
+    def entries(self) -> tuple[Sequence[Entry], list[ArtifactProblem]]:
+        """What is said to lie there."""
+        try:
+            return self._shelf.entries(), []
+        except DamagedStoreError as error:
+            return (), [ArtifactProblem(what=str(error))]
+
+    def problems(self, entries: Iterable[Entry]) -> Iterator[ArtifactProblem]:
+        """What does not hold, entry by entry."""
+        for entry in entries:
+            what = self._wrong(entry)
+            if what and self._is_still_there(entry):
+                about = entry.metadata
+                yield ArtifactProblem(artifact=about.id, timeline=about.timeline, what=what)
+
+    def _wrong(self, entry: Entry) -> str:
+        """Empty when all is well, as far as it can be seen with these keys."""
+        key_id = entry.metadata.key
+        key = self._keys.key(key_id) if key_id and self._keys else None
+        cipher = cipher_for(key, entry.slot, entry.metadata.tenant) if key else None
+        if cipher and not cipher.vouches(entry.said, entry.seal):
+            return "what is said about it was altered"
+        try:
+            return self._content(entry, cipher)
+        except (DamagedStoreError, StoreError) as error:
+            return str(error)
+
+    def _content(self, entry: Entry, cipher: Cipher | None) -> str:
+        about, size, found = entry.metadata, 0, sha256()
+        is_sealed = bool(about.key)
+        count = -(-about.size // (PIECE_BYTES - TAG_BYTES if is_sealed else plain_bytes(None)))
+        for number, piece in enumerate(self._shelf.pieces(entry.slot, 0, count - 1)):
+            plain = cipher.opened(number, piece) if cipher else piece
+            if plain is None:
+                return f"piece {number} was altered"
+            size += len(plain)
+            found.update(plain)
+        due = about.size + count * TAG_BYTES if is_sealed and not cipher else about.size
+        if size != due:
+            return f"{due} bytes were put, {size} are there"
+        if (cipher or not is_sealed) and found.hexdigest() != about.sha256:
+            return "its content is not what was put"
+        return ""
+
+    def _is_still_there(self, entry: Entry) -> bool:
+        """False if it was swept meanwhile."""
+        there = self._shelf.entries(entry.metadata.id)
+        return any(each.slot == entry.slot for each in there)
