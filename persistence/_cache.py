@@ -16,7 +16,7 @@ from persistence._group import GroupCommit
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from persistence._duckdb_writer import Append
+    from persistence._append import Append
 
 ENOUGH: Final = 4_000_000
 """Bytes read or written after which it is worth the while."""

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,6 @@ from weakref import finalize
 
 from blocks import (
     ClosedError,
-    CodecError,
     DamagedStoreError,
     Event,
     LogWindow,
@@ -21,25 +20,18 @@ from blocks import (
     TimelineId,
     UnknownTimelineError,
     VersionConflictError,
-    decode_event,
 )
+from persistence._append import Append
 from persistence._cache import Cache
 from persistence._checks import checked_events, checked_fork, checked_page, timeline_infos
 from persistence._cursors import CursorPool
-from persistence._duckdb_writer import Append, Writer
+from persistence._duckdb_reader import Reader
+from persistence._duckdb_writer import Writer
 from persistence._group import GroupCommit
 from persistence._heads import Head
-from persistence._large import Row, fetching, whole
 from persistence._lock import FileLock, Marks, lock_path, lost
 from persistence._place import database_path, refuse_unfolded_log
-from persistence._schema import (
-    audit_records,
-    cursor_of,
-    errors,
-    interrupts,
-    open_database,
-    translated,
-)
+from persistence._schema import audit_records, cursor_of, errors, open_database
 from persistence._store import TimelineInfo
 
 if TYPE_CHECKING:
@@ -47,17 +39,8 @@ if TYPE_CHECKING:
 
     from persistence.artifacts import Artifacts, DuckDBShelf, KeyRing
 
-PAGE_CHARACTERS = 4_000_000
-"""Of payloads in one page; it is full with the event that reaches it."""
-FIRST_ROWS = 32
-"""Events that a page begins with; how large they are tells how many more it may ask for."""
 INSPECTED = 4_000_000
 """What somebody has read or written who does not say how much."""
-WINDOW = "SELECT seq, payload FROM events WHERE timeline = ? AND seq BETWEEN ? AND ?"
-IDS = """
-SELECT coalesce(json_extract_string(payload, '$.id'), '') FROM events
-WHERE timeline = ? AND seq BETWEEN ? AND ? ORDER BY seq
-"""
 
 
 class DuckDBStore:
@@ -69,7 +52,7 @@ class DuckDBStore:
         MisuseError: there is no such folder, or the file is no store.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: "str | os.PathLike[str]") -> None:
         self.path = database_path(path)
         self._pid = os.getpid()
         self._closed = False
@@ -102,6 +85,7 @@ class DuckDBStore:
         self._group = GroupCommit(self._writer.commit)
         self._cursors = CursorPool(self._connection)
         self._cache = Cache(self._connection, self._group, self._cursors)
+        self._reader = Reader(self.path, self._writer, self._cursors, self._cache)
 
     def _refuse_a_lost_tail(self) -> None:
         """Going on would write new events over the versions of lost ones."""
@@ -136,75 +120,18 @@ class DuckDBStore:
         first, last = append.expected + 1, append.expected + len(ids)
         if last > self._head(append.timeline).version:
             return False
-        with self._errors(), self._cursors.borrow() as cursor:
-            number = self._writer.numbers[append.timeline]
-            there = cursor.execute(IDS, [number, first, last]).fetchall()
-        return [id_ for (id_,) in there] == ids
+        return self._reader.ids(append.timeline, first, last) == ids
 
     def load_window(self, timeline_id: TimelineId) -> LogWindow:
         head = self._head(timeline_id)
-        rows = self._rows(timeline_id, head.window_start(), head.version)
-        found = [
-            (seq, self._decoded(timeline_id, seq, payload))
-            for seq, payload in self._whole(timeline_id, rows)
-        ]
-        return head.window(found)
+        return head.window(self._reader.events(timeline_id, head.window_start(), head.version))
 
     def read(
         self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
     ) -> Sequence[Recorded]:
         checked_page(after, limit)
         last = min(after + limit, self._head(timeline_id).version)
-        found: list[Recorded] = []
-        size, step = 0, FIRST_ROWS
-        while after < last and size < PAGE_CHARACTERS:  # nobody knows how large the next ones are
-            rows = self._rows(timeline_id, after + 1, min(after + step, last))
-            for seq, payload in self._whole(timeline_id, rows):
-                found.append((seq, self._decoded(timeline_id, seq, payload)))
-                after, size = seq, size + len(payload)
-                if size >= PAGE_CHARACTERS:
-                    break
-            step = max(1, min(PAGE_CHARACTERS - size, size) * len(found) // max(size, 1))
-        return found
-
-    def _rows(self, timeline_id: TimelineId, first: int, last: int) -> list[Row]:
-        if last < first:
-            return []
-        with self._errors(), self._cursors.borrow() as cursor:
-            number = self._writer.numbers[timeline_id]
-            rows = cursor.execute(WINDOW, [number, first, last]).fetchall()
-        # Rows come in the order of their commits, so a sort has nothing to do.
-        rows.sort(key=_seq)
-        if [seq for seq, _ in rows] != list(range(first, last + 1)):
-            raise self._damaged(timeline_id, f"events {first} to {last} are not all there")
-        return rows
-
-    def _whole(self, timeline_id: TimelineId, rows: Sequence[Row]) -> Iterator[Row]:
-        """The same rows, read to the end where they are large."""
-        if not rows:
-            return
-        number, size = self._writer.numbers[timeline_id], 0
-        try:
-            with self._errors(), self._cursors.borrow() as cursor:
-                for row in whole(rows, fetching(cursor, number)):
-                    size += len(row[1])
-                    yield row
-        except CodecError as error:
-            raise self._damaged(timeline_id, str(error)) from error
-        finally:
-            self._cache.passed(size)
-
-    def _decoded(self, timeline_id: TimelineId, seq: int, payload: str) -> Event:
-        try:
-            return decode_event(payload)
-        except CodecError as error:
-            raise self._damaged(timeline_id, f"event {seq} is {error}") from error
-
-    def _damaged(self, timeline_id: TimelineId, what: str) -> DamagedStoreError:
-        return DamagedStoreError(
-            f"{self.path}, timeline {timeline_id!r}: {what}; `verify` lists all damage,"
-            " restore the file from a backup"
-        )
+        return self._reader.page(timeline_id, after, last)
 
     def head(self, timeline_id: TimelineId) -> int:
         return self._head(timeline_id).version
@@ -261,20 +188,8 @@ class DuckDBStore:
     @contextmanager
     def _reading(self) -> "Generator[DuckDBPyConnection]":
         self._refuse_if_not_ours()
-        with self._errors(), self._cursors.borrow() as cursor:
+        with self._reader.cursor() as cursor:
             yield cursor
-
-    @contextmanager
-    def _errors(self) -> Generator[None]:
-        """What the database refuses is told in our words, and the file is asked anew."""
-        import duckdb
-
-        try:
-            with interrupts():
-                yield
-        except duckdb.Error as error:
-            self._writer.is_suspect = True
-            raise translated(error, self.path) from error
 
     @contextmanager
     def _writing(self) -> "Generator[DuckDBPyConnection]":
@@ -318,9 +233,7 @@ class DuckDBStore:
                     self._writer.refresh()
 
 
-def _release(
-    path: Path, pid: int, held: "tuple[CursorPool, DuckDBPyConnection, FileLock]"
-) -> None:
+def _release(path: Path, pid: int, held: "tuple[CursorPool, DuckDBPyConnection, FileLock]") -> None:
     """Of a store that was dropped without `close`: let go of the file, and leave its log as it is."""
     if os.getpid() != pid:
         return
@@ -334,7 +247,3 @@ def _release(
 
 def _note_records(lock: FileLock, records: int) -> None:
     lock.note(records=records)
-
-
-def _seq(row: Row) -> int:
-    return row[0]

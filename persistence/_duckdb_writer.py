@@ -6,17 +6,18 @@ again, because a commit that failed may still have happened.  A database that ga
 instance because the disk was full during a checkpoint, is attached anew.
 """
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import attrs
 
 from blocks import ClosedError, StoreError, TimelineId
+from persistence._append import Append, event_rows, mark_rows, piece_rows
 from persistence._heads import Head, Mark
-from persistence._large import FETCHED, is_large, pieces_of, stand_in
+from persistence._large import FETCHED
 from persistence._lock import FileLock
 from persistence._schema import (
     FORMAT_WITH_PIECES,
@@ -25,14 +26,9 @@ from persistence._schema import (
     reattach,
     translated,
 )
-from persistence._stored import StoredEvent
 
 if TYPE_CHECKING:
     from duckdb import Appender, DuckDBPyConnection
-
-EventRow: TypeAlias = tuple[int, int, float, str]
-PieceRow: TypeAlias = tuple[int, int, int, str]
-MarkRow: TypeAlias = tuple[int, int, str, int]
 
 HEADS = """
 SELECT name, timeline, max(seq), min_by(ts, seq), max_by(ts, seq)
@@ -52,24 +48,6 @@ INSERT INTO pieces SELECT ?, seq, number, piece FROM pieces WHERE timeline = ? A
 COPY_MARKS = """
 INSERT INTO marks SELECT ?, seq, kind, ref FROM marks WHERE timeline = ? AND seq <= ?
 """
-
-
-@attrs.define(eq=False, kw_only=True)
-class Append:
-    """One append waiting for its commit, and what became of it."""
-
-    timeline: TimelineId
-    expected: int
-    events: list[StoredEvent]
-    found: int = 0
-    """The version that the writer saw."""
-    committed: bool = False
-    error: Exception | None = None
-
-    @property
-    def has_large(self) -> bool:
-        """Whether some of it goes into pieces."""
-        return any(is_large(event.data) for event in self.events)
 
 
 @attrs.define(eq=False)
@@ -166,7 +144,7 @@ class Writer:
     def _write(self, accepted: Sequence[Append]) -> None:
         new = self._new_numbers(accepted)
         numbered = [(a, new.get(a.timeline) or self.numbers[a.timeline]) for a in accepted]
-        marks = [row for append, number in numbered for row in _mark_rows(append, number)]
+        marks = [row for append, number in numbered for row in mark_rows(append, number)]
         if not new and not marks and not any(append.has_large for append in accepted):
             self._add_events(numbered)  # by itself one durable commit
             return
@@ -180,12 +158,12 @@ class Writer:
 
     def _add_events(self, numbered: Sequence[tuple[Append, int]]) -> None:
         for append, number in numbered:
-            self._appender.append_rows(_event_rows(append, number))
+            self._appender.append_rows(event_rows(append, number))
         self._appender.flush()
 
     def _add_pieces(self, numbered: Sequence[tuple[Append, int]]) -> None:
         """What is too large for a row, a few megabytes at a time."""
-        rows = (row for append, number in numbered for row in _piece_rows(append, number))
+        rows = (row for append, number in numbered for row in piece_rows(append, number))
         while page := list(islice(rows, FETCHED)):
             self._pieces.append_rows(page)
             self._pieces.flush()
@@ -267,7 +245,7 @@ class Writer:
             self._cursor.execute(COPY_EVENTS, [number, self.numbers[source], at])
             self._cursor.execute(COPY_PIECES, [number, self.numbers[source], at])
             self._cursor.execute(COPY_MARKS, [number, self.numbers[source], at])
-            self._insert(ADD_MARKS, _mark_rows(append, number))
+            self._insert(ADD_MARKS, mark_rows(append, number))
             self._add_pieces([(append, number)])
             self._add_events([(append, number)])
             self._cursor.execute("COMMIT")
@@ -284,29 +262,3 @@ class Writer:
             self._cursor.execute("CHECKPOINT")
         with suppress(duckdb.Error):
             self._cursor.close()
-
-
-def _event_rows(append: Append, number: int) -> list[EventRow]:
-    return [
-        (number, seq, event.at, _payload(event.data))
-        for seq, event in enumerate(append.events, append.expected + 1)
-    ]
-
-
-def _payload(data: bytes) -> str:
-    return stand_in(data) if is_large(data) else data.decode()
-
-
-def _piece_rows(append: Append, number: int) -> Iterator[PieceRow]:
-    for seq, event in enumerate(append.events, append.expected + 1):
-        if is_large(event.data):
-            for place, piece in enumerate(pieces_of(event.data)):
-                yield number, seq, place, piece
-
-
-def _mark_rows(append: Append, number: int) -> list[MarkRow]:
-    return [
-        (number, seq, event.kind, event.ref)
-        for seq, event in enumerate(append.events, append.expected + 1)
-        if event.ref is not None
-    ]

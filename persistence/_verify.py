@@ -127,7 +127,7 @@ def _ours(problems: Iterable[ArtifactProblem]) -> Iterator[StoreProblem]:
     for each in problems:
         name = each.artifact or ""
         what = f"artifact {name}: {each.what}" if name else each.what
-        yield StoreProblem(timeline=each.timeline, artifact=name, what=what)
+        yield StoreProblem(timeline=each.timeline or "", artifact=name, what=what)
 
 
 def _examined_file(path: Path, keys: KeyRing | None) -> StoreReport:

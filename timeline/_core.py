@@ -1,197 +1,54 @@
 """The state of one timeline and the flows over it; knows no thread, no loop, no clock of its own."""
 
-import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import count
 from math import isfinite
-from typing import TypeVar
 
 import attrs
-import msgspec
 
 from blocks import (
     Block,
     BlockAppended,
-    ClosedError,
-    DataError,
+    BlockId,
+    BlocksHidden,
+    BlocksRestored,
     Event,
     EventId,
-    LogWindow,
+    Hidden,
     MisuseError,
     Recorded,
-    RequestRendered,
-    StoreError,
-    SummaryPrepared,
-    TimelineId,
     UnknownPathError,
-    VersionConflictError,
     canonical_block,
 )
-from persistence import EventStore
 from render import (
     Context,
+    Entry,
     Rendered,
     RequestValidator,
     View,
     clip_oversized,
-    commit,
     limit_pictures,
-    open_view,
     prune_expired,
     show,
     strip_unbound,
     total_tokens,
 )
 from timeline._compactor import Compactor
-from timeline._flow import Flow, Pause, Work, rest_after
-from timeline._ids import IdFactory
+from timeline._flow import Flow, Work
+from timeline._journal import Journal
 from timeline._keeper import Keeper
-
-log = logging.getLogger("foldline")
-
-_T = TypeVar("_T")
 
 PAGE = 2000
 
 
 @attrs.define(kw_only=True)
-class Core:
-    """One timeline: its view, what waits to be committed, and how to do everything to it.
+class Core(Journal):
+    """One timeline, and how to do everything to it."""
 
-    A rendered request is a fact (`RequestRendered`), but not one worth a commit of its own: it
-    waits in `pending` and goes with the next append, or with `flush`.
-    """
-
-    id: TimelineId
-    store: EventStore
-    ids: IdFactory
     clock: Callable[[], float]
     keeper: Keeper
     compactor: Compactor = attrs.field(factory=Compactor)
-    rest: Callable[[int], float] = rest_after
-    """Seconds to wait after so many conflicts in a row."""
-    view: View = attrs.field(factory=View, init=False)
-    pending: tuple[Event, ...] = attrs.field(default=(), init=False)
-    closed: bool = attrs.field(default=False, init=False)
-    _behind: bool = attrs.field(default=False, init=False)
-    """The store may hold more than the view: a commit was interrupted, say. Cured by `load`."""
     _validator: RequestValidator = attrs.field(factory=RequestValidator, init=False)
-
-    # Loading and committing.
-
-    def load(self) -> Flow[None]:
-        """Read the window from the store; what is pending stays pending, unless it is there."""
-        window: LogWindow = yield Work(lambda: self.store.load_window(self.id))
-        there = {event.id for _, event in window.events}
-        self.pending = tuple(event for event in self.pending if event.id not in there)
-        self.view = commit(open_view(window), *self.pending)
-        self._behind = False
-
-    def current(self, flow: Flow[_T]) -> Flow[_T]:
-        """Do it with a view that holds what the store holds, whatever a commit before came to."""
-        if self._behind and not self.closed:
-            yield from self.load()
-        return (yield from flow)
-
-    @property
-    def version(self) -> int:
-        """Events that are durable."""
-        return self.view.version - len(self.pending)
-
-    def commit(self, *events: Event) -> Flow[int]:
-        """Append events, whoever else appends meanwhile; return the new version.
-
-        For facts that are true whatever happened before: not for decisions.
-        """
-        self.check_open()
-        stamped = tuple(self._stamp(event) for event in events)
-        before = self.version
-        after = yield from self._insist((*self.pending, *stamped))
-        if after == before + len(self.pending) + len(stamped):
-            self.pending = ()
-            self.view = commit(self.view, *stamped)
-            self._behind = False
-        else:  # others have appended, too
-            self.pending = ()
-            yield from self._catch_up()
-        return after
-
-    def _insist(self, events: Sequence[Event]) -> Flow[int]:
-        """Append events, at whatever version the log is then; the new version.
-
-        What a conflict found is what is expected next, so nothing is done between two attempts
-        that others could use to be faster again; and each conflict is somebody else's success.
-        """
-        version = self.version
-        for conflicts in count(1):
-            try:
-                yield from self._write(events, version)
-                break
-            except VersionConflictError as conflict:
-                if conflict.found == version:  # a store that contradicts itself
-                    raise
-                version = conflict.found
-            yield Pause(self.rest(conflicts))
-        return version + len(events)
-
-    def _catch_up(self) -> Flow[None]:
-        """Load what others have appended: at once, or, if the store cannot now, before the next flow.
-
-        What was to be committed is durable, so nobody may be told that it was not.
-        """
-        self._behind = True
-        try:
-            yield from self.load()
-        except StoreError as error:
-            log.warning("timeline %r is to be loaded again: %s", self.id, error)
-
-    def _write(self, events: Sequence[Event], version: int) -> Flow[None]:
-        if not events:
-            return
-        was_behind, self._behind = self._behind, True  # until the view says what was written
-        try:
-            yield Work(lambda: self.store.append(self.id, events, expected_version=version))
-        except (VersionConflictError, MisuseError, DataError):  # certainly not written
-            self._behind = was_behind
-            raise
-        except Exception:  # the disk is full, say: what was paid for goes with the next commit
-            self._hold(events)
-            raise
-
-    def repeated(self, decide: Callable[[], Flow[_T]]) -> Flow[_T]:
-        """Decide and commit under the version decided on; anew from a fresh view after a conflict."""
-        conflicts = 0
-        while True:
-            try:
-                return (yield from decide())
-            except VersionConflictError as conflict:
-                expected, found = conflict.expected, conflict.found
-            conflicts += 1
-            yield Pause(self.rest(conflicts))
-            yield from self.load()
-            if self.version <= expected:  # a store that contradicts itself
-                raise VersionConflictError(expected=expected, found=found)
-
-    def _hold(self, events: Iterable[Event]) -> None:
-        """Let what was paid for wait for the next commit: it is true whatever else happened."""
-        waiting = {event.id for event in self.pending}
-        paid = [e for e in events if isinstance(e, SummaryPrepared) and e.id not in waiting]
-        self.pending = (*self.pending, *paid)
-        self.view = commit(self.view, *paid)
-
-    def _stamp(self, event: Event) -> Event:
-        if event.id or not isinstance(event, msgspec.Struct):
-            return event
-        return msgspec.structs.replace(event, id=EventId(self.ids()))
-
-    def flush(self) -> Flow[int]:
-        """Commit what waits."""
-        return (yield from self.commit()) if self.pending else self.version
-
-    def check_open(self) -> None:
-        if self.closed:
-            raise ClosedError(f"timeline {self.id!r} is closed; open it again to go on")
 
     # Appending.
 
@@ -225,7 +82,7 @@ class Core:
         view, tokens, rendered = yield from self.repeated(settled)
         yield from self.compactor.report(view.decisions, tokens, rendered.tokens)
         event = rendered.event(context.now, context.policy.ttl_seconds)
-        self._remember(event)
+        self.remember(event)
         return attrs.evolve(rendered, decisions=(*kept, *rendered.decisions))
 
     def _decide(
@@ -242,34 +99,6 @@ class Core:
         tokens = total_tokens(view, context)
         view = yield from self.compactor.compact(view, context, keep, force=force)
         return strip_unbound(view, context), tokens
-
-    def settle(self, view: View) -> Flow[int]:
-        """Commit the decisions of a view, with what was pending before them; the new version."""
-        decided = tuple(self._stamp(event) for event in view.decisions)
-        if not decided:
-            self.view = view.settled()
-            return self.version
-        try:
-            yield from self._write((*self.pending, *decided), self.version)
-        except VersionConflictError:
-            self._hold(decided)
-            raise
-        self.pending = ()
-        self.view = view.settled()
-        self._behind = False
-        return self.version
-
-    def _remember(self, event: RequestRendered) -> None:
-        stamped = self._stamp(event)
-        self.pending = (*self.pending, stamped)
-        self.view = commit(self.view, stamped)
-
-    def keep(self, view: View, kept: list[Event] | None = None) -> Flow[View]:
-        """Commit what a view has decided so far, note it in `kept`, and go on from there."""
-        yield from self.settle(view)
-        if kept is not None:
-            kept += view.decisions
-        return self.view
 
     # Reading.
 

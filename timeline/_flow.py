@@ -84,7 +84,8 @@ def _perform(effect: Effect) -> object:
         case Tell():
             return call(effect.hook, effect.argument)
         case Pause():
-            return time.sleep(effect.seconds)
+            time.sleep(effect.seconds)
+            return None
 
 
 async def _aperform(effect: Effect, flow: Flow[Any]) -> object:
@@ -98,7 +99,8 @@ async def _aperform(effect: Effect, flow: Flow[Any]) -> object:
         case Pause():
             import asyncio
 
-            return await asyncio.sleep(effect.seconds)
+            await asyncio.sleep(effect.seconds)
+            return None
 
 
 async def _finished(effect: Work, flow: Flow[Any]) -> object:

@@ -18,7 +18,7 @@ class ArtifactProblem:
 
     artifact: ArtifactId | None = None
     """None: it concerns the whole place."""
-    timeline: TimelineId = TimelineId("")
+    timeline: TimelineId | None = None
     what: str
 
 

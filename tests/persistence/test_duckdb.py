@@ -22,7 +22,7 @@ from blocks import (
     encode_event,
 )
 from persistence import DuckDBStore, EventStore, verify
-from persistence._duckdb_writer import Append
+from persistence._append import Append
 from persistence._stored import store_event
 
 from .contract import StoreContract, T, U, compacted, expanded, forked, many, said, versions

@@ -1,0 +1,58 @@
+"""One append on its way into a DuckDB file, and the rows that it becomes."""
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import attrs
+
+from blocks import TimelineId
+from persistence._large import is_large, pieces_of, stand_in
+from persistence._stored import StoredEvent
+
+EventRow: TypeAlias = tuple[int, int, float, str]
+PieceRow: TypeAlias = tuple[int, int, int, str]
+MarkRow: TypeAlias = tuple[int, int, str, int]
+
+
+@attrs.define(eq=False, kw_only=True)
+class Append:
+    """One append waiting for its commit, and what became of it."""
+
+    timeline: TimelineId
+    expected: int
+    events: list[StoredEvent]
+    found: int = 0
+    """The version that the writer saw."""
+    committed: bool = False
+    error: Exception | None = None
+
+    @property
+    def has_large(self) -> bool:
+        """Whether some of it goes into pieces."""
+        return any(is_large(event.data) for event in self.events)
+
+
+def event_rows(append: Append, number: int) -> list[EventRow]:
+    return [
+        (number, seq, event.at, _payload(event.data))
+        for seq, event in enumerate(append.events, append.expected + 1)
+    ]
+
+
+def _payload(data: bytes) -> str:
+    return stand_in(data) if is_large(data) else data.decode()
+
+
+def piece_rows(append: Append, number: int) -> Iterator[PieceRow]:
+    for seq, event in enumerate(append.events, append.expected + 1):
+        if is_large(event.data):
+            for place, piece in enumerate(pieces_of(event.data)):
+                yield number, seq, place, piece
+
+
+def mark_rows(append: Append, number: int) -> list[MarkRow]:
+    return [
+        (number, seq, event.kind, event.ref)
+        for seq, event in enumerate(append.events, append.expected + 1)
+        if event.ref is not None
+    ]

@@ -1,0 +1,121 @@
+"""Reads logs from a DuckDB file: rows to events, large ones put together, nothing passed over."""
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from blocks import CodecError, DamagedStoreError, Event, Recorded, TimelineId, decode_event
+from persistence._cache import Cache
+from persistence._cursors import CursorPool
+from persistence._duckdb_writer import Writer
+from persistence._large import Row, fetching, whole
+from persistence._schema import interrupts, translated
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+PAGE_CHARACTERS = 4_000_000
+"""Of payloads in one page; it is full with the event that reaches it."""
+FIRST_ROWS = 32
+"""Events that a page begins with; how large they are tells how many more it may ask for."""
+WINDOW = "SELECT seq, payload FROM events WHERE timeline = ? AND seq BETWEEN ? AND ?"
+IDS = """
+SELECT coalesce(json_extract_string(payload, '$.id'), '') FROM events
+WHERE timeline = ? AND seq BETWEEN ? AND ? ORDER BY seq
+"""
+
+
+@attrs.define(eq=False)
+class Reader:
+    """Reads with cursors of the pool; what timelines there are, the writer knows."""
+
+    _path: Path
+    _writer: Writer
+    _cursors: CursorPool
+    _cache: Cache
+
+    @contextmanager
+    def cursor(self) -> "Generator[DuckDBPyConnection]":
+        """A cursor; what the database refuses is told in our words, and the file asked anew."""
+        import duckdb
+
+        try:
+            with interrupts(), self._cursors.borrow() as cursor:
+                yield cursor
+        except duckdb.Error as error:
+            self._writer.is_suspect = True
+            raise translated(error, self._path) from error
+
+    def events(self, timeline: TimelineId, first: int, last: int) -> list[Recorded]:
+        """Events `first` to `last`, which must all be there."""
+        rows = self._rows(timeline, first, last)
+        return [
+            (seq, self._decoded(timeline, seq, payload))
+            for seq, payload in self._whole(timeline, rows)
+        ]
+
+    def page(self, timeline: TimelineId, after: int, last: int) -> list[Recorded]:
+        """Events after `after`, to `last` or as many as make a page."""
+        found: list[Recorded] = []
+        size, step = 0, FIRST_ROWS
+        while after < last and size < PAGE_CHARACTERS:  # nobody knows how large the next ones are
+            rows = self._rows(timeline, after + 1, min(after + step, last))
+            for seq, payload in self._whole(timeline, rows):
+                found.append((seq, self._decoded(timeline, seq, payload)))
+                after, size = seq, size + len(payload)
+                if size >= PAGE_CHARACTERS:
+                    break
+            step = max(1, min(PAGE_CHARACTERS - size, size) * len(found) // max(size, 1))
+        return found
+
+    def ids(self, timeline: TimelineId, first: int, last: int) -> list[str]:
+        """The ids of events `first` to `last`."""
+        with self.cursor() as cursor:
+            number = self._writer.numbers[timeline]
+            return [id_ for (id_,) in cursor.execute(IDS, [number, first, last]).fetchall()]
+
+    def _rows(self, timeline: TimelineId, first: int, last: int) -> list[Row]:
+        if last < first:
+            return []
+        with self.cursor() as cursor:
+            number = self._writer.numbers[timeline]
+            rows = cursor.execute(WINDOW, [number, first, last]).fetchall()
+        # Rows come in the order of their commits, so a sort has nothing to do.
+        rows.sort(key=_seq)
+        if [seq for seq, _ in rows] != list(range(first, last + 1)):
+            raise self._damaged(timeline, f"events {first} to {last} are not all there")
+        return rows
+
+    def _whole(self, timeline: TimelineId, rows: Sequence[Row]) -> Iterator[Row]:
+        """The same rows, read to the end where they are large."""
+        if not rows:
+            return
+        number, size = self._writer.numbers[timeline], 0
+        try:
+            with self.cursor() as cursor:
+                for row in whole(rows, fetching(cursor, number)):
+                    size += len(row[1])
+                    yield row
+        except CodecError as error:
+            raise self._damaged(timeline, str(error)) from error
+        finally:
+            self._cache.passed(size)
+
+    def _decoded(self, timeline: TimelineId, seq: int, payload: str) -> Event:
+        try:
+            return decode_event(payload)
+        except CodecError as error:
+            raise self._damaged(timeline, f"event {seq} is {error}") from error
+
+    def _damaged(self, timeline: TimelineId, what: str) -> DamagedStoreError:
+        return DamagedStoreError(
+            f"{self._path}, timeline {timeline!r}: {what}; `verify` lists all damage,"
+            " restore the file from a backup"
+        )
+
+
+def _seq(row: Row) -> int:
+    return row[0]
