@@ -54,6 +54,7 @@ from blocks._errors import Refusal as Refusal
 from blocks._errors import SessionFormatError as SessionFormatError
 from blocks._errors import StoreError as StoreError
 from blocks._errors import StoreLockedError as StoreLockedError
+from blocks._errors import TimelineExistsError as TimelineExistsError
 from blocks._errors import UnknownPathError as UnknownPathError
 from blocks._errors import UnknownTimelineError as UnknownTimelineError
 from blocks._errors import VersionConflictError as VersionConflictError

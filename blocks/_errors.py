@@ -12,13 +12,18 @@
     │   └── DamagedStoreError       a store whose file does not hold together
     └── StoreError                  the world's: retry, wait, or move
         ├── VersionConflictError    somebody else appended first
+        │   └── TimelineExistsError a fork onto the name of a timeline that is there
         ├── UnknownTimelineError    no such timeline in this store
         └── StoreLockedError        another process holds the file
 
 A prompt that cannot be made to fit is no error: render returns it as a value (`CannotFit`).
 """
 
-from typing import Literal, TypeAlias
+from collections.abc import Sequence
+from typing import Final, Literal, TypeAlias
+
+PATH_SHOWN: Final = 300
+"""Characters of a path that is none, as an error quotes it."""
 
 
 class FoldlineError(Exception):
@@ -34,13 +39,16 @@ class PolicyError(MisuseError):
 
 
 class UnknownPathError(MisuseError):
-    """Nothing was ever appended at this path."""
+    """Nothing was ever appended at this path; `near` are those that it may have meant."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, near: Sequence[str] = ()) -> None:
+        asked = path if len(path) <= PATH_SHOWN else f"{path[:PATH_SHOWN]}…"
+        meant = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
         super().__init__(
-            f"no block at path {path!r}; `foldline show` lists the paths of a timeline"
+            f"no block at path {asked!r}; {meant}`foldline show` lists the paths of a timeline"
         )
         self.path = path
+        self.near = tuple(near)
 
 
 Refusal: TypeAlias = Literal["unknown", "tenant", "permission", "expired", "key"]
@@ -90,12 +98,23 @@ class VersionConflictError(StoreError):
         self.found = found
 
 
+class TimelineExistsError(VersionConflictError):
+    """The name is taken: a fork begins a timeline and never adds to one."""
+
+    def __init__(self, timeline_id: str, *, found: int) -> None:
+        super().__init__(expected=0, found=found)
+        taken = f"there is a timeline {timeline_id!r} already, at version {found}"
+        self.args = (f"{taken}; give the fork another name, or open that timeline",)
+        self.timeline_id = timeline_id
+
+
 class UnknownTimelineError(StoreError):
     """The store holds no timeline of this name."""
 
     def __init__(self, timeline_id: str) -> None:
         super().__init__(
-            f"no timeline {timeline_id!r} in this store; `foldline list` shows what it holds"
+            f"no timeline {timeline_id!r} in this store; `foldline list`, or `list()` of the store,"
+            " says what it holds"
         )
         self.timeline_id = timeline_id
 

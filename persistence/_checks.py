@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from blocks import Event, MisuseError, TimelineId
 from persistence._heads import Head
+from persistence._place import is_sound
 from persistence._store import TimelineInfo
 from persistence._stored import StoredEvent, store_event
 
@@ -21,18 +22,9 @@ def checked_events(
         raise MisuseError(f"an append to {timeline_id!r} needs at least one event")
     if expected_version < 0:
         raise MisuseError(f"expected_version={expected_version}: versions start at 0")
-    if not timeline_id or "\0" in timeline_id or not _is_unicode(timeline_id):
+    if not isinstance(timeline_id, str) or not timeline_id or not is_sound(timeline_id):
         raise MisuseError(f"{timeline_id!r} cannot name a timeline; use some printable text")
     return [store_event(event) for event in events]
-
-
-def _is_unicode(text: str) -> bool:
-    """False for lone surrogates, which no file and no database takes."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def checked_page(after: int, limit: int) -> None:

@@ -17,6 +17,7 @@ from blocks import (
     Event,
     LogWindow,
     Recorded,
+    TimelineExistsError,
     TimelineId,
     UnknownTimelineError,
     VersionConflictError,
@@ -71,11 +72,12 @@ class DuckDBStore:
 
     def _open(self) -> None:
         refuse_unfolded_log(self.path)
-        if not self.path.exists():
-            self._lock.note(events=0, records=0)
+        is_new = not self.path.exists()
         self._connection = open_database(self.path)
-        self._lock.holds()
         try:
+            self._lock.holds()
+            if is_new:
+                self._lock.note(events=0, records=0)
             with errors(self.path):
                 self._writer = Writer(self._connection, self.path, self._lock)
             self._refuse_a_lost_tail()
@@ -150,7 +152,7 @@ class DuckDBStore:
                 raise UnknownTimelineError(source)
             checked_fork(source, at, head)
             if existing.version:
-                raise VersionConflictError(expected=0, found=existing.version)
+                raise TimelineExistsError(target, found=existing.version)
             self._writer.fork(source, at, append)
         if append.error:
             raise append.error

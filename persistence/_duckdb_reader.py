@@ -112,7 +112,7 @@ class Reader:
 
     def _damaged(self, timeline: TimelineId, what: str) -> DamagedStoreError:
         return DamagedStoreError(
-            f"{self._path}, timeline {timeline!r}: {what}; `verify` lists all damage,"
+            f"{self._path}, timeline {timeline!r}: {what}; `foldline verify` lists all damage,"
             " restore the file from a backup"
         )
 

@@ -13,6 +13,7 @@ from blocks import (
     Event,
     LogWindow,
     Recorded,
+    TimelineExistsError,
     TimelineId,
     UnknownTimelineError,
     VersionConflictError,
@@ -88,7 +89,7 @@ class MemoryStore:
                 raise UnknownTimelineError(source)
             checked_fork(source, at, log.head)
             if existing.events:
-                raise VersionConflictError(expected=0, found=existing.head.version)
+                raise TimelineExistsError(target, found=existing.head.version)
             copy = _Log(events=log.events[:at], head=log.head.cut_to(at))
             self._logs[target] = copy
             return copy.extend(stored)

@@ -5,6 +5,7 @@ import stat
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 from blocks import MisuseError, StoreError
 
@@ -37,8 +38,8 @@ def database_path(given: object) -> Path:
 def _path(given: object) -> Path:
     if not isinstance(given, str | os.PathLike):
         raise MisuseError(f"{given!r:.{SHOWN}} is no path; give the path of a DuckDB file")
-    text = os.fspath(given)
-    if not isinstance(text, str) or not _is_sound(text):
+    text: object = os.fspath(cast("str | os.PathLike[str]", given))
+    if not isinstance(text, str) or not is_sound(text):
         raise MisuseError(f"{text!r:.{SHOWN}} cannot be a path; give the path of a DuckDB file")
     if not text.strip():
         raise MisuseError("the path of a store is empty; give the path of a DuckDB file")
@@ -47,8 +48,8 @@ def _path(given: object) -> Path:
     return Path(text)
 
 
-def _is_sound(text: str) -> bool:
-    """Whether every part that has to do with a path takes it."""
+def is_sound(text: str) -> bool:
+    """False for lone surrogates and NUL, which no file, and not every database, takes."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -68,7 +69,8 @@ def system_errors(path: Path) -> Generator[None]:
         ) from error
     except (OSError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
         reason = getattr(error, "strerror", None) or "its links lead in a circle"
-        raise StoreError(f"{path} cannot be used: {reason}; choose another file") from error
+        name = f"{path!s:.{SHOWN}}"
+        raise StoreError(f"{name} cannot be used: {reason}; choose another file") from error
 
 
 def identity(path: Path) -> tuple[int, int] | None:

@@ -242,16 +242,31 @@ def translated(error: Exception, path: Path) -> FoldlineError:
     if "Could not set lock" in text:
         holder = text.partition("held in ")[2].partition(". See also")[0]
         return locked_by(path, holder or "another process")
-    if "WAL" in text and "Corrupt" in text:
-        return DamagedStoreError(
-            f"{path}.wal is damaged ({text}); copy both files aside, then truncate the copy's WAL"
-            " at the byte position named and open the copy"
+    if "No space left" in text:
+        return StoreError(
+            f"{path}: no space left on the disk; make room and repeat the call: nothing that was"
+            " acknowledged is lost"
         )
+    if "replaying WAL" in text or ("WAL" in text and "Corrupt" in text):
+        return DamagedStoreError(f"{path}.wal is damaged ({text}); {_rescue(path, text)}")
     if any(
         sign in text for sign in ("Corrupt", "not a valid DuckDB", "enough bytes", "deserialize")
     ):
         return DamagedStoreError(
-            f"{path} is damaged ({text}); restore it from a backup, or copy it aside and"
-            " export what `verify` can still read"
+            f"{path} is damaged ({text}); restore it from a backup, together with"
+            f" {path.name}.wal and {path.name}.lock if they are in it"
         )
-    return StoreError(f"{path}: {text}; nothing more was written, repeat the call")
+    return StoreError(f"{path}: {text}; repeat the call")
+
+
+def _rescue(path: Path, text: str) -> str:
+    """How to get at what lies before the damage, without touching what is there."""
+    if "byte position" in text:
+        return (
+            f"to save what comes before the damage, copy {path.name} and {path.name}.wal into another"
+            " folder, truncate the .wal there at the byte position named, and open that copy"
+        )
+    return (
+        f"put it back from a backup, or copy {path.name} alone into another folder and open that"
+        " copy: it has all but the newest events"
+    )

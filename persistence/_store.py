@@ -62,7 +62,7 @@ class EventStore(Protocol):
         Raises:
             UnknownTimelineError: no such `source`.
             MisuseError: `at` is not a version of `source`.
-            VersionConflictError: `target` exists.
+            TimelineExistsError: `target` exists.
         """
         ...
 

@@ -1,5 +1,6 @@
 """Whether a store holds together: every promise about stored bytes, checked one by one."""
 
+import os
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
@@ -115,7 +116,8 @@ def verify(
 def _is_place_of_artifacts(target: str | Path) -> bool:
     if isinstance(target, str) and "://" in target:
         return True
-    return (Path(target) / "entries").is_dir() and (Path(target) / "content").is_dir()
+    folders = (os.path.join(target, name) for name in ("content", "entries"))
+    return isinstance(target, str | Path) and all(map(os.path.isdir, folders))
 
 
 def _examined_artifacts(artifacts: Artifacts) -> StoreReport:

@@ -1,6 +1,7 @@
 """The state of one timeline and the flows over it; knows no thread, no loop, no clock of its own."""
 
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from functools import partial
 from math import isfinite
 
@@ -19,6 +20,7 @@ from blocks import (
     Recorded,
     UnknownPathError,
     canonical_block,
+    path_of,
 )
 from render import (
     Context,
@@ -39,6 +41,8 @@ from timeline._journal import Journal
 from timeline._keeper import Keeper
 
 PAGE = 2000
+NEAR_KNOWN = 1000
+"""Paths, of the newest blocks, among which one that may have been meant is looked for."""
 
 
 @attrs.define(kw_only=True)
@@ -112,8 +116,18 @@ class Core(Journal):
 
         found: Block | None = yield Work(lambda: block_at(self.store, self.id, path))
         if found is None:
-            raise UnknownPathError(path)
+            raise (yield from self.unknown(path))
         return found
+
+    def unknown(self, path: str) -> Flow[UnknownPathError]:
+        """The error for a path that is none, with those that may have been meant."""
+        entries = self.view.entries
+        head = self.view.compaction.head.entries if self.view.compaction else ()
+        first = entries[0].version if entries else self.version + 1
+        page: Sequence[Recorded] = yield Work(partial(self._page, max(0, first - 1 - NEAR_KNOWN)))
+        folded = [path_of(event.block) for _, event in page if isinstance(event, BlockAppended)]
+        known = dict.fromkeys([*folded, *(entry.path for entry in (*head, *entries))])
+        return UnknownPathError(path, get_close_matches(path, list(known)[-NEAR_KNOWN:], n=3))
 
     def events(self, after: int = 0) -> Flow[list[Recorded]]:
         """Everything in the log, oldest first."""

@@ -37,7 +37,7 @@ from blocks import (
     text_of,
 )
 from render import Entry, Redaction, View, decide, redaction_of, without_excerpts
-from timeline._core import CONFLICTS_MAX, Core
+from timeline._core import Core
 from timeline._flow import Flow
 
 REPLACEMENT: Final = "[hidden on request]"
@@ -77,13 +77,12 @@ def restore(core: Core, keys: Sequence[str]) -> Flow[int]:
 def _settled(core: Core, plan: Callable[[], Flow[list[Event]]]) -> Flow[int]:
     """Commit what was planned for the view as it is; plan anew when somebody else was faster."""
     core.check_open()
-    for _ in range(CONFLICTS_MAX):
+
+    def settled() -> Flow[int]:
         events = yield from plan()
-        try:
-            return (yield from core.settle(reduce(decide, events, core.view)))
-        except VersionConflictError:
-            yield from core.load()
-    raise VersionConflictError(expected=core.version, found=core.store.head(core.id))
+        return (yield from core.settle(reduce(decide, events, core.view)))
+
+    return (yield from core.repeated(settled))
 
 
 def _hidden(core: Core, keys: Sequence[str], text: str) -> Flow[list[Event]]:
@@ -144,7 +143,7 @@ def _folded(core: Core, key: str, log: _Log) -> Flow[_Target]:
         return target
     block: Block = yield from core.read(key)
     if (target := there.get(block.id)) is None:  # a summary: what it stands for can be hidden
-        raise UnknownPathError(key)
+        raise (yield from core.unknown(key))
     return target
 
 

@@ -36,8 +36,8 @@ class Opening:
         yield from self.verbs.core.load()
 
     def _prepare(self) -> None:
-        settings = Settings.of(self.options)
         name = _checked_name(self.name)
+        settings = Settings.of(self.options)
         store = _store_of(self.options)
         if not isinstance(store, str | PathLike):
             self.verbs = verbs_of(name, store, settings, self.options)
@@ -62,6 +62,8 @@ def _checked_name(name: object) -> TimelineId:
         raise MisuseError(f"a timeline's name is a text, not {type(name).__name__}")
     if not name.strip():
         raise MisuseError("a timeline needs a name")
+    if "\0" in name or name != name.encode(errors="replace").decode():
+        raise MisuseError(f"{name!r} cannot name a timeline; use some printable text")
     return TimelineId(name)
 
 
@@ -71,7 +73,7 @@ def _store_of(options: Options) -> "EventStore | str | PathLike[str]":
     Raises:
         MisuseError: it is neither.
     """
-    store: object = options.get("store")
+    store = cast("object", options.get("store"))
     if store is None:
         return MemoryStore()
     if isinstance(store, type) or not isinstance(store, str | PathLike | EventStore):

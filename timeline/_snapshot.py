@@ -57,6 +57,6 @@ class Snapshot(Generic[_Forked_co]):
         """A new timeline that begins as a copy of that moment.
 
         Raises:
-            VersionConflictError: a timeline of this name exists.
+            TimelineExistsError: there is a timeline of this name.
         """
         return self._timeline.fork(name, at=self._shot.version)

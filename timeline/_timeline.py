@@ -237,7 +237,7 @@ class Timeline:
         """A new timeline in the same store that begins as a copy of this one.
 
         Raises:
-            VersionConflictError: a timeline of this name exists.
+            TimelineExistsError: there is a timeline of this name.
         """
         self._run(self._verbs.fork(name, at))
         core = attrs.evolve(self._verbs.core, id=TimelineId(name))

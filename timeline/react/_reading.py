@@ -4,7 +4,6 @@ agent = ReactAgent(timeline, client, tools=[*tools, *reading_tools(timeline)])
 """
 
 from collections.abc import Callable, Generator
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
@@ -134,8 +133,8 @@ def _answer(timeline: Timeline | AsyncTimeline, asked: _Asked) -> _Reading:
             return block_page(path, block, start, asked.lines, room)
         count = min(asked.lines, HITS_MAX) if asked.lines > 0 else HITS
         hits = yield from _hits(timeline, f"{NOT_ITSELF} {query}", start + count)
-    except UnknownPathError:
-        return refused(_no_such(path, timeline))
+    except UnknownPathError as error:
+        return refused(_no_such(error))
     except MisuseError as error:
         return refused(str(error))
     return hits_page(query, hits[start:], start, room)
@@ -149,13 +148,11 @@ def _hits(timeline: Timeline | AsyncTimeline, query: str, count: int) -> Generat
     return [hit for hit in found if hit.block not in withheld][:count]
 
 
-def _no_such(path: str, timeline: Timeline | AsyncTimeline) -> str:
+def _no_such(error: UnknownPathError) -> str:
     """What to do about a path that is none."""
-    known = [entry.path for entry in timeline.view.entries]
-    close = get_close_matches(path, known, n=3)
-    instead = f" Close to it: {', '.join(close)}." if close else ""
+    instead = f" Close to it: {', '.join(error.near)}." if error.near else ""
     return (
-        f"There is no block at {path[:200]!r}.{instead} Paths look like ar:t1.user.prompt or"
+        f"There is no block at {error.path[:200]!r}.{instead} Paths look like ar:t1.user.prompt or"
         " tc:t3.call_7.result; a query finds them."
     )
 
