@@ -5,7 +5,7 @@ import stat
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
+from typing import TypeGuard, cast
 
 from blocks import MisuseError, StoreError
 
@@ -39,7 +39,7 @@ def _path(given: object) -> Path:
     if not isinstance(given, str | os.PathLike):
         raise MisuseError(f"{given!r:.{SHOWN}} is no path; give the path of a DuckDB file")
     text: object = os.fspath(cast("str | os.PathLike[str]", given))
-    if not isinstance(text, str) or not is_sound(text):
+    if not is_sound(text):
         raise MisuseError(f"{text!r:.{SHOWN}} cannot be a path; give the path of a DuckDB file")
     if not text.strip():
         raise MisuseError("the path of a store is empty; give the path of a DuckDB file")
@@ -48,13 +48,12 @@ def _path(given: object) -> Path:
     return Path(text)
 
 
-def is_sound(text: str) -> bool:
-    """False for lone surrogates and NUL, which no file, and not every database, takes."""
+def is_sound(text: object) -> TypeGuard[str]:
+    """False for lone surrogates and NUL, which no file and not every database takes."""
     try:
-        text.encode()
+        return isinstance(text, str) and b"\0" not in text.encode()
     except UnicodeEncodeError:
         return False
-    return "\0" not in text
 
 
 @contextmanager

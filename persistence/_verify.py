@@ -1,6 +1,5 @@
 """Whether a store holds together: every promise about stored bytes, checked one by one."""
 
-import os
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
@@ -12,7 +11,7 @@ from blocks import BlockAppended, CodecError, DamagedStoreError, MisuseError, de
 from persistence._duckdb import DuckDBStore
 from persistence._large import Row, fetching, whole
 from persistence._lock import FileLock, Marks, lost
-from persistence._place import database_path
+from persistence._place import database_path, is_sound
 from persistence._schema import (
     audit_records,
     check_magic,
@@ -113,11 +112,12 @@ def verify(
         return StoreReport(problems=(StoreProblem(what=str(damage)),))
 
 
-def _is_place_of_artifacts(target: str | Path) -> bool:
+def _is_place_of_artifacts(target: object) -> bool:
     if isinstance(target, str) and "://" in target:
         return True
-    folders = (os.path.join(target, name) for name in ("content", "entries"))
-    return isinstance(target, str | Path) and all(map(os.path.isdir, folders))
+    if not is_sound(target) and not isinstance(target, Path):
+        return False
+    return all((Path(target) / name).is_dir() for name in ("content", "entries"))
 
 
 def _examined_artifacts(artifacts: Artifacts) -> StoreReport:
