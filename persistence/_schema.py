@@ -242,9 +242,9 @@ def translated(error: Exception, path: Path) -> FoldlineError:
     if "Could not set lock" in text:
         holder = text.partition("held in ")[2].partition(". See also")[0]
         return locked_by(path, holder or "another process")
-    if "No space left" in text:
+    if "Could not write file" in text:
         return StoreError(
-            f"{path}: no space left on the disk; make room and repeat the call: nothing that was"
+            f"{path} could not be written ({text}); make room and repeat the call: nothing that was"
             " acknowledged is lost"
         )
     if "replaying WAL" in text or ("WAL" in text and "Corrupt" in text):

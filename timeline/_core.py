@@ -77,6 +77,7 @@ class Core(Journal):
         kept: list[Event] = []
 
         def settled() -> Flow[tuple[View, int, Rendered]]:
+            yield from self.catch_up()
             view, tokens = yield from self._decide(self.view, context, kept, force=force)
             returned = yield from self.keeper.bring_back(view, context)
             rendered = show(view, context, self._validator, returned)

@@ -6,7 +6,7 @@ log is then; a decision is made anew, from a fresh view.
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from itertools import count
+from functools import partial
 from typing import TypeVar
 
 import attrs
@@ -27,12 +27,17 @@ from blocks import (
 )
 from persistence import EventStore
 from render import View, commit, open_view
-from timeline._flow import Flow, Pause, Work, rest_after
+from timeline._flow import Flow, Work, rest_after
 from timeline._ids import IdFactory
+from timeline._precedence import Contest, Precedence, precedence_in
 
 log = logging.getLogger("foldline")
 
 _T = TypeVar("_T")
+
+
+def _precedence_of(journal: "Journal") -> Precedence:
+    return precedence_in(journal.store, journal.id)
 
 
 @attrs.define(kw_only=True)
@@ -53,6 +58,11 @@ class Journal:
     closed: bool = attrs.field(default=False, init=False)
     _behind: bool = attrs.field(default=False, init=False)
     """The store may hold more than the view: a commit was interrupted, say. Cured by `load`."""
+    _precedence: Precedence = attrs.field(
+        default=attrs.Factory(_precedence_of, takes_self=True),
+        init=False,
+        repr=False,
+    )
 
     def load(self) -> Flow[None]:
         """Read the window from the store; what is pending stays pending, unless it is there."""
@@ -67,6 +77,11 @@ class Journal:
         if self._behind and not self.closed:
             yield from self.load()
         return (yield from flow)
+
+    def catch_up(self) -> Flow[None]:
+        """Load what others have appended."""
+        if (yield Work(partial(self.store.head, self.id))) != self.version:
+            yield from self.load()
 
     @property
     def version(self) -> int:
@@ -88,7 +103,7 @@ class Journal:
             self._behind = False
         else:  # others have appended, too
             self.pending = ()
-            yield from self._catch_up()
+            yield from self._load_now_or_later()
         return after
 
     def _insist(self, events: Sequence[Event]) -> Flow[int]:
@@ -98,18 +113,19 @@ class Journal:
         that others could use to be faster again; and each conflict is somebody else's success.
         """
         version = self.version
-        for conflicts in count(1):
-            try:
-                yield from self._write(events, version)
-                break
-            except VersionConflictError as conflict:
-                if conflict.found == version:  # a store that contradicts itself
-                    raise
-                version = conflict.found
-            yield Pause(self.rest(conflicts))
-        return version + len(events)
+        with self._contest() as contest:
+            while True:
+                yield from contest.hold_back()
+                try:
+                    yield from self._write(events, version)
+                    return version + len(events)
+                except VersionConflictError as conflict:
+                    if conflict.found == version:  # a store that contradicts itself
+                        raise
+                    version = conflict.found
+                yield from contest.lost()
 
-    def _catch_up(self) -> Flow[None]:
+    def _load_now_or_later(self) -> Flow[None]:
         """Load what others have appended: at once, or, if the store cannot now, before the next flow.
 
         What was to be committed is durable, so nobody may be told that it was not.
@@ -134,18 +150,25 @@ class Journal:
             raise
 
     def repeated(self, decide: Callable[[], Flow[_T]]) -> Flow[_T]:
-        """Decide and commit under the version decided on; anew from a fresh view after a conflict."""
-        conflicts = 0
-        while True:
-            try:
-                return (yield from decide())
-            except VersionConflictError as conflict:
-                expected, found = conflict.expected, conflict.found
-            conflicts += 1
-            yield Pause(self.rest(conflicts))
-            yield from self.load()
-            if self.version <= expected:  # a store that contradicts itself
-                raise VersionConflictError(expected=expected, found=found)
+        """Decide and commit under the version decided on; anew from a fresh view after a conflict.
+
+        Raises:
+            VersionConflictError: somebody appended each time, though asked to hold back: a hook that
+                is called by this very decision, say.
+        """
+        with self._contest() as contest:
+            while True:
+                yield from contest.hold_back()
+                try:
+                    return (yield from decide())
+                except VersionConflictError:
+                    if contest.is_hopeless:
+                        raise
+                yield from contest.lost()
+                yield from self.load()
+
+    def _contest(self) -> Contest:
+        return Contest(self._precedence, self.rest)
 
     def _hold(self, events: Iterable[Event]) -> None:
         """Let what was paid for wait for the next commit: it is true whatever else happened."""
