@@ -1,0 +1,306 @@
+"""Several timelines on one log: what is appended is appended once, in order, whoever is faster.
+
+Facts are repeated until they hold.  Decisions are made anew from what the log then says, and what may
+not be repeated (a plan under its version) stays a conflict with the numbers that were found.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event as Signal
+from threading import Thread
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blocks import (
+    Event,
+    LogWindow,
+    RangeCompacted,
+    StoreError,
+    TimelineId,
+    VersionConflictError,
+    text_of,
+)
+from persistence import DuckDBStore, EventStore, MemoryStore
+from tests._builders import blocks_in, events_of, open_timeline, response, text, text_in
+from timeline import AsyncTimeline, Compacting, Hooks, Timeline
+from timeline._precedence import CONFLICTS_MAX, PATIENCE, Contest, Precedence
+
+WRITERS = 6
+EACH = 12
+
+
+@pytest.fixture(params=["memory", "duckdb"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[EventStore]:
+    made = MemoryStore() if request.param == "memory" else DuckDBStore(tmp_path / "talks.duckdb")
+    yield made
+    made.close()
+
+
+class Rival(MemoryStore):
+    """Lets `go_first` run before an append, as often as it was told."""
+
+    times: int = 0
+    go_first: Callable[[], object] = staticmethod(lambda: None)
+    broken: bool = False
+    """Whether the next append is done and then said to have failed."""
+
+    def append(
+        self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
+    ) -> int:
+        if self.times:
+            self.times -= 1
+            times, self.times = self.times, 0
+            self.go_first()
+            self.times = times
+        version = super().append(timeline_id, events, expected_version=expected_version)
+        if self.broken:
+            self.broken = False
+            raise StoreError("the answer was lost")
+        return version
+
+
+@attrs.define
+class Rests:
+    """Notes how often one had to wait, and takes no time for it."""
+
+    asked: list[int] = attrs.field(factory=list)
+
+    def __call__(self, conflicts: int) -> float:
+        self.asked.append(conflicts)
+        return 0.0
+
+
+def racing(times: int, **options: Any) -> tuple[Timeline, Timeline, Rival, Rests]:
+    """A timeline, and another one that appends right before it does, so many times."""
+    store, rests = Rival(), Rests()
+    timeline, other = (open_timeline(store=store, **options) for _ in range(2))
+    timeline._verbs.core.rest, other._verbs.core.rest = rests, lambda _: 0.0
+    timeline.user("go")
+    store.times, store.go_first = times, lambda: other.note("I was faster.")
+    return timeline, other, store, rests
+
+
+def texts_in(timeline: Timeline) -> list[str]:
+    return [text_of(block) for _, block in blocks_in(timeline) if text_of(block)]
+
+
+def assert_all_there(log: Sequence[str]) -> None:
+    """Each worker's texts once, in its order."""
+    count = Counter(log)
+    for worker in range(WRITERS):
+        expected = [f"{worker}.{n}" for n in range(EACH)]
+        assert [said for said in log if said in set(expected)] == expected
+        assert all(count[said] == 1 for said in expected)
+
+
+def assert_live_is_reopened(timeline: Timeline) -> None:
+    again = open_timeline(store=timeline._verbs.core.store)
+    assert (again.version, text_in(again.render())) == (
+        timeline.version,
+        text_in(timeline.render()),
+    )
+
+
+# ---------------------------------------------------------------- many at once
+
+
+def test_timelines_in_threads_are_never_refused_and_lose_nothing(store: EventStore) -> None:
+    def talk(worker: int) -> None:
+        timeline = open_timeline(store=store, window=3000)
+        for n in range(EACH):
+            timeline.steer(f"{worker}.{n}")
+            assert timeline.render().violations == ()
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        list(pool.map(talk, range(WRITERS)))
+    assert_all_there(texts_in(open_timeline(store=store)))
+
+
+def test_async_timelines_are_never_refused_and_lose_nothing(store: EventStore) -> None:
+    async def talk(worker: int) -> None:
+        timeline = await AsyncTimeline.open("talk", store=store, counter="estimate", window=3000)
+        for n in range(EACH):
+            await timeline.steer(f"{worker}.{n}")
+            assert (await timeline.render()).violations == ()
+
+    async def all_of_them() -> None:
+        await asyncio.gather(*(talk(worker) for worker in range(WRITERS)))
+
+    asyncio.run(all_of_them())
+    assert_all_there(texts_in(open_timeline(store=store)))
+
+
+def test_a_reader_never_sees_half_a_batch(store: EventStore) -> None:
+    stop, seen = Signal(), list[int]()
+
+    def look() -> None:
+        while not stop.is_set():
+            seen.append(len(store.read(TimelineId("talk"))))
+            seen.append(len(store.load_window(TimelineId("talk")).events))
+
+    reader = Thread(target=look)
+    reader.start()
+    try:
+        for number in range(60):
+            open_timeline(store=store).user(f"question {number}")  # a header and a prompt
+    finally:
+        stop.set()
+        reader.join()
+    assert seen
+    assert all(length % 2 == 0 for length in seen)
+
+
+# ---------------------------------------------------------------- who is slower
+
+
+@given(times=st.integers(0, 40))
+def test_an_append_is_repeated_until_it_holds(times: int) -> None:
+    timeline, other, _, _ = racing(times)
+    assert timeline.steer("in the end") == 3 + times
+    log = texts_in(timeline)
+    assert log.count("in the end") == 1
+    assert log.count("I was faster.") == times
+    assert timeline.version == timeline._verbs.core.store.head(timeline.id)
+    assert texts_in(other) == log
+    assert_live_is_reopened(timeline)
+
+
+def test_who_is_slower_waits_longer_each_time_and_then_goes_first() -> None:
+    timeline, _, _, rests = racing(1)
+    timeline.steer("in the end")
+    assert rests.asked == [1]
+    timeline, _, _, rests = racing(20)
+    timeline.steer("in the end")
+    assert rests.asked == [1], "from the second conflict on the others hold back instead"
+
+
+def test_a_render_that_was_overtaken_decides_anew_and_commits() -> None:
+    timeline, _, rival, _ = racing(0, window=2000)
+    for number in range(30):
+        timeline.record(response(text(f"step {number} " + "word " * 60), id=f"r{number}"))
+    rival.times = 5
+    rendered = timeline.render()
+    assert events_of(timeline, RangeCompacted)
+    assert text_in(rendered).count("I was faster.") == 5, "what came meanwhile is in the request"
+    assert rendered.violations == ()
+    reopened = open_timeline(store=rival, window=2000)
+    assert text_in(reopened.render()) == text_in(rendered)
+
+
+def test_a_render_shows_what_others_appended_before(store: EventStore) -> None:
+    timeline, other = (open_timeline(store=store) for _ in range(2))
+    timeline.user("go")
+    timeline.render()
+    other.steer("One more thing.")
+    assert "One more thing." in text_in(timeline.render())
+
+
+def test_a_hook_that_overtakes_its_own_render_is_told_so_in_the_end() -> None:
+    store = MemoryStore()
+    other = open_timeline(store=store)
+
+    def meddle(_: Compacting) -> None:
+        other.note("again")
+
+    hooks = Hooks(on_before_compaction=[meddle])
+    timeline = open_timeline(store=store, window=2000, hooks=hooks)
+    timeline._verbs.core.rest = other._verbs.core.rest = lambda _: 0.0
+    timeline.user("go")
+    for number in range(30):
+        timeline.record(response(text(f"step {number} " + "word " * 60), id=f"r{number}"))
+    with pytest.raises(VersionConflictError) as caught:
+        timeline.render()
+    assert caught.value.expected < caught.value.found
+    assert texts_in(timeline).count("again") <= CONFLICTS_MAX + 1
+    assert timeline.steer("goes on") == store.head(timeline.id)
+
+
+def test_a_plan_is_not_repeated_and_names_the_versions() -> None:
+    timeline, other, _, _ = racing(0, window=2000)
+    for number in range(30):
+        timeline.record(response(text(f"step {number} " + "word " * 60), id=f"r{number}"))
+    plan = timeline.propose()
+    version = timeline.version
+    other.note("I was faster.")
+    with pytest.raises(VersionConflictError, match=f"expected version {version}, found") as caught:
+        timeline.commit_plan(plan)
+    assert caught.value.found == other.version
+    assert not events_of(timeline, RangeCompacted)
+
+
+# ---------------------------------------------------------------- what a store may do
+
+
+class Contradiction(MemoryStore):
+    """Refuses the version that it names itself."""
+
+    def append(self, *_: object, expected_version: int) -> int:
+        raise VersionConflictError(expected=expected_version, found=expected_version)
+
+
+def test_a_store_that_contradicts_itself_is_not_asked_for_ever() -> None:
+    with pytest.raises(VersionConflictError):
+        open_timeline(store=Contradiction()).user("go")
+
+
+def test_what_a_store_did_and_said_it_had_not_done_is_seen_and_not_doubled() -> None:
+    timeline, _, store, _ = racing(0)
+    store.broken = True
+    with pytest.raises(StoreError, match="the answer was lost"):
+        timeline.steer("said once")
+    assert "said once" in text_in(timeline.render()), "it is in the log, so it is shown"
+    timeline.steer("said after")
+    assert texts_in(timeline)[-2:] == ["said once", "said after"]
+    assert_live_is_reopened(timeline)
+
+
+class Deaf(Rival):
+    """Cannot load, for a while."""
+
+    is_deaf: bool = False
+
+    def load_window(self, timeline_id: TimelineId) -> LogWindow:
+        if self.is_deaf:
+            raise StoreError("no answer")
+        return super().load_window(timeline_id)
+
+
+def test_what_is_durable_is_never_said_to_have_failed() -> None:
+    store = Deaf()
+    timeline, other = (open_timeline(store=store) for _ in range(2))
+    other.user("go")
+    store.is_deaf = True
+    assert timeline.steer("durable") == 3
+    store.is_deaf = False
+    assert texts_in(timeline) == ["go", "durable"]
+    assert [text_of(entry.block) for entry in timeline.view.entries][-1] == "durable"
+
+
+# ---------------------------------------------------------------- precedence
+
+
+def test_others_hold_back_but_not_for_ever() -> None:
+    precedence = Precedence()
+    first, second = (Contest(precedence, lambda _: 0.0) for _ in range(2))
+    with first, second:
+        assert len(list(first.lost())) == 1
+        assert len(list(first.lost())) == 0, "no wait: the others hold back now"
+        assert len(list(first.hold_back())) == 0
+        assert len(list(second.hold_back())) == PATIENCE
+    with second:
+        assert len(list(second.hold_back())) == 0, "whoever is done gives precedence back"
+
+
+def test_nobody_holds_back_for_who_is_gone() -> None:
+    precedence = Precedence()
+    gone = Contest(precedence, lambda _: 0.0)
+    list(gone.lost()), list(gone.lost())
+    del gone
+    assert list(Contest(precedence, lambda _: 0.0).hold_back()) == []
