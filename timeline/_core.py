@@ -10,12 +10,8 @@ import attrs
 from blocks import (
     Block,
     BlockAppended,
-    BlockId,
-    BlocksHidden,
-    BlocksRestored,
     Event,
     EventId,
-    Hidden,
     MisuseError,
     Recorded,
     UnknownPathError,
@@ -24,7 +20,6 @@ from blocks import (
 )
 from render import (
     Context,
-    Entry,
     Rendered,
     RequestValidator,
     View,

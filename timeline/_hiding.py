@@ -31,8 +31,6 @@ from blocks import (
     Recorded,
     SummaryReplaced,
     ToolResult,
-    UnknownPathError,
-    VersionConflictError,
     artifact_id,
     text_of,
 )

@@ -1,6 +1,7 @@
 """Compactions as data: made now, looked at, committed later, undone."""
 
 from collections.abc import Iterator
+from functools import reduce
 from itertools import groupby
 from typing import Any
 
@@ -30,6 +31,7 @@ from render import (
     Entry,
     View,
     climb_of,
+    decide,
     gains_enough,
     open_view,
     plan_compaction,
@@ -113,15 +115,20 @@ def expand(core: Core) -> Flow[int]:
     """Undo the newest compaction: all that it took out of the prompt is visible again."""
     yield from core.flush()
     yield from core.load()
+    found = yield from core.repeated(lambda: _expanded(core))
+    yield from core.load()
+    return found
+
+
+def _expanded(core: Core) -> Flow[int]:
     version = _newest(core.view)
     if not version:
         raise MisuseError("nothing to expand: no compaction is in force")
     log = yield from core.events()
     batch = _batch(log, version)
     before = open_view(window_of(log[: batch[0][0] - 1]))
-    found = yield from core.commit(*_undone(batch, before, core.view, core.clock()))
-    yield from core.load()
-    return found
+    undone = _undone(batch, before, core.view, core.clock())
+    return (yield from core.settle(reduce(decide, undone, core.view)))
 
 
 def _undone(batch: list[Recorded], before: View, view: View, now: float) -> Iterator[Event]:
