@@ -31,7 +31,7 @@ from persistence._duckdb_writer import Writer
 from persistence._group import GroupCommit
 from persistence._heads import Head
 from persistence._lock import FileLock, Marks, lock_path, lost
-from persistence._place import database_path, refuse_unfolded_log
+from persistence._place import database_path
 from persistence._schema import audit_records, cursor_of, errors, open_database
 from persistence._store import TimelineInfo
 
@@ -71,23 +71,21 @@ class DuckDBStore:
         self._dropped.atexit = False  # then the system lets go, and the log is whole as it is
 
     def _open(self) -> None:
-        refuse_unfolded_log(self.path)
         is_new = not self.path.exists()
-        self._connection = open_database(self.path)
-        try:
+        with ExitStack() as undo:
+            self._connection = open_database(self.path)
+            undo.callback(self._connection.close)
             self._lock.holds()
             if is_new:
                 self._lock.note(events=0, records=0)
             with errors(self.path):
                 self._writer = Writer(self._connection, self.path, self._lock)
             self._refuse_a_lost_tail()
-        except BaseException:
-            self._connection.close()
-            raise
-        self._group = GroupCommit(self._writer.commit)
-        self._cursors = CursorPool(self._connection)
-        self._cache = Cache(self._connection, self._group, self._cursors)
-        self._reader = Reader(self.path, self._writer, self._cursors, self._cache)
+            self._group = GroupCommit(self._writer.commit)
+            self._cursors = CursorPool(self._connection)
+            self._cache = Cache(self._connection, self._group, self._cursors)
+            self._reader = Reader(self.path, self._writer, self._cursors, self._cache)
+            undo.pop_all()
 
     def _refuse_a_lost_tail(self) -> None:
         """Going on would write new events over the versions of lost ones."""

@@ -11,7 +11,7 @@ between processes the database's own lock stops who comes through a hard link.
 import fcntl
 import gc
 import os
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from io import FileIO
 from pathlib import Path
 from threading import RLock
@@ -77,26 +77,31 @@ class FileLock:
         with _registry:
             _refuse_if_ours(database)
             lock = cls._locked(database)
-            _held.add(lock)
-        lock.holds()
-        lock.note()  # from here on with our pid
-        return lock
+            try:
+                _held.add(lock)
+                lock.holds()
+                lock.note()  # from here on with our pid
+            except BaseException:
+                lock.release()
+                raise
+            return lock
 
     @classmethod
     def _locked(cls, database: Path) -> "FileLock":
         path = lock_path(database)
         while True:
             is_new = not path.exists()
-            with system_errors(path):
+            with system_errors(path), ExitStack() as undo:
                 file = FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b")
+                undo.callback(file.close)
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError as error:
-                    file.close()
                     raise _locked(database) from error
-                if identity(path) == _identity_of(file):
-                    return cls(database, path, file, is_new, _marks_in(_text(file)))
-                file.close()  # who held it took it away meanwhile
+                if identity(path) == _identity_of(file):  # or who held it took it away meanwhile
+                    lock = cls(database, path, file, is_new, _marks_in(_text(file)))
+                    undo.pop_all()
+                    return lock
 
     def holds(self) -> None:
         """Remember which file it is, whatever it is called; once more when it was just made."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from blocks import DamagedStoreError, FoldlineError, MisuseError, StoreError
 from persistence import _large, _views
 from persistence._lock import locked_by
-from persistence._place import system_errors
+from persistence._place import refuse_unfolded_log, system_errors
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -173,6 +173,7 @@ def connect(path: Path, access_mode: str = "READ_WRITE") -> "DuckDBPyConnection"
         connection = duckdb.connect(config=OPTIONS)
         try:
             connection.execute(_attach(path, access_mode))
+            refuse_unfolded_log(path)
             with cursor_of(connection) as cursor:
                 _check_format(cursor, path)
         except BaseException:
