@@ -70,7 +70,7 @@ def test_a_lost_mark_and_a_mark_too_many(path: Path) -> None:
 def test_lost_events_below_the_high_water_mark(path: Path) -> None:
     problems = damage(path, "DELETE FROM events WHERE timeline = 2 AND seq = 7")
     assert problems == [
-        StoreProblem(what="14 events were acknowledged, 13 are there; was a .wal deleted?")
+        StoreProblem(what="the file holds 13 events but 14 were acknowledged; was a .wal deleted?")
     ]
 
 
