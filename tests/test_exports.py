@@ -18,7 +18,7 @@ EXPORTS = {
         PolicyError Provenance ProviderPart RangeCompacted RangeExpanded RangeSummary
         Recorded Refusal RequestRendered SearchRecord Sensitivity SessionFormatError
         SkipReason StoreError StoreLockedError StructuredSummary SummaryPrepared
-        SummaryReplaced SystemMessage Term TextPart TimelineForked TimelineId ToolCall
+        SummaryReplaced SystemMessage Term TextPart TimelineExistsError TimelineForked TimelineId ToolCall
         ToolKind ToolOutcome ToolResult ToolTally Trigger TurnHeader TurnId UnknownPathError
         UnknownTimelineError UsageRecorded UserAttachment UserFollowup UserPrompt UserSteer
         VersionConflictError Work artifact_id artifact_id_of_hash artifact_ids_in

@@ -22,6 +22,7 @@ from blocks import (
     RangeExpanded,
     RangeSummary,
     StructuredSummary,
+    TimelineExistsError,
     TimelineForked,
     TimelineId,
     TurnId,
@@ -291,9 +292,9 @@ class ForkContract:
     def test_a_fork_never_lands_on_an_existing_timeline(self, store: EventStore) -> None:
         store.append(T, many(2), expected_version=0)
         store.append(U, many(1), expected_version=0)
-        with pytest.raises(VersionConflictError):
+        with pytest.raises(TimelineExistsError):
             store.fork(T, U, forked(T, 1), at=1)
-        with pytest.raises(VersionConflictError):
+        with pytest.raises(TimelineExistsError):
             store.fork(T, T, forked(T, 1), at=1)
         assert (store.head(T), store.head(U)) == (2, 1)
 
