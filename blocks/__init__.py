@@ -37,12 +37,15 @@ from blocks._content import ImagePart as ImagePart
 from blocks._content import Part as Part
 from blocks._content import ProviderPart as ProviderPart
 from blocks._content import TextPart as TextPart
+from blocks._content import is_web_url as is_web_url
 from blocks._content import text_of_parts as text_of_parts
 from blocks._envelope import Determinism as Determinism
 from blocks._envelope import Durability as Durability
 from blocks._envelope import Envelope as Envelope
 from blocks._envelope import Outcome as Outcome
 from blocks._errors import AccessRefusedError as AccessRefusedError
+from blocks._errors import AlreadyRecordedError as AlreadyRecordedError
+from blocks._errors import ArgumentError as ArgumentError
 from blocks._errors import ClosedError as ClosedError
 from blocks._errors import CodecError as CodecError
 from blocks._errors import DamagedStoreError as DamagedStoreError
@@ -55,6 +58,7 @@ from blocks._errors import SessionFormatError as SessionFormatError
 from blocks._errors import StoreError as StoreError
 from blocks._errors import StoreLockedError as StoreLockedError
 from blocks._errors import TimelineExistsError as TimelineExistsError
+from blocks._errors import UnknownCallError as UnknownCallError
 from blocks._errors import UnknownPathError as UnknownPathError
 from blocks._errors import UnknownTimelineError as UnknownTimelineError
 from blocks._errors import VersionConflictError as VersionConflictError
@@ -88,8 +92,12 @@ from blocks._ids import CallId as CallId
 from blocks._ids import EventId as EventId
 from blocks._ids import TimelineId as TimelineId
 from blocks._ids import TurnId as TurnId
+from blocks._nearest import did_you_mean as did_you_mean
+from blocks._nearest import in_words as in_words
+from blocks._nearest import nearest as nearest
 from blocks._paths import path_of as path_of
 from blocks._paths import path_stem as path_stem
+from blocks._signatures import checked_calls as checked_calls
 from blocks._summary import ArtifactNote as ArtifactNote
 from blocks._summary import ArtifactPointer as ArtifactPointer
 from blocks._summary import ArtifactRecord as ArtifactRecord

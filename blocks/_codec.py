@@ -11,6 +11,7 @@ are no strings are replaced *visibly* (`"NaN"`, `"\\udc80"` spelled out); intege
 characters pass unchanged.
 """
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar, cast
@@ -146,7 +147,19 @@ def _fields(data: bytes | str) -> Fields:
     try:
         return msgspec.json.decode(data, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CodecError(f"not a JSON object: {error}") from error
+        fields = _lenient(data)
+        if fields is None:
+            raise CodecError(f"not a JSON object: {error}") from error
+        return fields
+
+
+def _lenient(data: bytes | str) -> Fields | None:
+    """What Python's reader makes of it: of others, who let half a surrogate pair through, say."""
+    try:
+        found: object = json.loads(data)
+        return cast("Fields", clean_json(found)) if isinstance(found, dict) else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def _decode_slowly(fields: Fields, upcasters: Mapping[str, Sequence[Upcaster]]) -> Event:

@@ -1,7 +1,8 @@
 """Parts: what a block can hold besides plain text."""
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, TypeAlias, cast
 
 from msgspec import Struct
 
@@ -26,21 +27,30 @@ class ImagePart(
 class DocumentPart(
     Struct, frozen=True, kw_only=True, tag_field="type", tag="document", omit_defaults=True
 ):
-    """A PDF, inline as base64 or by URL."""
+    """A PDF, inline as base64 or by URL; or, of `text/plain`, a text."""
 
     media_type: str = "application/pdf"
     data: str = ""
+    """Base64; of `text/plain` the text itself."""
     url: str = ""
     name: str = ""
 
 
 class ProviderPart(Struct, frozen=True, kw_only=True, tag_field="type", tag="provider"):
-    """A part that only its provider understands (`search_result`, `tool_reference`), verbatim."""
+    """A content block of the provider's (`search_result`, `container_upload`, a document with
+    citations), verbatim."""
 
     value: dict[str, Any]
 
 
+_WEB_URL: Final = re.compile(r"https?://[^\s/?#]+[^\s]*", re.IGNORECASE)
+
 Part: TypeAlias = TextPart | ImagePart | DocumentPart | ProviderPart
+
+
+def is_web_url(url: str) -> bool:
+    """Whether a provider could fetch from there: http or https, a host, no white space."""
+    return url.isprintable() and _WEB_URL.fullmatch(url) is not None
 
 
 def text_of_parts(parts: Sequence[Part]) -> str:
@@ -57,4 +67,19 @@ def _text(part: Part) -> str:
         case DocumentPart():
             return f"[document {part.name}]" if part.name else "[document]"
         case ProviderPart():
-            return f"[{part.value.get('type', 'part')}]"
+            words = "\n".join(text for text in _words(part.value) if text.strip())
+            return words or f"[{part.value.get('type', 'part')}]"
+
+
+def _words(value: dict[str, Any]) -> Iterator[str]:
+    """What can be read of a search result, or of a document that holds its text."""
+    if value.get("type") not in ("search_result", "document"):
+        return
+    source: object = value.get("source")
+    within = cast("dict[str, Any]", source) if isinstance(source, dict) else value
+    texts: list[object] = [value.get("title"), value.get("context"), source, within.get("content")]
+    texts += [within.get("data")] if within.get("type") == "text" else []
+    inner: object = within.get("content")
+    for item in cast("list[Any]", inner) if isinstance(inner, list) else []:
+        texts += [cast("dict[str, Any]", item).get("text")] if isinstance(item, dict) else []
+    yield from (text for text in texts if isinstance(text, str))

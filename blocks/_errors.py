@@ -2,8 +2,11 @@
 
     FoldlineError
     ├── MisuseError                 the caller's: fix the call
-    │   ├── PolicyError             a policy that does not exist or contradicts itself
+    │   ├── ArgumentError           an argument or an option that does not exist, or is none
+    │   │   └── PolicyError         a policy that does not exist or contradicts itself
     │   ├── UnknownPathError        nothing was ever appended at this path
+    │   ├── UnknownCallError        no tool call of this id waits for a result
+    │   ├── AlreadyRecordedError    this response, or the result of this call, is in the log
     │   ├── AccessRefusedError      an artifact that this requester must not read
     │   └── ClosedError             used after close(), or in a forked child
     ├── DataError                   the data's: look at what was read
@@ -25,6 +28,8 @@ from typing import Final, Literal, TypeAlias
 PATH_SHOWN: Final = 300
 """Characters of a path that is none, as an error quotes it."""
 
+from blocks._nearest import did_you_mean
+
 
 class FoldlineError(Exception):
     """Root of everything this project raises on purpose."""
@@ -34,8 +39,15 @@ class MisuseError(FoldlineError):
     """The call was wrong; the message says what to do instead."""
 
 
-class PolicyError(MisuseError):
-    """A policy that does not exist, or whose numbers contradict each other."""
+class ArgumentError(MisuseError, TypeError, ValueError):
+    """An argument or an option that does not exist, or that holds what it cannot.
+
+    Also a TypeError and a ValueError: that is what Python itself would raise.
+    """
+
+
+class PolicyError(ArgumentError):
+    """A policy that does not exist, or whose fields hold what they cannot, or contradict each other."""
 
 
 class UnknownPathError(MisuseError):
@@ -49,6 +61,24 @@ class UnknownPathError(MisuseError):
         )
         self.path = path
         self.near = tuple(near)
+
+
+class UnknownCallError(MisuseError):
+    """No tool call of this id waits for a result."""
+
+    def __init__(self, call_id: str, open_calls: Sequence[str]) -> None:
+        waiting = f"; open calls: {', '.join(open_calls)}" if open_calls else "; no call is open"
+        super().__init__(f"no call {call_id!r}{did_you_mean(call_id, open_calls) or waiting}")
+        self.call_id = call_id
+        self.open_calls = tuple(open_calls)
+
+
+class AlreadyRecordedError(MisuseError):
+    """What is in the log already; nothing was appended."""
+
+    def __init__(self, what: str, version: int) -> None:
+        super().__init__(f"{what} is recorded already, at version {version}")
+        self.version = version
 
 
 Refusal: TypeAlias = Literal["unknown", "tenant", "permission", "expired", "key"]
@@ -92,8 +122,8 @@ class StoreError(FoldlineError):
 class VersionConflictError(StoreError):
     """Somebody else appended first; nothing of this append was written."""
 
-    def __init__(self, *, expected: int, found: int) -> None:
-        super().__init__(f"expected version {expected}, found {found}")
+    def __init__(self, *, expected: int, found: int, advice: str = "") -> None:
+        super().__init__(advice or f"expected version {expected}, found {found}")
         self.expected = expected
         self.found = found
 

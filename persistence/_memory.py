@@ -43,7 +43,9 @@ class _Log:
 class MemoryStore:
     """Keeps bytes, not objects, so that a round trip is always exercised."""
 
-    _logs: dict[TimelineId, _Log] = attrs.field(factory=dict[TimelineId, _Log], init=False)
+    _logs: dict[TimelineId, _Log] = attrs.field(
+        factory=dict[TimelineId, _Log], init=False, repr=False
+    )
     _lock: Lock = attrs.field(factory=Lock, init=False, repr=False)
     _closed: bool = attrs.field(default=False, init=False)
     _shelf: "MemoryShelf | None" = attrs.field(default=None, init=False, repr=False)

@@ -77,9 +77,12 @@ from render._slice import Shown as Shown
 from render._thinking import strip_unbound as strip_unbound
 from render._view import Compaction as Compaction
 from render._view import View as View
+from render.anthropic import REPLAYED as REPLAYED
 from render.anthropic import ModelRules as ModelRules
 from render.anthropic import Overflow as Overflow
 from render.anthropic import RequestValidator as RequestValidator
 from render.anthropic import Violation as Violation
+from render.anthropic import Where as Where
 from render.anthropic import overflow_of as overflow_of
+from render.anthropic import refusal as refusal
 from render.anthropic import validate_request as validate_request

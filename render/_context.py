@@ -6,7 +6,15 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 import attrs
 from attrs import validators as v
 
-from blocks import DocumentPart, Durability, ImagePart, PolicyError, ProviderPart, Sensitivity
+from blocks import (
+    DocumentPart,
+    Durability,
+    ImagePart,
+    PolicyError,
+    ProviderPart,
+    Sensitivity,
+    checked_calls,
+)
 from render import _checks as checks
 from render._fixed import Fixed
 from render._models import Model
@@ -69,6 +77,7 @@ def _tool_policy(name: str, given: Any) -> "ToolPolicy":
         raise ValueError(f"'tools.{name}': {reason}") from error
 
 
+@checked_calls(PolicyError)
 @attrs.frozen(kw_only=True)
 class ToolPolicy:
     """What a policy says about one tool's results, over what the tool itself declared."""
@@ -89,14 +98,14 @@ class ToolPolicy:
     """None: as declared."""
 
 
+@checked_calls(PolicyError)
 @attrs.frozen(kw_only=True)
 class Policy:
     """When to prune and compact, and what stays. Shares are of the prompt's limit in tokens.
 
     Raises:
-        ValueError: a field holds what it cannot; the message names it.
-        TypeError: there is no such field.
-        PolicyError: two numbers contradict each other.
+        PolicyError: there is no such field, or one holds what it cannot, or two contradict each other;
+            the message names them.
     """
 
     name: str = attrs.field(default="default", validator=checks.text())
@@ -245,9 +254,9 @@ class Context:
     now: float
     limit: int
     """Tokens that the prompt may have: the window less the output reserve."""
-    system: tuple[Json, ...] = ()
+    system: tuple[Json, ...] = attrs.field(default=(), repr=False)
     """Text blocks of the system prompt."""
-    tools: tuple[Json, ...] = ()
+    tools: tuple[Json, ...] = attrs.field(default=(), repr=False)
     overhead_tokens: int = 0
     """What the provider adds to a request with tools."""
     calibrate: bool = False

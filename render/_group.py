@@ -7,17 +7,22 @@ in the last render, and whatever was computed for it (its messages, its tokens) 
 a render costs what is new, not what is visible.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from enum import Enum
 from typing import Any, TypeVar
 
 import attrs
 
-from blocks import ArtifactId, Block, CallId, DroppedSpan, FoldState, HideReason, ToolCall
+from blocks import ArtifactId, Block, CallId, DroppedSpan, FoldState, HideReason, ToolCall, tag_of
 
 _T = TypeVar("_T")
 
 NO_ARTIFACT = ArtifactId("")
+
+
+def number(items: Sized) -> str:
+    """How many there are: what a repr says of content, which may be long, and secret."""
+    return f"<{len(items)}>"
 
 
 class Place(Enum):
@@ -45,28 +50,28 @@ class Entry:
 
     version: int
     at: float
-    block: Block
+    block: Block = attrs.field(repr=tag_of)
     """All that may be shown of the block, quoted or searched: the block itself or, where somebody
     asked for it to be hidden, what stands for it."""
-    path: str
+    path: str = attrs.field(repr=False)
     place: Place
     round: int = 0
     """Number of the round, from 1; 0 before the first response."""
     wire_id: str = ""
     """Of calls and their results: an id that the provider accepts, unique in the view."""
-    replacement: str | None = None
+    replacement: str | None = attrs.field(default=None, repr=False)
     """What is shown instead, if hidden; empty: nothing."""
     hidden_as: HideReason | None = None
     """Why it is hidden, where an event says so."""
     artifact: ArtifactId = NO_ARTIFACT
     """Where its content was moved to, if that is why it is hidden."""
-    dropped: DroppedSpan | None = None
+    dropped: DroppedSpan | None = attrs.field(default=None, repr=False)
     """Of the first block of a dropped span: what `replacement` says, as data."""
     unbound: bool = False
     """Of thinking: what precedes it was rewritten after it had been thought."""
     original: Block | None = attrs.field(default=None, repr=False)
     """The block as it was appended, if it is hidden on request; for `restore` and `read` only."""
-    state: FoldState
+    state: FoldState = attrs.field(repr=False)
     """The fold's numbers just before this entry."""
 
     @property
@@ -79,7 +84,7 @@ class Entry:
 class Group:
     """Entries that are shown together, in log order."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[Entry, ...] = attrs.field(repr=number)
     round: int = 0
     response: str = ""
     sealed: int = 0

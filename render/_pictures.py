@@ -8,7 +8,17 @@ more, the oldest are shown as words, in one batch, so that it does not happen on
 from itertools import chain
 from typing import Final
 
-from blocks import BlocksHidden, DocumentPart, EventId, Hidden, ImagePart, images_of, text_of
+from blocks import (
+    Block,
+    BlocksHidden,
+    DocumentPart,
+    EventId,
+    Hidden,
+    ImagePart,
+    ProviderPart,
+    images_of,
+    text_of,
+)
 from render._context import Context
 from render._fold import decide
 from render._group import Entry, Group
@@ -29,7 +39,7 @@ def limit_pictures(view: View, context: Context) -> View:
     if not pictures:
         return view
     number_max = PICTURES_MAX[context.model.tokens_window > SMALL_WINDOW]
-    number = sum(len(images_of(entry.block)) for entry, _ in pictures)
+    number = sum(len(_of(entry.block)) for entry, _ in pictures)
     size = sum(size for _, size in pictures)
     if number <= number_max and size <= BYTES_MAX:
         return view
@@ -39,7 +49,7 @@ def limit_pictures(view: View, context: Context) -> View:
             break
         text = f"{text_of(entry.block)}\n[its pictures are no longer shown; read at {entry.path}]"
         hidden.append(Hidden(block=entry.block.id, replacement=text))
-        number -= len(images_of(entry.block))
+        number -= len(_of(entry.block))
         size -= bytes_
     event = BlocksHidden(id=EventId(""), at=context.now, hidden=tuple(hidden), reason="clipped")
     return decide(view, event)
@@ -51,7 +61,16 @@ def _pictures(group: Group) -> list[tuple[Entry, int]]:
 
 
 def _counts(entry: Entry) -> bool:
-    return entry.replacement is None and bool(images_of(entry.block))
+    return entry.replacement is None and bool(_of(entry.block))
+
+
+def _of(block: Block) -> list[ImagePart | DocumentPart | ProviderPart]:
+    """Its images and documents; a search result is text, whoever made it."""
+    return [
+        part
+        for part in images_of(block)
+        if not isinstance(part, ProviderPart) or part.value.get("type") in ("image", "document")
+    ]
 
 
 def _bytes(entry: Entry) -> int:

@@ -8,10 +8,11 @@ from typing import Literal
 
 import attrs
 
-from blocks import ArtifactId, Event, EventId, RequestRendered
+from blocks import ArtifactId, Event, EventId, MisuseError, RequestRendered, checked_calls, in_words
 from render._budget import Account, account, fixed_tokens, with_returned
 from render._cache import CachePoint, place_cache_points
 from render._context import Context, Json
+from render._group import number
 from render._prefix import prefix_of
 from render._rehydration import Returned
 from render._slice import slice_visible
@@ -35,16 +36,17 @@ class CannotFit:
         return f"{self.total} tokens do not fit {self.limit}: {self.advice}"
 
 
+@checked_calls()
 @attrs.frozen(kw_only=True)
 class Rendered:
     """A request, and everything worth knowing about it."""
 
-    messages: tuple[Json, ...] = attrs.field(repr=False)
-    system: tuple[Json, ...] = attrs.field(repr=False)
-    tools: tuple[Json, ...] = attrs.field(repr=False)
+    messages: tuple[Json, ...] = attrs.field(repr=number)
+    system: tuple[Json, ...] = attrs.field(repr=number)
+    tools: tuple[Json, ...] = attrs.field(repr=number)
     model: str
     account: Account
-    cache_points: tuple[CachePoint, ...]
+    cache_points: tuple[CachePoint, ...] = attrs.field(repr=number)
     content_hash: str
     """SHA-256 over the request, cache marks included, as hexadecimal text."""
     prefix_hash: str
@@ -54,7 +56,7 @@ class Rendered:
     """What this render decided, in order: prunes, clips, compactions, skips."""
     rehydrated: tuple[ArtifactId, ...] = ()
     """Artifacts that came back, behind the tail."""
-    notices: tuple[str, ...] = ()
+    notices: tuple[str, ...] = attrs.field(default=(), repr=number)
     """Repairs that the log made necessary."""
     violations: tuple[Violation, ...] = ()
     """What the provider would refuse; empty unless there is a bug of ours."""
@@ -75,7 +77,14 @@ class Rendered:
 
         Messages and lists are fresh, so that callers may add to them; content blocks are shared
         with later renders and must not be changed.
+
+        Raises:
+            MisuseError: `max_tokens` is no number of tokens; 0 only warms the provider's cache.
         """
+        if not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 0:  # pyright: ignore[reportUnnecessaryIsInstance] -- a caller's
+            raise MisuseError(
+                f"anthropic(): max_tokens is a whole number, 0 or more, not {in_words(max_tokens)}"
+            )
         return {"model": self.model, "max_tokens": max_tokens, **self.request()}
 
     def request(self) -> Json:

@@ -30,8 +30,10 @@ def response_of(block: Block) -> str:
 
 
 def is_server_compaction(block: Block) -> bool:
-    """Whether the provider itself has summarised all that precedes this block."""
-    content = verbatim(block)
-    return (
-        content is not None and content.get("type") == "compaction" and bool(content.get("content"))
-    )
+    """Whether the provider itself has summarised all that precedes this block.
+
+    Without a word in it (a compaction that failed) it stands for nothing, and nothing goes.
+    """
+    content = verbatim(block) or {}
+    text: object = content.get("content")
+    return content.get("type") == "compaction" and isinstance(text, str) and bool(text.strip())

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import attrs
 
 from blocks import Event, FoldState, RangeCompacted, Recorded, SummaryPrepared, TurnId
-from render._group import Entry, Group
+from render._group import Entry, Group, number
 from render._shelf import Shelf
 
 NO_TURN = TurnId("")
@@ -16,8 +16,8 @@ class Compaction:
     """The compaction in force, and what it carried past its cut."""
 
     version: int
-    event: RangeCompacted
-    head: Group
+    event: RangeCompacted = attrs.field(repr=False)
+    head: Group = attrs.field(repr=False)
     """The summary, and what was carried past the cut."""
 
 
@@ -31,19 +31,19 @@ class View:
 
     version: int = 0
     compaction: Compaction | None = None
-    groups: tuple[Group, ...] = ()
-    state: FoldState = attrs.field(factory=FoldState)
+    groups: tuple[Group, ...] = attrs.field(default=(), repr=number)
+    state: FoldState = attrs.field(factory=FoldState, repr=False)
     turn: TurnId = NO_TURN
     """The current turn."""
     turn_start: int = 0
     """Version of its first block in the view."""
-    calls: frozenset[str] | set[str] = frozenset()
+    calls: frozenset[str] | set[str] = attrs.field(default=frozenset(), repr=number)
     """Every call id in the view; not to be changed."""
-    wire_ids: frozenset[str] | set[str] = frozenset()
+    wire_ids: frozenset[str] | set[str] = attrs.field(default=frozenset(), repr=False)
     """Every id that a call has on the wire; not to be changed."""
-    ordinals: dict[str, int] = attrs.field(factory=dict[str, int])
+    ordinals: dict[str, int] = attrs.field(factory=dict[str, int], repr=False)
     """Blocks by path stem; not to be changed."""
-    prepared: tuple[SummaryPrepared, ...] = ()
+    prepared: tuple[SummaryPrepared, ...] = attrs.field(default=(), repr=number)
     """Summaries that were paid for and may still be used, newest last."""
     compacted: int = 0
     """Version of the newest event of a compaction, whatever rung it came from."""
@@ -54,7 +54,7 @@ class View:
     any more, because the provider would refuse it there, or ignore it."""
     tape: tuple[Recorded, ...] = attrs.field(default=(), repr=False)
     """Every event since the cut: what the next compaction starts its view from."""
-    decisions: tuple[Event, ...] = ()
+    decisions: tuple[Event, ...] = attrs.field(default=(), repr=number)
     """Events decided since the last commit."""
     shelf: Shelf = attrs.field(factory=Shelf, eq=False, repr=False)
     """What was worked out for the groups; goes on from view to view."""

@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from blocks import DocumentPart, ImagePart, Part, ProviderPart, TextPart
+from blocks import DocumentPart, ImagePart, Part, ProviderPart, TextPart, is_web_url
 from persistence.sessions._json import Json, obj, string
 
 
@@ -30,17 +30,20 @@ def _part(item: Any) -> Part | None:
 
 def _document(block: Json) -> Part:
     source = obj(block.get("source"))
+    url = string(source.get("url"))
+    if url and not is_web_url(url):
+        return TextPart(text=f"[document at {url}]")
     if string(source.get("type")) == "text":
         return TextPart(text=string(source.get("data")))
     return DocumentPart(
         media_type=string(source.get("media_type")) or "application/pdf",
         data=string(source.get("data")),
-        url=string(source.get("url")),
+        url=url,
         name=string(block.get("title")),
     )
 
 
-def _image(block: Json) -> ImagePart | None:
+def _image(block: Json) -> ImagePart | TextPart | None:
     """An image of Anthropic (`source`), of OpenAI (`image_url`, text or object), or of pi."""
     source = obj(block.get("source")) or block
     media_type = string(source.get("media_type") or source.get("mimeType")) or "image/png"
@@ -51,9 +54,10 @@ def _image(block: Json) -> ImagePart | None:
     return _from_url(url) if url else None
 
 
-def _from_url(url: str) -> ImagePart:
+def _from_url(url: str) -> ImagePart | TextPart:
+    """An image; where no provider could fetch from (a path in a sandbox, say), words about it."""
     head, comma, data = url.partition(",")
     if not (comma and head.startswith("data:") and head.endswith(";base64")):
-        return ImagePart(url=url)
+        return ImagePart(url=url) if is_web_url(url) else TextPart(text=f"[image at {url}]")
     # Kept as it is: redaction may have made it invalid, and whoever decodes it must cope.
     return ImagePart(media_type=head[5:-7] or "image/png", data=data)

@@ -7,6 +7,7 @@ ids and texts and nothing else: it can be shown, written as JSON, tested, and co
 as the timeline is still at the version that it was made for.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Annotated, Final, Literal, TypeAlias
@@ -101,6 +102,16 @@ class CompactionPlan(Struct, frozen=True, kw_only=True, omit_defaults=True, dict
     """Of the whole request, with the extractive summary."""
     proposals: tuple[AnyProposal, ...] = ()
     """In the order in which the rungs were climbed."""
+
+    def __repr__(self) -> str:
+        proposed = ", ".join(f"{rung} {count}" for rung, count in self._counts().items())
+        return (
+            f"<CompactionPlan for {self.timeline!r}, version {self.version}: "
+            f"{self.tokens_before:,} to {self.tokens_after:,} tokens; {proposed or 'nothing'}>"
+        )
+
+    def _counts(self) -> Mapping[str, int]:
+        return Counter(action_of(proposal) for proposal in self.proposals)
 
     @property
     def actions(self) -> Mapping[BlockId, Action]:

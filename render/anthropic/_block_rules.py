@@ -160,10 +160,35 @@ def _scan_tool_result(block: Json, at: str, scan: Scan) -> None:
 
 
 def _scan_search_result(block: Json, at: str, scan: Scan) -> None:
+    """Where it was found, its title and its texts; `source` is a string, as of no other block."""
+    for name in ("source", "title"):
+        if not isinstance(block.get(name), str):
+            scan.fault(Rule.SHAPE, at, "string", field=f"search_result.{name}")
+    if as_array(block.get("content")) == []:
+        scan.fault(Rule.TEXT_EMPTY, at, field="search_result.content")
+    _scan_citing(block, at, scan)
     _scan_parts(block.get("content"), _SENT_TEXT_ONLY, f"{at}.content", scan)
 
 
+def _scan_citing(block: Json, at: str, scan: Scan) -> None:
+    """Whether the model may cite it: `{"enabled": true}`, not the list that a text has."""
+    citations = block.get("citations")
+    known = as_object(citations)
+    if citations is not None and (known is None or not isinstance(known.get("enabled"), bool)):
+        scan.fault(Rule.SHAPE, at, "dictionary", field=f"{block['type']}.citations")
+
+
+def _scan_file(block: Json, at: str, scan: Scan) -> None:
+    """A file for the container of the code that the server runs."""
+    if not as_string(block.get("file_id")):
+        scan.fault(Rule.SHAPE, at, "string", field="container_upload.file_id")
+
+
 def _scan_document(block: Json, at: str, scan: Scan) -> None:
+    for name in ("title", "context"):
+        if block.get(name) is not None and not as_string(block[name]):
+            scan.fault(Rule.SHAPE, at, "string", field=f"document.{name}")
+    _scan_citing(block, at, scan)
     source = source_of(block, DOCUMENT_SOURCES, at, scan)
     if source is None:
         return
@@ -223,7 +248,7 @@ _RESULT_PARTS: Final[Mapping[str, BlockRule]] = {
 _BLOCK_RULES: Final[Mapping[str, BlockRule]] = {
     **dict.fromkeys(SERVER_TOOL_TYPES, _accept),
     "compaction": _scan_compaction,
-    "container_upload": _accept,
+    "container_upload": _scan_file,
     "document": _scan_document,
     "fallback": _accept,
     "image": scan_image,

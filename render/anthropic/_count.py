@@ -1,7 +1,7 @@
 """Counting content blocks: the provider's envelope around a text has its price, too."""
 
 from json import dumps
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from blocks import DocumentPart, ImagePart, ProviderPart
 from render._context import Json, TokenCounter
@@ -47,8 +47,11 @@ def _result_tokens(content: str | list[Json], counter: TokenCounter) -> int:
 
 
 def _media_tokens(content: Json, counter: TokenCounter) -> int:
-    source: dict[str, Any] = content.get("source") or {}
+    found: object = content.get("source")  # of a search result it is a text
+    source = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
     data, media_type = str(source.get("data", "")), str(source.get("media_type", ""))
+    if source.get("type") in ("text", "content"):
+        return _document_tokens(content, source, counter)
     match content.get("type"):
         case "image":
             return counter.part(ImagePart(media_type=media_type, data=data))
@@ -56,3 +59,13 @@ def _media_tokens(content: Json, counter: TokenCounter) -> int:
             return counter.part(DocumentPart(media_type=media_type, data=data))
         case _:
             return counter.part(ProviderPart(value=content))
+
+
+def _document_tokens(content: Json, source: Json, counter: TokenCounter) -> int:
+    """Of a document that is no PDF: its text, and the pictures between."""
+    inner: object = source.get("content")
+    parts = cast("list[Json]", inner) if isinstance(inner, list) else []
+    texts: list[object] = [content.get("title"), content.get("context"), source.get("data"), inner]
+    texts += [part.get("text") for part in parts]
+    pictures = sum(_media_tokens(part, counter) for part in parts if part.get("type") == "image")
+    return counter.count("\n".join(text for text in texts if isinstance(text, str))) + pictures

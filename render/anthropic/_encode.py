@@ -18,7 +18,7 @@ Repairs, each with a notice; the log keeps the original:
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 import msgspec
@@ -39,6 +39,7 @@ from blocks import (
     UserFollowup,
     UserPrompt,
     UserSteer,
+    clean_json,
     text_of,
 )
 from render._context import Json, TokenCounter
@@ -89,22 +90,22 @@ class Encoder:
         assistant = list(self._assistant(group, notices))
         ended = bool(assistant) and not is_resumable(assistant)
         user = list(self._user(group, notices, said=ended))
+        try:
+            digest = _digest(assistant, user)
+        except UnicodeEncodeError:  # a text that went through no store
+            assistant, user = _sendable(assistant), _sendable(user)
+            digest = _digest(assistant, user)
         spots = (*_spots("assistant", assistant, self.counter), *_spots("user", user, self.counter))
         said = tuple(content for _, content in assistant)
         heard = tuple(content for _, content in user)
-        messages = [
-            {"role": role, "content": list(contents)}
-            for role, contents in (("assistant", said), ("user", heard))
-            if contents
-        ]
         return Piece(
             group=group,
             assistant=said,
             user=heard,
-            messages=tuple(messages),
+            messages=tuple(_messages(assistant, user)),
             spots=spots,
             tokens=sum(spot.tokens for spot in spots),
-            digest=sha256(msgspec.json.encode(messages)).digest(),
+            digest=digest,
             notices=tuple(notices),
         )
 
@@ -120,7 +121,10 @@ class Encoder:
                 if self.keep_thinking and _is_signed(block, entry, notices):
                     contents.append((entry.version, _unmarked(block.provider)))
             elif (own := verbatim(block)) is not None:
-                contents += [(entry.version, _unmarked(own))] if is_replayed(own) else []
+                if is_replayed(sent := _unmarked(own)):
+                    contents.append((entry.version, sent))
+                else:
+                    notices.append(f"a block that the provider refuses is not shown: {entry.path}")
             elif (text := text_of(block)).strip():
                 contents.append((entry.version, {"type": "text", "text": text}))
         others = any(entry.place in _OTHERS for entry in group.entries)
@@ -147,6 +151,27 @@ class Encoder:
                 yield entry.version, content
         orphans = group.placed(Place.ORPHAN)
         notices += (f"a result without a call is not shown: {entry.path}" for entry in orphans)
+
+
+_Numbered: TypeAlias = list[tuple[int, Json]]
+
+
+def _messages(assistant: _Numbered, user: _Numbered) -> list[Json]:
+    """The one or two messages of these contents."""
+    return [
+        {"role": role, "content": [content for _, content in contents]}
+        for role, contents in (("assistant", assistant), ("user", user))
+        if contents
+    ]
+
+
+def _digest(assistant: _Numbered, user: _Numbered) -> bytes:
+    return sha256(msgspec.json.encode(_messages(assistant, user))).digest()
+
+
+def _sendable(contents: _Numbered) -> _Numbered:
+    """The contents with what JSON cannot hold spelled out, as a store would have done."""
+    return [(version, clean_json(content)) for version, content in contents]
 
 
 def _tool_use(entry: Entry, block: ToolCall) -> Json:
@@ -204,7 +229,7 @@ def _result_content(block: ToolResult) -> str | list[Json]:
         return NO_OUTPUT
     if len(parts) == 1 and isinstance(parts[0], TextPart):
         return parts[0].text
-    return [part_content(part) for part in parts]
+    return [part_content(part, "result") for part in parts]
 
 
 def _contents(entry: Entry, notices: list[str]) -> Iterator[Json]:
@@ -217,7 +242,7 @@ def _contents(entry: Entry, notices: list[str]) -> Iterator[Json]:
         yield {"type": "text", "text": text}
     for part in _user_parts(block):
         if not (isinstance(part, TextPart) and not part.text.strip()):
-            yield part_content(part)
+            yield part_content(part, "user")
 
 
 def _user_text(entry: Entry, block: Block) -> str:

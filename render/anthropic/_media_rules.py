@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from blocks import is_web_url
 from render.anthropic._facts import Scan
 from render.anthropic._json import Json, as_object, as_string
 from render.anthropic._rules import IMAGE_BYTES_MAX, Rule
@@ -11,6 +12,7 @@ IMAGE_SOURCES: Final = ("base64", "url", "file")
 IMAGE_MEDIA_TYPES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
 DOCUMENT_SOURCES: Final = ("base64", "text", "content", "url", "file")
 DOCUMENT_MEDIA_TYPES: Final = ("application/pdf",)
+DOCUMENT_TEXT: Final = "text/plain"
 
 _REFERENCES: Final = {"url": "url", "file": "file_id"}
 _HEAD_LENGTH: Final = 256
@@ -43,6 +45,9 @@ def source_of(block: Json, kinds: tuple[str, ...], at: str, scan: Scan) -> Json 
     reference = _REFERENCES.get(kind)
     if reference and not as_string(source.get(reference)):
         scan.fault(Rule.SHAPE, at, "string", field=f"{block['type']}.source.{kind}.{reference}")
+        return None
+    if kind == "url" and not is_web_url(as_string(source["url"])):
+        scan.fault(Rule.URL, at, field=f"{block['type']}.source.url.url")
         return None
     return source
 

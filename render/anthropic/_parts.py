@@ -1,75 +1,157 @@
-"""Parts as content blocks of the Messages API."""
+"""Parts as content blocks of the Messages API: each as it is, or told by name where the API would
+refuse it.
+
+What a user's message takes and what a tool's result takes are not the same (SDK: the unions of
+`MessageParam.content` and `ToolResultBlockParam.content`).
+"""
 
 import binascii
-from typing import Final, cast
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal, TypeAlias, cast
 
-from blocks import DocumentPart, ImagePart, Part, ProviderPart, TextPart
+from blocks import (
+    DocumentPart,
+    ImagePart,
+    Part,
+    ProviderPart,
+    TextPart,
+    did_you_mean,
+    in_words,
+    is_web_url,
+)
 from render._context import Json
+from render.anthropic._media_rules import DOCUMENT_TEXT, IMAGE_MEDIA_TYPES
+from render.anthropic._message_rules import message_facts
 from render.anthropic._rules import IMAGE_BYTES_MAX
 
-IMAGE_TYPES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+Where: TypeAlias = Literal["user", "result"]
+"""In a user's message, or in the result of a tool."""
+
+SENT: Final[Mapping[Where, frozenset[str]]] = {
+    "user": frozenset({"search_result", "image", "document", "container_upload"}),
+    "result": frozenset({"search_result", "image", "document"}),
+}
+"""The provider's own parts that are sent as they are."""
+TOLD: Final = frozenset({"tool_reference", "browser_state"})
+"""Taken from a tool, but told by name: the tool they belong to may be gone from the request."""
+TITLE_CHARACTERS_MAX: Final = 500
 
 
-def part_content(part: Part) -> Json:
+def part_content(part: Part, where: Where) -> Json:
     """The content block of one part; what the provider would refuse is told by name."""
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text}
+    if refusal(part, where) or _is_told(part):
+        return {"type": "text", "text": _named(part)}
+    return plain(part.value) if isinstance(part, ProviderPart) else _source(part)
+
+
+def refusal(part: Part, where: Where) -> str:
+    """Why the provider would refuse a part; empty: it would not, or there is nothing to refuse."""
     match part:
         case TextPart():
-            return {"type": "text", "text": part.text}
+            return ""
+        case ImagePart() | DocumentPart() if part.url:
+            return "" if is_web_url(part.url) else f"{in_words(part.url)} is no http(s) url"
         case ImagePart():
-            return _source(part, "image") if part.url or _is_image(part) else _named(part)
+            return _image_refusal(part)
         case DocumentPart():
-            return _source(part, "document") if part.url or _is_pdf(part) else _named(part)
+            return _document_refusal(part)
         case ProviderPart():
-            return _provider(part)
+            return _provider_refusal(part.value, where)
 
 
-def _provider(part: ProviderPart) -> Json:
-    """A provider's own part; one of its tool references is told by name (its tool may be gone)."""
-    if part.value.get("type") == "search_result" and _is_search_result(part.value):
-        return {key: value for key, value in part.value.items() if key != "cache_control"}
-    name = part.value.get("tool_name") or part.value.get("type") or "part"
-    return {"type": "text", "text": f"[tool {name}]"}
+def _image_refusal(part: ImagePart) -> str:
+    if part.media_type not in IMAGE_MEDIA_TYPES:
+        return f"media_type {in_words(part.media_type)} is none of {', '.join(IMAGE_MEDIA_TYPES)}"
+    if len(part.data) > IMAGE_BYTES_MAX:
+        return f"{len(part.data)} bytes of base64 are more than {IMAGE_BYTES_MAX}"
+    return "" if _is_base64(part.data) else "its data is not base64"
 
 
-def _source(part: ImagePart | DocumentPart, kind: str) -> Json:
-    if part.url:
-        return {"type": kind, "source": {"type": "url", "url": part.url}}
-    source = {"type": "base64", "media_type": part.media_type, "data": part.data}
-    return {"type": kind, "source": source}
+def _document_refusal(part: DocumentPart) -> str:
+    if part.media_type == DOCUMENT_TEXT:
+        return "" if part.data.strip() else "its text is empty"
+    if part.media_type != "application/pdf":
+        return (
+            f"media_type {in_words(part.media_type)} is neither application/pdf nor {DOCUMENT_TEXT}"
+        )
+    return "" if _is_base64(part.data) else "its data is not base64"
 
 
-def _named(part: ImagePart | DocumentPart) -> Json:
+def _provider_refusal(value: Json, where: Where) -> str:
+    kind: object = value.get("type")
+    taken = SENT[where] | TOLD if where == "result" else SENT[where]
+    if not isinstance(kind, str) or kind not in taken:
+        near = did_you_mean(kind, taken) or f"; there are {', '.join(sorted(taken))}"
+        return f"a content block of type {in_words(kind)} cannot go there{near}"
+    if kind in TOLD:
+        return ""
+    content = plain(value)
+    source: object = content.get("source")
+    if isinstance(source, dict):
+        fields = cast("Json", source)
+        if fields.get("type") == "base64" and not _is_base64(fields.get("data")):
+            return "its data is not base64"
+    faults = message_facts({"role": "user", "content": [content]}).faults
+    return faults[0].below("").message if faults else ""
+
+
+def _is_told(part: Part) -> bool:
+    return isinstance(part, ProviderPart) and part.value.get("type") in TOLD
+
+
+def _named(part: Part) -> str:
+    match part:
+        case ImagePart() | DocumentPart():
+            kind = "image" if isinstance(part, ImagePart) else "document"
+            return f"[{kind}: its {'url' if part.url else 'data'} could not be read]"
+        case ProviderPart():
+            return f"[tool {part.value.get('tool_name') or part.value.get('type') or 'part'}]"
+        case TextPart():
+            return part.text
+
+
+def _source(part: ImagePart | DocumentPart) -> Json:
     kind = "image" if isinstance(part, ImagePart) else "document"
-    return {"type": "text", "text": f"[{kind}: its data could not be read]"}
+    title = part.name.strip()[:TITLE_CHARACTERS_MAX] if isinstance(part, DocumentPart) else ""
+    titled = {"title": title} if title else {}
+    if part.url:
+        return {"type": kind, "source": {"type": "url", "url": part.url}, **titled}
+    form = "text" if part.media_type == DOCUMENT_TEXT else "base64"
+    source = {"type": form, "media_type": part.media_type, "data": part.data}
+    return {"type": kind, "source": source, **titled}
 
 
-def _is_search_result(value: Json) -> bool:
-    """Whether it holds nothing but texts with words and without citations."""
-    content = value.get("content")
-    return isinstance(content, list) and all(map(_is_plain_text, cast("list[object]", content)))
+def plain(value: Json) -> Json:
+    """A block of the provider's without what may not be sent in it: cache marks, blank texts, and
+    citations that somebody else made."""
+    kept = {key: inner for key, inner in value.items() if key != "cache_control"}
+    if isinstance(kept.get("content"), list):
+        kept["content"] = list(_plain_parts(kept["content"]))
+    source: object = kept.get("source")
+    if isinstance(source, dict) and isinstance(cast("Json", source).get("content"), list):
+        inner = cast("Json", source)
+        kept["source"] = {**inner, "content": list(_plain_parts(inner["content"]))}
+    return kept
 
 
-def _is_plain_text(part: object) -> bool:
-    if not isinstance(part, dict):
-        return False
-    fields = cast("Json", part)
-    text = fields.get("text")
-    is_plain = fields.get("type") == "text" and set(fields) == {"type", "text"}
-    return is_plain and isinstance(text, str) and bool(text.strip())
+def _plain_parts(items: Iterable[Any]) -> Iterable[Any]:
+    for item in items:
+        if not isinstance(item, dict):
+            yield item
+            continue
+        part = cast("Json", item)
+        text: object = part.get("text")
+        if part.get("type") != "text" or not isinstance(text, str):
+            yield {key: inner for key, inner in part.items() if key != "cache_control"}
+        elif text.strip():
+            yield {"type": "text", "text": text}
 
 
-def _is_image(part: ImagePart) -> bool:
-    is_small = len(part.data) <= IMAGE_BYTES_MAX
-    return is_small and part.media_type in IMAGE_TYPES and _is_base64(part.data)
-
-
-def _is_pdf(part: DocumentPart) -> bool:
-    return part.media_type == "application/pdf" and _is_base64(part.data)
-
-
-def _is_base64(data: str) -> bool:
+def _is_base64(data: object) -> bool:
     try:
-        binascii.a2b_base64(data, strict_mode=True)
+        binascii.a2b_base64(data if isinstance(data, str) else "", strict_mode=True)
     except (binascii.Error, ValueError):
         return False
     return bool(data)

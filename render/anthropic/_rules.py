@@ -184,6 +184,8 @@ class Rule(Enum):
     IMAGE_BYTES = "image exceeds 10 MB maximum: %s bytes > 10485760 bytes"
     MEDIA_TYPE = "Input should be one of: %s"  # [sdk]
     SOURCE = "Input should be a source of one of the types: %s"  # [sdk]
+    # The server fetches it; a path, a `data:` url or a bare name is none. [docs]
+    URL = "Only HTTP and HTTPS URLs are supported"
     # Redacted logs hold placeholders where the image was; the first characters give them away.
     BASE64 = "Invalid base64 data"
     # 32 MB, refused before the server parses anything (413). We count characters of texts and

@@ -12,7 +12,9 @@ from render._context import Json
 from render.anthropic._block_rules import SERVER_TOOL_TYPES
 from render.anthropic._message_rules import message_facts
 
-REPLAYED: Final = SERVER_TOOL_TYPES | {"compaction"}
+_RESUMABLE: Final = SERVER_TOOL_TYPES | {"compaction"}
+REPLAYED: Final = _RESUMABLE | {"container_upload"}
+"""Kinds of content in a response, besides text, thinking and tool calls, that are sent back."""
 _CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
 
 Numbered: TypeAlias = tuple[int, Json]
@@ -28,7 +30,7 @@ def is_replayed(content: Json) -> bool:
 
 def is_resumable(contents: Sequence[Numbered]) -> bool:
     """Whether an answer ends in the provider's own work, which it will go on with."""
-    return bool(contents) and contents[-1][1].get("type") in REPLAYED
+    return bool(contents) and contents[-1][1].get("type") in _RESUMABLE
 
 
 def paired(

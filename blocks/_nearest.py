@@ -1,0 +1,28 @@
+"""The nearest right name, for messages about a wrong one."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+_SHOWN_MAX: Final = 60
+
+
+def did_you_mean(given: object, known: Iterable[str]) -> str:
+    """`; did you mean 'store'?` when one of the known names is near; else empty."""
+    near = nearest(given, known)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def nearest(given: object, known: Iterable[str], count: int = 1) -> list[str]:
+    """Of the known names those that are like the given one, most alike first."""
+    from difflib import get_close_matches  # only when something is wrong already
+
+    return get_close_matches(given, list(known), n=count) if isinstance(given, str) else []
+
+
+def in_words(value: Any) -> str:
+    """A value in a message: a number or a short text as it is, of all else only the type."""
+    if value is None or isinstance(value, bool | int | float):
+        return repr(value)
+    if isinstance(value, str):
+        return repr(value if len(value) <= _SHOWN_MAX else f"{value[:_SHOWN_MAX]}…")
+    return f"a {type(value).__name__}"

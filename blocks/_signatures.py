@@ -1,0 +1,83 @@
+"""Calls that do not fit their signature: one typed error instead of Python's own."""
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeAlias, TypeVar, cast
+
+from blocks._errors import ArgumentError, MisuseError
+from blocks._nearest import did_you_mean
+
+_T = TypeVar("_T")
+_Function: TypeAlias = Callable[..., Any]
+
+
+def checked_calls(error: type[MisuseError] = ArgumentError) -> Callable[[type[_T]], type[_T]]:
+    """A class whose constructor and public methods raise `error` for arguments that they do not have.
+
+    What the constructor's own validators raise (TypeError, ValueError) becomes `error`, too.
+    """
+
+    def decorate(cls: type[_T]) -> type[_T]:
+        members: dict[str, Any] = dict(vars(cls))
+        for name, member in members.items():
+            call = f"{cls.__name__}.{name}()"
+            if name == "__init__":
+                setattr(cls, name, _constructor(member, f"{cls.__name__}()", error))
+            elif name.startswith("_"):
+                continue
+            elif isinstance(member, classmethod):
+                function: _Function = cast("Any", member).__func__
+                setattr(cls, name, classmethod(_checked(function, call, error)))
+            elif inspect.isfunction(member):
+                setattr(cls, name, _checked(member, call, error))
+        return cls
+
+    return decorate
+
+
+def _checked(function: _Function, call: str, error: type[MisuseError]) -> _Function:
+    @wraps(function)
+    def checked(*args: Any, **named: Any) -> Any:
+        try:
+            return function(*args, **named)
+        except TypeError as wrong:
+            if not _is_of_the_call(wrong):
+                raise
+            raise error(_explained(function, call, named, wrong)) from None
+
+    @wraps(function)
+    async def acked(*args: Any, **named: Any) -> Any:
+        return await checked(*args, **named)
+
+    return acked if inspect.iscoroutinefunction(function) else checked
+
+
+def _constructor(function: _Function, call: str, error: type[MisuseError]) -> _Function:
+    @wraps(function)
+    def checked(*args: Any, **named: Any) -> None:
+        try:
+            function(*args, **named)
+        except (TypeError, ValueError) as wrong:
+            if isinstance(wrong, MisuseError):
+                raise
+            if _is_of_the_call(wrong):
+                raise error(_explained(function, call, named, wrong)) from None
+            raise error(f"{call}: {wrong.args[0] if wrong.args else wrong}") from wrong
+
+    return checked
+
+
+def _is_of_the_call(wrong: BaseException) -> bool:
+    """Whether Python refused the arguments before the function began: it has no frame of it."""
+    return wrong.__traceback__ is not None and wrong.__traceback__.tb_next is None
+
+
+def _explained(function: _Function, call: str, named: dict[str, Any], wrong: BaseException) -> str:
+    known = [name for name in inspect.signature(function).parameters if name not in {"self", "cls"}]
+    for name in named:
+        if name not in known:
+            return f"{call} takes no {name!r}" + (
+                did_you_mean(name, known) or f"; it takes {', '.join(known) or 'nothing'}"
+            )
+    return f"{call}: {str(wrong).partition('() ')[2] or wrong}"
