@@ -27,7 +27,8 @@ from render import (
     without_thinking,
 )
 from timeline._models import model_named
-from timeline._recorder import as_json, usage_of
+from timeline._recorder import usage_of
+from timeline._responses import as_json
 from timeline._summarize import SummaryRequest
 from timeline.tokens import counter_for
 

@@ -6,15 +6,25 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 import attrs
 
-from blocks import Block, CallId, Envelope, Part, Recorded, TimelineId, UsageRecorded
+from blocks import (
+    Block,
+    CallId,
+    Envelope,
+    Recorded,
+    TimelineId,
+    UsageRecorded,
+    checked_calls,
+)
 from persistence import EventStore
 from render import CompactionPlan, Rendered, View
 from timeline._background import AsyncPreparation
 from timeline._core import Core
+from timeline._fixed import System, Tools
 from timeline._flow import Flow, Work, adrive
+from timeline._given import Given, Output
+from timeline._looking import repr_of
 from timeline._opening import Opening
-from timeline._recorder import Output
-from timeline._settings import Options, Settings, System, Tools
+from timeline._settings import Options, Settings
 from timeline._snapshot import Snapshot
 from timeline._timeline import INTERRUPTED
 from timeline._verbs import Verbs
@@ -31,7 +41,8 @@ def _new_lock() -> Any:
     return Lock()
 
 
-@attrs.define(kw_only=True)
+@checked_calls()
+@attrs.define(kw_only=True, eq=False, repr=False)
 class AsyncTimeline:
     """One conversation, for asyncio; see `Timeline`.
 
@@ -62,13 +73,16 @@ class AsyncTimeline:
     async def _run(self, flow: Flow[_T]) -> _T:
         return await _run(self._verbs.core, self._lock, flow)
 
+    def __repr__(self) -> str:
+        return repr_of(self, self._verbs)
+
     # Append.
 
     async def append(self, *blocks: Block, at: float | None = None) -> int:
         """See `Timeline.append`."""
         return await self._run(self._verbs.append(*blocks, at=at))
 
-    async def user(self, text: str, *parts: Part) -> int:
+    async def user(self, text: str, *parts: Given) -> int:
         """See `Timeline.user`."""
         return await self._run(self._verbs.user(text, *parts))
 
@@ -80,7 +94,7 @@ class AsyncTimeline:
         """See `Timeline.followup`."""
         return await self._run(self._verbs.followup(text))
 
-    async def attach(self, name: str, part: Part, *, mime: str = "text/plain") -> int:
+    async def attach(self, name: str, part: Given, *, mime: str = "text/plain") -> int:
         """See `Timeline.attach`."""
         return await self._run(self._verbs.attach(name, part, mime))
 

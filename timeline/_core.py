@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from functools import partial
-from math import isfinite
 
 import attrs
 
@@ -15,7 +14,6 @@ from blocks import (
     MisuseError,
     Recorded,
     UnknownPathError,
-    canonical_block,
     path_of,
 )
 from render import (
@@ -30,9 +28,11 @@ from render import (
     strip_unbound,
     total_tokens,
 )
+from timeline._blocks import checked_blocks
+from timeline._checks import checked_time
 from timeline._compactor import Compactor
 from timeline._flow import Flow, Work
-from timeline._journal import Journal
+from timeline._journal import Check, Journal
 from timeline._keeper import Keeper
 
 PAGE = 2000
@@ -51,18 +51,22 @@ class Core(Journal):
 
     # Appending.
 
-    def append(self, blocks: Sequence[Block], *facts: Event, at: float | None = None) -> Flow[int]:
+    def append(
+        self,
+        blocks: Sequence[Block],
+        *facts: Event,
+        at: float | None = None,
+        check: Check | None = None,
+    ) -> Flow[int]:
         """Append blocks and further facts in one commit."""
         if not blocks and not facts:
             raise MisuseError("nothing to append: give at least one block")
-        now = self.clock() if at is None else at
-        if not isfinite(now):
-            raise MisuseError(f"at={now}: give seconds since the epoch")
+        now = checked_time(self.clock() if at is None else at)
         events = [
-            BlockAppended(id=EventId(self.ids()), at=now, block=canonical_block(block))
-            for block in blocks
+            BlockAppended(id=EventId(self.ids()), at=now, block=block)
+            for block in checked_blocks(blocks)
         ]
-        return (yield from self.commit(*events, *facts))
+        return (yield from self.commit(*events, *facts, check=check))
 
     # Rendering.
 

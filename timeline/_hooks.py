@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from blocks import ArgumentError, checked_calls, in_words
 from render import CompactionPlan
 
 log = logging.getLogger("foldline")
@@ -37,13 +38,29 @@ class Compacted:
 
 # Not `tuple` itself: as a converter, type checkers would refuse a list of hooks.
 def _before(hooks: Iterable[BeforeCompaction]) -> tuple[BeforeCompaction, ...]:
-    return tuple(hooks)
+    found: tuple[BeforeCompaction, ...] = listed(hooks)
+    return found
 
 
 def _after(hooks: Iterable[AfterCompaction]) -> tuple[AfterCompaction, ...]:
-    return tuple(hooks)
+    found: tuple[AfterCompaction, ...] = listed(hooks)
+    return found
 
 
+def listed(hooks: Any) -> Any:
+    """A list as a tuple; what is none stays, for `functions` to refuse."""
+    items: Iterable[Any] = hooks
+    return tuple(items) if isinstance(hooks, Iterable) and not isinstance(hooks, str) else hooks
+
+
+def functions(_: object, attribute: "attrs.Attribute[Any]", value: Any) -> None:
+    """A validator: hooks are functions, in a list."""
+    hooks: Iterable[Any] = value
+    if not isinstance(value, tuple) or not all(map(callable, hooks)):
+        raise ArgumentError(f"{attribute.name} is a list of functions, not {in_words(value)}")
+
+
+@checked_calls()
 @attrs.frozen(kw_only=True)
 class Hooks:
     """Callables, sync or async; what they raise is logged and changes nothing.
@@ -51,9 +68,13 @@ class Hooks:
     An async hook needs an `AsyncTimeline`; a sync one works in both.
     """
 
-    on_before_compaction: tuple[BeforeCompaction, ...] = attrs.field(default=(), converter=_before)
+    on_before_compaction: tuple[BeforeCompaction, ...] = attrs.field(
+        default=(), converter=_before, validator=functions
+    )
     """Returning False vetoes: the compaction is skipped, unless the prompt would not fit."""
-    on_after_compaction: tuple[AfterCompaction, ...] = attrs.field(default=(), converter=_after)
+    on_after_compaction: tuple[AfterCompaction, ...] = attrs.field(
+        default=(), converter=_after, validator=functions
+    )
 
 
 def call(hook: Callable[[Any], Any], argument: object) -> object:

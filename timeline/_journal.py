@@ -7,7 +7,7 @@ log is then; a decision is made anew, from a fresh view.
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import attrs
 import msgspec
@@ -34,6 +34,8 @@ from timeline._precedence import Contest, Precedence, precedence_in
 log = logging.getLogger("foldline")
 
 _T = TypeVar("_T")
+Check: TypeAlias = Callable[[View], None]
+"""Raises a `MisuseError` where a view says that what is to be appended must not be."""
 
 
 def _precedence_of(journal: "Journal") -> Precedence:
@@ -88,13 +90,15 @@ class Journal:
         """Events that are durable."""
         return self.view.version - len(self.pending)
 
-    def commit(self, *events: Event) -> Flow[int]:
+    def commit(self, *events: Event, check: Check | None = None) -> Flow[int]:
         """Append events, whoever else appends meanwhile; return the new version.
 
-        For facts that are true whatever happened before: not for decisions.
+        For facts that are true whatever happened before, or that `check` finds so: not for decisions.
         """
         self.check_open()
         stamped = tuple(self._stamp(event) for event in events)
+        if check is not None:
+            return (yield from self.repeated(lambda: self._checked(stamped, check)))
         before = self.version
         after = yield from self._insist((*self.pending, *stamped))
         if after == before + len(self.pending) + len(stamped):
@@ -105,6 +109,19 @@ class Journal:
             self.pending = ()
             yield from self._load_now_or_later()
         return after
+
+    def _checked(self, events: Sequence[Event], check: Check) -> Flow[int]:
+        """Append events where nothing in the view speaks against it."""
+        try:
+            check(self.view)
+        except MisuseError:  # it may be true of what others have appended
+            yield from self.catch_up()
+            check(self.view)
+        yield from self._write((*self.pending, *events), self.version)
+        self.pending = ()
+        self.view = commit(self.view, *events)
+        self._behind = False
+        return self.view.version
 
     def _insist(self, events: Sequence[Event]) -> Flow[int]:
         """Append events, at whatever version the log is then; the new version.

@@ -8,12 +8,14 @@ import attrs
 
 from blocks import MisuseError, TimelineId
 from persistence import EventStore, MemoryStore
+from timeline._checks import checked_name
 from timeline._compactor import Compactor
 from timeline._core import Core
 from timeline._flow import Flow, Work
 from timeline._hooks import Hooks
 from timeline._ids import time_ordered
 from timeline._keeper import Keeper, opener_of
+from timeline._options import checked_options
 from timeline._settings import Options, Settings
 from timeline._steps import Watch
 from timeline._summarize import ExtractiveSummarizer
@@ -36,35 +38,22 @@ class Opening:
         yield from self.verbs.core.load()
 
     def _prepare(self) -> None:
-        name = _checked_name(self.name)
-        settings = Settings.of(self.options)
-        store = _store_of(self.options)
+        name = TimelineId(checked_name(self.name, "open()"))
+        options = cast("Options", checked_options(self.options))
+        settings = Settings.of(options)
+        store = _store_of(options)
         if not isinstance(store, str | PathLike):
-            self.verbs = verbs_of(name, store, settings, self.options)
+            self.verbs = verbs_of(name, store, settings, options)
             return
         from persistence import DuckDBStore
 
         self.owned = DuckDBStore(store)
-        self.verbs = verbs_of(name, self.owned, settings, self.options)
+        self.verbs = verbs_of(name, self.owned, settings, options)
 
     def give_up(self) -> None:
         """Let go of the file."""
         if self.owned is not None:
             self.owned.close()
-
-
-def _checked_name(name: object) -> TimelineId:
-    """
-    Raises:
-        MisuseError: nothing can be called this.
-    """
-    if not isinstance(name, str):
-        raise MisuseError(f"a timeline's name is a text, not {type(name).__name__}")
-    if not name.strip():
-        raise MisuseError("a timeline needs a name")
-    if "\0" in name or name != name.encode(errors="replace").decode():
-        raise MisuseError(f"{name!r} cannot name a timeline; use some printable text")
-    return TimelineId(name)
 
 
 def _store_of(options: Options) -> "EventStore | str | PathLike[str]":

@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from blocks import PolicyError
+from blocks import PolicyError, did_you_mean
 from render import Policy
 
 
@@ -30,7 +30,10 @@ def policy_named(name: str) -> Policy:
         return named_policies()[name]
     except KeyError:
         known = ", ".join(sorted(named_policies()))
-        raise PolicyError(f"no policy {name!r}; known: {known}; or give a .toml file") from None
+        near = did_you_mean(name, named_policies())
+        raise PolicyError(
+            f"no policy {name!r}{near or f'; known: {known}; or give a .toml file'}"
+        ) from None
 
 
 def policy_from(path: Path) -> Policy:
@@ -52,8 +55,5 @@ def _policy(name: str, values: dict[str, Any], where: str) -> Policy:
     fields: dict[str, Any] = {"name": name, **values}
     try:
         return Policy(**fields)
-    except (TypeError, ValueError) as error:
-        reason = str(error).replace("Policy.__init__() ", "")
-        raise PolicyError(f"policy {name!r} in {where}: {reason}") from error
     except PolicyError as error:
-        raise PolicyError(f"{error} (in {where})") from error
+        raise PolicyError(f"{error} (policy {name!r} in {where})") from error

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 from blocks import EventId, UsageRecorded
 from render import Overflow, Rendered, overflow_of
 from timeline._async import AsyncTimeline
-from timeline._settings import System, Tools
+from timeline._fixed import System, Tools
 from timeline._timeline import Timeline
 
 log = logging.getLogger("foldline")

@@ -2,18 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, TypedDict, cast
 
 import attrs
 import msgspec
 
 from blocks import MisuseError
 from persistence import EventStore
-from render import Context, Fixed, Json, Model, Policy, TokenCounter
+from render import Context, Fixed, Model, Policy, TokenCounter
+from timeline._fixed import System, Tools, fixed_content
 from timeline._hooks import Hooks
 from timeline._ids import IdFactory
 from timeline._keeper import Probe
 from timeline._models import model_named
+from timeline._options import checked_options
 from timeline._policies import policy_named
 from timeline._steps import Observer, Tracer
 from timeline._summarize import Summarizer
@@ -23,9 +25,6 @@ if TYPE_CHECKING:
 
 FIXED_MAX = 8
 """Pairs of system prompt and tools that a timeline remembers: an agent may have a few modes."""
-
-System: TypeAlias = str | Sequence[Json] | None
-Tools: TypeAlias = Sequence[Json] | None
 
 
 class Options(TypedDict, total=False):
@@ -87,10 +86,12 @@ class Settings:
 
         Raises:
             PolicyError: no policy of this name.
-            MisuseError: no counter of this name, or a window that holds nothing.
+            MisuseError: no such option, or one that holds what it cannot; no counter of this name;
+                a model whose window is smaller than what is kept free for its answer.
         """
         from timeline.tokens import counter_for
 
+        options = cast("Options", checked_options(options))
         named = options.get("model", "claude-sonnet-5-5")
         model = model_named(named) if isinstance(named, str) else named
         policy = options.get("policy", "default")
@@ -98,7 +99,10 @@ class Settings:
         counter = options.get("counter", "model")
         limit = options.get("window", model.tokens_window - policy.output_tokens)
         if limit <= 0:
-            raise MisuseError(f"window {limit}: the prompt needs a positive number of tokens")
+            raise MisuseError(
+                f"model {model.name!r} has a window of {model.tokens_window} tokens, and the policy "
+                f"keeps {policy.output_tokens} (output_tokens) free for the answer: none is left"
+            )
         return cls(
             policy=policy,
             model=model,
@@ -130,23 +134,14 @@ class Settings:
         )
 
     def fixed(self, system: System, tools: Tools) -> Fixed:
-        """System and tools without marks; the same object as the last time they were the same."""
-        blocks = [{"type": "text", "text": system}] if isinstance(system, str) else system or ()
-        texts = [plain(block) for block in blocks if has_text(block)]
-        content = msgspec.json.encode([texts, [plain(tool) for tool in tools or ()]])
+        """System and tools without marks; the same object as the last time they were the same.
+
+        Raises:
+            MisuseError: they are no system prompt and no definitions of tools.
+        """
+        content = fixed_content(system, tools)
         if content not in self._fixed:
             if len(self._fixed) >= FIXED_MAX:
                 self._fixed.clear()
             self._fixed[content] = Fixed(*map(tuple, msgspec.json.decode(content)))
         return self._fixed[content]
-
-
-def plain(block: Json) -> Json:
-    """Without a cache mark: where they go is ours to say."""
-    return {key: value for key, value in block.items() if key != "cache_control"}
-
-
-def has_text(block: Json) -> bool:
-    """Whether the provider would take this system block: it refuses empty text."""
-    text: Any = block.get("text", "")
-    return isinstance(text, str) and bool(text.strip())

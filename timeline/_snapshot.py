@@ -11,8 +11,10 @@ from typing import Generic, Protocol, TypeVar
 
 import attrs
 
+from blocks import checked_calls
 from render import Rendered, RequestValidator, View, show
-from timeline._settings import Settings, System, Tools
+from timeline._fixed import System, Tools
+from timeline._settings import Settings
 
 _Forked_co = TypeVar("_Forked_co", covariant=True)
 
@@ -31,6 +33,7 @@ class _Forkable(Protocol[_Forked_co]):
     def fork(self, name: str, *, at: int | None = None) -> _Forked_co: ...
 
 
+@checked_calls()
 @attrs.frozen(kw_only=True)
 class Snapshot(Generic[_Forked_co]):
     """One moment of a timeline. It decides nothing, writes nothing and never changes."""

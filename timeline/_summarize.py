@@ -7,7 +7,9 @@ import inspect
 from typing import Any, Protocol
 
 import attrs
+import msgspec
 
+from blocks import StructuredSummary, clean_json
 from render import Context, RangePlan, Summary, View, extractive
 
 
@@ -57,4 +59,10 @@ async def asummarize(summarizer: Summarizer, request: SummaryRequest) -> Summary
 def _checked(answer: object) -> Summary:
     if not isinstance(answer, Summary):
         raise TypeError(f"a summariser must return a Summary, not {type(answer).__name__}")
-    return answer
+    try:
+        written = msgspec.convert(
+            clean_json(msgspec.to_builtins(answer.summary)), StructuredSummary
+        )
+    except msgspec.ValidationError as error:
+        raise TypeError(f"a summariser's Summary holds what it cannot: {error}") from error
+    return answer if written == answer.summary else attrs.evolve(answer, summary=written)

@@ -7,15 +7,25 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 import attrs
 
-from blocks import Block, CallId, Envelope, Part, Recorded, TimelineId, UsageRecorded
+from blocks import (
+    Block,
+    CallId,
+    Envelope,
+    Recorded,
+    TimelineId,
+    UsageRecorded,
+    checked_calls,
+)
 from persistence import EventStore
 from render import CompactionPlan, Rendered, View
 from timeline._background import Preparation
 from timeline._core import Core
+from timeline._fixed import System, Tools
 from timeline._flow import Flow, drive
+from timeline._given import Given, Output
+from timeline._looking import repr_of
 from timeline._opening import Opening
-from timeline._recorder import Output
-from timeline._settings import Options, Settings, System, Tools
+from timeline._settings import Options, Settings
 from timeline._snapshot import Snapshot
 from timeline._verbs import Verbs
 
@@ -27,7 +37,8 @@ _T = TypeVar("_T")
 INTERRUPTED = "Interrupted: this call did not finish. It may have had a part of its effects."
 
 
-@attrs.define(kw_only=True)
+@checked_calls()
+@attrs.define(kw_only=True, eq=False, repr=False)
 class Timeline:
     """One conversation: an append-only log, rendered into the next request.
 
@@ -64,13 +75,16 @@ class Timeline:
     def _run(self, flow: Flow[_T]) -> _T:
         return _run(self._verbs.core, self._lock, flow)
 
+    def __repr__(self) -> str:
+        return repr_of(self, self._verbs)
+
     # Append.
 
     def append(self, *blocks: Block, at: float | None = None) -> int:
         """Append blocks in one durable commit; return the new version."""
         return self._run(self._verbs.append(*blocks, at=at))
 
-    def user(self, text: str, *parts: Part) -> int:
+    def user(self, text: str, *parts: Given) -> int:
         """What the user asks: opens a turn."""
         return self._run(self._verbs.user(text, *parts))
 
@@ -82,7 +96,7 @@ class Timeline:
         """What the user said meanwhile, delivered when the agent is done."""
         return self._run(self._verbs.followup(text))
 
-    def attach(self, name: str, part: Part, *, mime: str = "text/plain") -> int:
+    def attach(self, name: str, part: Given, *, mime: str = "text/plain") -> int:
         """A file that comes with the user's words."""
         return self._run(self._verbs.attach(name, part, mime))
 

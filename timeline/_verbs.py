@@ -1,6 +1,6 @@
 """What one can do to a timeline, each thing as a flow; the shells only drive them."""
 
-from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import attrs
@@ -15,15 +15,12 @@ from blocks import (
     Envelope,
     Event,
     EventId,
-    MisuseError,
     Note,
-    Part,
     Plan,
     Recorded,
     SummaryReplaced,
     SystemMessage,
-    TimelineForked,
-    TimelineId,
+    TextPart,
     TurnHeader,
     TurnId,
     UsageRecorded,
@@ -37,35 +34,40 @@ from render import (
     CompactionPlan,
     Context,
     Rendered,
-    RequestValidator,
     Summary,
     View,
     compaction_event,
     fold,
     open_view,
     plan_at,
-    show,
 )
-from timeline._core import Core
-from timeline._flow import Flow, Work
+from timeline._checks import (
+    checked_keys,
+    checked_kind,
+    checked_struct,
+    checked_text,
+    checked_words,
+)
+from timeline._fixed import System, Tools
+from timeline._flow import Flow
+from timeline._given import Given, Output, checked_prompt, given_parts
 from timeline._hiding import hide, restore
+from timeline._looking import Looking
 from timeline._plans import commit_plan, expand, propose
-from timeline._recorder import Output, Recorder, usage_of
-from timeline._settings import Settings, System, Tools
-from timeline._snapshot import Shot
+from timeline._recorder import Recorder, usage_of
+from timeline._repeats import refuse_repeated_response, refuse_repeated_result
+from timeline._responses import message_of
 from timeline._steps import Watch
 from timeline._summarize import SummaryRequest
 
 if TYPE_CHECKING:
-    from persistence import Hit
+    pass
 
 
 @attrs.frozen(kw_only=True)
-class Verbs:
+class Verbs(Looking):
     """The verbs of one timeline."""
 
-    core: Core
-    settings: Settings
     watch: Watch = attrs.field(factory=Watch)
 
     @property
@@ -76,70 +78,90 @@ class Verbs:
         """Any blocks, in one commit."""
         return (yield from self.core.append(blocks, at=at))
 
-    def user(self, text: str, *parts: Part) -> Flow[int]:
+    def user(self, text: str, *parts: Given) -> Flow[int]:
         """What the user asks: opens a turn."""
+        found = checked_prompt(text, parts, "user()")
         turn = TurnId(f"t{self.core.view.state.turns + 1}")
         recorder = Recorder(ids=self.core.ids, turn=turn)
         header = TurnHeader(id=recorder.new_id(), turn=turn, started_at=self.core.clock())
-        prompt = UserPrompt(id=recorder.new_id(), turn=turn, text=text, parts=parts)
+        prompt = UserPrompt(id=recorder.new_id(), turn=turn, text=text, parts=found)
         return (yield from self.core.append([header, prompt]))
 
     def steer(self, text: str) -> Flow[int]:
         """What the user says while the agent works."""
+        checked_words(text, "steer()")
         made = self._recorder
         return (yield from self.append(UserSteer(id=made.new_id(), turn=made.turn, text=text)))
 
     def followup(self, text: str) -> Flow[int]:
         """What the user said meanwhile, delivered when the agent is done."""
+        checked_words(text, "followup()")
         made = self._recorder
         return (yield from self.append(UserFollowup(id=made.new_id(), turn=made.turn, text=text)))
 
-    def attach(self, name: str, part: Part, mime: str) -> Flow[int]:
+    def attach(self, name: str, part: Given, mime: str) -> Flow[int]:
         """A file that comes with the user's words."""
+        checked_words(name, "attach()", "name")
+        checked_words(mime, "attach()", "mime")
+        [found] = given_parts([part], "user", "attach()")
+        if isinstance(found, TextPart):
+            checked_words(found.text, "attach()")
         made = self._recorder
-        block = UserAttachment(id=made.new_id(), turn=made.turn, name=name, part=part, mime=mime)
+        block = UserAttachment(id=made.new_id(), turn=made.turn, name=name, part=found, mime=mime)
         return (yield from self.append(block))
 
     def note(self, text: str) -> Flow[int]:
         """A durable note of the agent's: byte-exact through any number of compactions."""
+        checked_words(text, "note()")
         made = self._recorder
         return (yield from self.append(Note(id=made.new_id(), turn=made.turn, text=text)))
 
     def plan(self, text: str) -> Flow[int]:
         """The agent's current plan; replaces the one before."""
+        checked_words(text, "plan()")
         made = self._recorder
         return (yield from self.append(Plan(id=made.new_id(), turn=made.turn, text=text)))
 
     def record(self, response: object) -> Flow[int]:
-        """A model's response: its blocks and its usage, in one commit."""
-        blocks = self._recorder.response(response)
+        """A model's response: its blocks and its usage, in one commit, once."""
+        message = message_of(response)
+        blocks = self._recorder.response(message)
         facts: list[Event] = []
-        usage = usage_of(response, at=self.core.clock(), estimated=self.core.view.state.tokens)
+        usage = usage_of(message, at=self.core.clock(), estimated=self.core.view.state.tokens)
         if usage:
             facts.append(msgspec.structs.replace(usage, model=self.settings.model.name))
         if not blocks and not facts:
             return self.core.version
-        return (yield from self.core.append(blocks, *facts))
+        known = message.get("id") or ""
+        once = partial(refuse_repeated_response, response=known)
+        return (yield from self.core.append(blocks, *facts, check=once))
 
     def learn(self, usage: UsageRecorded | None) -> Flow[int]:
         """What a provider counted for a request of ours."""
         if usage is None:
             return self.core.version
+        checked_struct(usage, UsageRecorded, "learn()", "usage")
         fact = msgspec.structs.replace(usage, at=self.core.clock())
         return (yield from self.core.commit(fact))
 
     def tool_result(
         self, call_id: str, output: Output, envelope: Envelope | None, *, is_error: bool
     ) -> Flow[int]:
-        """What a tool returned."""
+        """What a tool returned, once."""
+        checked_text(call_id, "tool_result()", "call_id")
+        if envelope is not None:
+            checked_kind(envelope, Envelope, "tool_result()", "envelope")
+        refuse_repeated_result(self.core.view, call_id)
         known = envelope or Envelope(outcome="failure" if is_error else "success")
         made = self._recorder
         turn = self._turn_of(call_id) or made.turn
         result = attrs.evolve(made, turn=turn).result(call_id, output, known, is_error=is_error)
-        return (yield from self.append(result))
+        once = partial(refuse_repeated_result, call_id=call_id)
+        return (yield from self.core.append([result], check=once))
 
     def notice(self, text: str) -> Flow[int]:
         """What the runtime tells the model."""
+        checked_words(text, "notice()")
         made = self._recorder
         return (yield from self.append(SystemMessage(id=made.new_id(), turn=made.turn, text=text)))
 
@@ -149,6 +171,7 @@ class Verbs:
         Looks into the store first: an interrupted commit may have gone through.  A call that a
         request has already shown as interrupted is left alone.
         """
+        checked_words(text, "close_calls()")
         yield from self.core.load()
         group = self.core.view.groups[-1] if self.core.view.groups else None
         unanswered = group.unanswered if group else ()
@@ -178,13 +201,14 @@ class Verbs:
 
     # Hiding.
 
-    def hide(self, keys: Sequence[str], replacement: str) -> Flow[int]:
+    def hide(self, keys: tuple[str, ...], replacement: str) -> Flow[int]:
         """Show a text instead of blocks, and take back what quotes them."""
-        return (yield from hide(self.core, keys, replacement))
+        checked_text(replacement, "hide()", "replacement")
+        return (yield from hide(self.core, checked_keys(keys, "hide()"), replacement))
 
-    def restore(self, keys: Sequence[str]) -> Flow[int]:
+    def restore(self, keys: tuple[str, ...]) -> Flow[int]:
         """Show hidden blocks again."""
-        return (yield from restore(self.core, keys))
+        return (yield from restore(self.core, checked_keys(keys, "restore()")))
 
     # Rendering.
 
@@ -209,6 +233,7 @@ class Verbs:
 
     def commit_plan(self, plan: CompactionPlan, context: Context) -> Flow[int]:
         """Carry out a plan, once."""
+        checked_struct(plan, CompactionPlan, "commit_plan()", "plan")
         return (yield from commit_plan(self.core, plan, context))
 
     def expand(self) -> Flow[int]:
@@ -255,57 +280,6 @@ class Verbs:
         before = open_view(window_of(log[: version - 1]))
         later = (recorded for recorded in log[version - 1 :] if _is_about_hides(recorded[1]))
         return attrs.evolve(fold(before, later), version=before.version)
-
-    # Looking.
-
-    def at(self, version: int) -> Flow[View]:
-        """The view as it was at a version."""
-        events: list[Recorded] = yield from self.core.events()
-        if not 0 <= version <= len(events):
-            raise MisuseError(f"version {version} is not in 0..{len(events)}")
-        return open_view(window_of(events[:version]))
-
-    def show_at(self, version: int, system: System, tools: Tools) -> Flow[Rendered]:
-        """The request that the log renders to at a version; decides and records nothing."""
-        view = yield from self.at(version)
-        context = self.settings.context(system, tools, self.core.clock())
-        return show(view, context, RequestValidator())
-
-    def fork(self, name: str, at: int | None) -> Flow[None]:
-        """A copy of the log's beginning under another name."""
-        yield from self.core.flush()
-        version = self.core.version if at is None else at
-        event = TimelineForked(
-            id=EventId(self.core.ids()),
-            at=self.core.clock(),
-            parent=self.core.id,
-            version=version,
-        )
-        source, store, target = self.core.id, self.core.store, TimelineId(name)
-        yield Work(lambda: store.fork(source, target, event, at=version))
-
-    def snapshot(self) -> Flow[Shot]:
-        """The timeline as it is now, for good."""
-        version = yield from self.core.flush()
-        return Shot(
-            view=self.core.view, version=version, settings=self.settings, at=self.core.clock()
-        )
-
-    def search(self, query: str, limit: int) -> Flow[Sequence["Hit"]]:
-        """The blocks that match a query."""
-        from persistence import search_blocks
-
-        store, name = self.core.store, self.core.id
-        found: Sequence[Hit] = yield Work(lambda: search_blocks(store, query, name, limit))
-        return found
-
-    def read(self, path: str) -> Flow[Block]:
-        """The original block at a path."""
-        return (yield from self.core.read(path))
-
-    def events(self, after: int) -> Flow[Sequence[Recorded]]:
-        """The log."""
-        return (yield from self.core.events(after))
 
 
 def _is_about_hides(event: Event) -> bool:

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from blocks import FoldlineError, Part, ToolCall
+from blocks import FoldlineError, ToolCall, checked_calls
 from render import Rendered
 from timeline._async import AsyncTimeline
 from timeline._driving import adrive, drive
+from timeline._given import Given, checked_prompt
 from timeline._hooks import acall, call
 from timeline._retry import aretry_with_compaction, retry_with_compaction
 from timeline._timeline import Timeline
@@ -17,7 +18,7 @@ from timeline.react._calling import Done
 from timeline.react._effects import Ask, Effect, Flow, Notify, RunTools, Use
 from timeline.react._loop import Loop
 from timeline.react._outcome import Outcome
-from timeline.react._settings import AgentSettings
+from timeline.react._settings import AgentSettings, is_client, is_kind
 
 if TYPE_CHECKING:
     from asyncio import Semaphore
@@ -28,6 +29,7 @@ PARALLEL_MAX: Final = 16
 """Tools of one round that run at the same time."""
 
 
+@checked_calls()
 @attrs.frozen
 class ReactAgent(AgentSettings):
     """Reasons and acts on a timeline: asks the model, runs its tools, until it is done.
@@ -36,16 +38,18 @@ class ReactAgent(AgentSettings):
     `run` and `resume` go on from it.
     """
 
-    timeline: Timeline
-    client: Any = attrs.field(repr=False)
+    timeline: Timeline = attrs.field(validator=is_kind(Timeline, "a Timeline"))
+    client: Any = attrs.field(repr=False, validator=is_client)
     """An `anthropic.Anthropic`, or its `.beta`."""
 
-    def run(self, prompt: str, *parts: Part) -> Outcome:
+    def run(self, prompt: str, *parts: Given) -> Outcome:
         """Do what the user asks.
 
         Raises:
+            MisuseError: the prompt is no text, or a part cannot be shown; nothing was done.
             what the client raises, except for a prompt that is too long: that is an `Outcome`.
         """
+        checked_prompt(prompt, parts, "run()")
         return self._drive(Loop(self.timeline, self).run(prompt, *parts))
 
     def resume(self) -> Outcome:
@@ -92,16 +96,18 @@ class ReactAgent(AgentSettings):
         )
 
 
+@checked_calls()
 @attrs.frozen
 class AsyncReactAgent(AgentSettings):
     """The same for asyncio: tools of one round run at the same time, sync ones in threads."""
 
-    timeline: AsyncTimeline
-    client: Any = attrs.field(repr=False)
+    timeline: AsyncTimeline = attrs.field(validator=is_kind(AsyncTimeline, "an AsyncTimeline"))
+    client: Any = attrs.field(repr=False, validator=is_client)
     """An `anthropic.AsyncAnthropic`, or its `.beta`."""
 
-    async def run(self, prompt: str, *parts: Part) -> Outcome:
+    async def run(self, prompt: str, *parts: Given) -> Outcome:
         """See `ReactAgent.run`."""
+        checked_prompt(prompt, parts, "run()")
         return await self._drive(Loop(self.timeline, self).run(prompt, *parts))
 
     async def resume(self) -> Outcome:

@@ -27,7 +27,7 @@ from blocks import (
     ToolCall,
     fields_in,
 )
-from timeline._recorder import Output
+from timeline._given import Output, output_parts
 from timeline.react._signature import accepted
 from timeline.react._tool import Function, Tool, ToolReply
 
@@ -61,7 +61,7 @@ class Caller:
         try:
             tool, arguments = self._prepared(call)
             mark = self.current(call)
-            reply = _reply(_perform(tool.call, arguments))
+            reply = _shown(_reply(_perform(tool.call, arguments)))
         except Exception as error:  # noqa: BLE001 -- foreign code; see above
             reply = _failed(call, error)
         return self._done(call, reply, started, mark)
@@ -74,7 +74,7 @@ class Caller:
         try:
             tool, arguments = self._prepared(call)
             mark = await self.acurrent(call)
-            reply = _reply(await _aperform(tool.call, arguments))
+            reply = _shown(_reply(await _aperform(tool.call, arguments)))
         except Exception as error:  # noqa: BLE001 -- foreign code; see above
             reply = _failed(call, error)
         except asyncio.CancelledError as error:
@@ -183,6 +183,16 @@ def _reply(answer: object) -> ToolReply:
             return ToolReply(output=cast("Sequence[Part]", answer))
         case _:
             return ToolReply(output=msgspec.json.encode(answer, enc_hook=str).decode())
+
+
+def _shown(reply: ToolReply) -> ToolReply:
+    """The reply, if all of it can be shown.
+
+    Raises:
+        MisuseError: a part of it would be refused; the model is told why, as of any failure.
+    """
+    output_parts(reply.output, "the output")
+    return reply
 
 
 def _are_parts(items: Sequence[object]) -> bool:

@@ -5,7 +5,9 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
+from blocks import checked_calls
 from render import Rendered
+from timeline._hooks import functions, listed
 
 Hook: TypeAlias = Callable[[Any], Any]
 
@@ -47,9 +49,11 @@ class StreamLost:
 
 
 def _hooks(hooks: Iterable[Hook]) -> tuple[Hook, ...]:
-    return tuple(hooks)
+    found: tuple[Hook, ...] = listed(hooks)
+    return found
 
 
+@checked_calls()
 @attrs.frozen(kw_only=True)
 class AgentHooks:
     """Callables, sync or async; what they raise is logged and changes nothing.
@@ -58,13 +62,15 @@ class AgentHooks:
     `AsyncReactAgent`; a sync one works in both.
     """
 
-    on_session_start: tuple[Hook, ...] = attrs.field(default=(), converter=_hooks)
+    on_session_start: tuple[Hook, ...] = attrs.field(
+        default=(), converter=_hooks, validator=functions
+    )
     """Given a `SessionStarted`."""
-    before_step: tuple[Hook, ...] = attrs.field(default=(), converter=_hooks)
+    before_step: tuple[Hook, ...] = attrs.field(default=(), converter=_hooks, validator=functions)
     """Given a `StepStarted`."""
-    after_step: tuple[Hook, ...] = attrs.field(default=(), converter=_hooks)
+    after_step: tuple[Hook, ...] = attrs.field(default=(), converter=_hooks, validator=functions)
     """Given a `StepDone`."""
-    on_text: tuple[Hook, ...] = attrs.field(default=(), converter=_hooks)
+    on_text: tuple[Hook, ...] = attrs.field(default=(), converter=_hooks, validator=functions)
     """Given each piece of text as it is streamed."""
-    on_lost: tuple[Hook, ...] = attrs.field(default=(), converter=_hooks)
+    on_lost: tuple[Hook, ...] = attrs.field(default=(), converter=_hooks, validator=functions)
     """Given a `StreamLost`."""

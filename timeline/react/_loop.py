@@ -12,8 +12,10 @@ from typing import Any, Final
 
 import attrs
 
-from blocks import FoldlineError, OpaqueBlock, Part, ToolCall
+from blocks import FoldlineError, OpaqueBlock, ToolCall
 from render import Place, Rendered, View
+from timeline._given import Given
+from timeline._responses import message_of
 from timeline._retry import overflow_in
 from timeline.react._effects import Ask, Flow, Notify, RunTools, Use
 from timeline.react._hooks import SessionStarted, StepDone, StepStarted
@@ -73,7 +75,7 @@ class Loop:
 
     # A run.
 
-    def run(self, prompt: str, *parts: Part) -> Flow[Outcome]:
+    def run(self, prompt: str, *parts: Given) -> Flow[Outcome]:
         """A turn: what the user asks, and everything that the agent does about it."""
         if self.timeline.open_calls:
             yield Use(self.timeline.close_calls)
@@ -131,6 +133,7 @@ class Loop:
 
     def _take(self, rendered: Rendered, response: object) -> _Answer:
         """A response, or the error that makes `retry_with_compaction` compact."""
+        message_of(response)
         self._usage = self._usage.plus(response)
         if stop_of(response) == WINDOW:
             raise WindowExceededError(response)

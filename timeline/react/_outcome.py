@@ -4,7 +4,8 @@ from typing import Any
 
 import attrs
 
-from timeline._recorder import as_json, usage_of
+from timeline._recorder import usage_of
+from timeline._responses import as_json
 
 
 @attrs.frozen(kw_only=True)

@@ -2,14 +2,14 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import attrs
-from attrs.validators import ge
 
-from blocks import Determinism, MisuseError, ToolCall
+from blocks import Determinism, MisuseError, ToolCall, in_words
 from render import Json, Rendered
-from timeline._settings import System
+from timeline._checks import checked_whole
+from timeline._fixed import System, fixed_content
 from timeline.react._calling import Caller
 from timeline.react._hooks import AgentHooks
 from timeline.react._tool import Function, Tool, as_tool
@@ -19,31 +19,74 @@ AnyTool: TypeAlias = "Tool | Function | Mapping[str, Any]"
 
 
 def _tools(given: Iterable[AnyTool]) -> tuple[Tool | Mapping[str, Any], ...]:
-    return tuple(
-        as_tool(item) if isinstance(item, Tool) or callable(item) else item for item in given
-    )
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- a caller's
+        raise MisuseError(f"tools is a list of tools, not {in_words(given)}")
+    return tuple(_tool(item) for item in given)
+
+
+def _tool(given: Any) -> Tool | Mapping[str, Any]:
+    if isinstance(given, Tool) or callable(given):
+        return as_tool(given)
+    if not isinstance(given, Mapping):
+        raise MisuseError(
+            f"a tool is a Tool, a function or a definition (a dict), not {in_words(given)}"
+        )
+    return cast("Mapping[str, Any]", given)
+
+
+def is_kind(kind: type, what: str) -> Any:
+    """A validator: of this class."""
+
+    def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+        if not isinstance(value, kind):
+            raise MisuseError(f"{attribute.name} is {what}, not {in_words(value)}")
+
+    return check
+
+
+def _whole(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+    checked_whole(value, "an agent", attribute.name, 1)
+
+
+def is_client(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+    """A validator: something that has messages, as the provider's clients have."""
+    if not hasattr(value, "messages"):
+        raise MisuseError(
+            f"{attribute.name} is an anthropic.Anthropic() (or AsyncAnthropic(), or its .beta), "
+            f"not {in_words(value)}"
+        )
+
+
+def _is_clock(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+    if not callable(value):
+        raise MisuseError(f"{attribute.name} is a function, not {in_words(value)}")
 
 
 @attrs.frozen(kw_only=True)
 class AgentSettings:
     """How an agent works."""
 
-    system: System = None
+    system: System = attrs.field(default=None, repr=False)
     tools: tuple[Tool | Mapping[str, Any], ...] = attrs.field(default=(), converter=_tools)
     """Tools, plain functions, or definitions of the provider's own tools."""
-    max_tokens: int = attrs.field(default=8000, validator=ge(1))
+    max_tokens: int = attrs.field(default=8000, validator=_whole)
     """Of one answer."""
-    rounds_max: int = attrs.field(default=100, validator=ge(1))
+    rounds_max: int = attrs.field(default=100, validator=_whole)
     """Rounds of one run."""
-    hooks: AgentHooks = attrs.field(factory=AgentHooks)
-    stream: bool = False
+    hooks: AgentHooks = attrs.field(
+        factory=AgentHooks, validator=is_kind(AgentHooks, "AgentHooks(...)")
+    )
+    stream: bool = attrs.field(default=False, validator=is_kind(bool, "True or False"))
     """Whether answers are streamed, for `hooks.on_text` and for long ones."""
-    options: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
+    options: Mapping[str, Any] = attrs.field(
+        factory=dict[str, Any], repr=False, validator=is_kind(Mapping, "a dict of arguments")
+    )
     """Further arguments of every call to the model: `thinking`, `tool_choice`, `betas`, ..."""
-    clock: Callable[[], float] = time.time
+    clock: Callable[[], float] = attrs.field(default=time.time, validator=_is_clock)
     """For the envelopes of results."""
 
     def __attrs_post_init__(self) -> None:
+        fixed_content(self.system, self.definitions)
         names = [str(definition.get("name", "")) for definition in self.definitions]
         twice = {name for name in names if name and names.count(name) > 1}
         if twice:

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeAlias, TypedDict, Unpack, get_args, overload
 
 import attrs
-from attrs.validators import in_, optional
+from attrs.validators import in_, instance_of, optional
 
-from blocks import Determinism, Durability, MisuseError, Sensitivity
+from blocks import Determinism, Durability, MisuseError, Sensitivity, checked_calls
 from blocks import Outcome as ResultOutcome
 from render import Json
-from timeline._recorder import Output
+from timeline._given import Output
 from timeline.react._signature import Signature, required
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -43,15 +43,16 @@ class Declared(TypedDict, total=False):
     capture: Function
 
 
+@checked_calls()
 @attrs.frozen(kw_only=True)
 class ToolReply:
     """A tool's output, for tools that have more to say than the output."""
 
     output: Output
-    is_error: bool = False
-    key_fields: dict[str, Any] = attrs.field(factory=dict[str, Any])
+    is_error: bool = attrs.field(default=False, validator=instance_of(bool))
+    key_fields: dict[str, Any] = attrs.field(factory=dict[str, Any], validator=instance_of(dict))
     """Small facts that stay when the output is cleared: an exit status, a count, an id."""
-    determinism: Determinism = attrs.field(factory=Determinism)
+    determinism: Determinism = attrs.field(factory=Determinism, validator=instance_of(Determinism))
     """Of the source that was read; if it says anything, nothing is captured in its place."""
     outcome: ResultOutcome | None = attrs.field(
         default=None, validator=optional(in_(get_args(ResultOutcome)))
@@ -63,6 +64,7 @@ class ToolReply:
     """None: as the tool declared."""
 
 
+@checked_calls()
 @attrs.frozen(kw_only=True)
 class Tool:
     """A function with what the model and the engine must know about it."""

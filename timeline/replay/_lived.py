@@ -10,8 +10,9 @@ from blocks import Block
 from persistence import EventStore
 from persistence.sessions import Session
 from render import Rendered, RequestValidator, View, show
+from timeline._fixed import System, Tools
 from timeline._ids import counted
-from timeline._settings import Options, Settings, System, Tools
+from timeline._settings import Options, Settings
 from timeline._timeline import Timeline
 from timeline.replay._options import ReplayOptions
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import attrs
 
-from blocks import MisuseError, Part
+from blocks import MisuseError, Part, did_you_mean
 from render import Model
 from timeline.tokens._cache import CountCache
 from timeline.tokens._chunks import CHUNK_CHARS_MAX, EXACT_BYTES_MAX, chunks, utf8_bytes
@@ -96,7 +96,10 @@ def counter_for(name: str, model: Model) -> TextCounter:
         case "estimate":
             return EstimateCounter(model)
         case _:
-            raise MisuseError(f"no counter {name!r}; there are model, o200k and estimate")
+            near = did_you_mean(name, ("model", "o200k", "estimate"))
+            raise MisuseError(
+                f"no counter {name!r}{near or '; there are model, o200k and estimate'}"
+            )
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,103 @@
+"""What a caller gives, looked at before anything is done with it.
+
+`call` names the call in the message: "note()".
+"""
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
+
+from blocks import MisuseError, in_words
+
+_T = TypeVar("_T")
+_NO_FIELDS: Final[Mapping[str, Any]] = {}
+
+
+def checked_text(value: object, call: str, name: str = "text") -> str:
+    """A text that can be stored and sent.
+
+    Raises:
+        MisuseError: it is none, or holds half of a surrogate pair.
+    """
+    if not isinstance(value, str):
+        raise MisuseError(f"{call}: {name} is a text (str), not {in_words(value)}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise MisuseError(
+            f"{call}: {name} has half of a surrogate pair at character {error.start}, which "
+            "nothing can store or send; drop it with text.encode(errors='ignore').decode()"
+        ) from None
+    return value
+
+
+def checked_words(value: object, call: str, name: str = "text") -> str:
+    """A text with something to read in it: the provider refuses any other."""
+    text = checked_text(value, call, name)
+    if not text.strip():
+        raise MisuseError(f"{call}: {name} is empty, and would not be shown")
+    return text
+
+
+def checked_name(value: object, call: str) -> str:
+    """The name of a timeline."""
+    name = checked_words(value, call, "name")
+    if "\0" in name:
+        raise MisuseError(
+            f"{call}: {in_words(name)} cannot name a timeline; use some printable text"
+        )
+    return name
+
+
+def checked_whole(value: Any, call: str, name: str, least: int = 0) -> int:
+    """A whole number, at least so much."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise MisuseError(
+            f"{call}: {name} is a whole number, {least} or more, not {in_words(value)}"
+        )
+    return value
+
+
+def checked_kind(value: object, kind: type[_T], call: str, name: str) -> _T:
+    """An object of a class."""
+    if not isinstance(value, kind):
+        raise MisuseError(f"{call}: {name} is a {kind.__name__}, not {in_words(value)}")
+    return value
+
+
+def checked_struct(value: object, kind: type[_T], call: str, name: str) -> _T:
+    """Data of a class, each field of the type that it must have."""
+    found = checked_kind(value, kind, call, name)
+    try:
+        msgspec.json.decode(msgspec.json.encode(found), type=kind)
+    except (msgspec.ValidationError, UnicodeEncodeError, TypeError) as error:
+        raise MisuseError(
+            f"{call}: {name} is no {kind.__name__} as it should be: {error}"
+        ) from error
+    return found
+
+
+def checked_keys(keys: tuple[Any, ...], call: str) -> tuple[str, ...]:
+    """Paths or ids of blocks, at least one."""
+    if not keys:
+        raise MisuseError(f"{call}: name at least one block, by path or id")
+    for key in keys:
+        if not isinstance(key, str):
+            raise MisuseError(
+                f"{call} takes paths or ids of blocks, one by one, not {in_words(key)}"
+            )
+    return keys
+
+
+def fields_of(value: object) -> Mapping[str, Any]:
+    """The fields of a JSON object; of anything else, none."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else _NO_FIELDS
+
+
+def checked_time(value: Any) -> float:
+    """A moment, in seconds since the epoch."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise MisuseError(f"at={in_words(value)}: give seconds since the epoch")
+    return value

@@ -1,0 +1,83 @@
+"""System prompt and tools as callers give them to a render, each render anew."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias, cast
+
+import msgspec
+
+from blocks import MisuseError, did_you_mean, in_words
+from render import Json
+
+System: TypeAlias = str | Sequence[Json] | None
+"""A text, or text blocks of the Messages API."""
+Tools: TypeAlias = Sequence[Json] | None
+"""Definitions of tools, as the Messages API takes them."""
+
+_TOOL_FIELDS: Final = ("name", "description", "input_schema", "type", "cache_control")
+
+
+def fixed_content(system: System, tools: Tools) -> bytes:
+    """Both as JSON, without cache marks: where those go is ours to say.
+
+    Raises:
+        MisuseError: they are none; the message says which and why.
+    """
+    texts = [plain(block) for block in _texts(system) if block["text"].strip()]
+    definitions = [plain(tool) for tool in _definitions(tools)]
+    try:
+        return msgspec.json.encode([texts, definitions])
+    except (TypeError, UnicodeEncodeError, RecursionError) as error:
+        raise MisuseError(f"render(): system and tools must be JSON: {error}") from error
+
+
+def plain(block: Json) -> Json:
+    """Without a cache mark."""
+    return {key: value for key, value in block.items() if key != "cache_control"}
+
+
+def _texts(system: System) -> Sequence[Json]:
+    if isinstance(system, str):
+        return ({"type": "text", "text": system},)
+    for number, block in enumerate(_listed(system, "system", "a text, or a list of text blocks")):
+        if not isinstance(block, Mapping):
+            raise MisuseError(f"render(): system.{number} is a text block, not {in_words(block)}")
+        content = cast("Mapping[str, Any]", block)
+        if content.get("type") != "text" or not isinstance(content.get("text"), str):
+            raise MisuseError(
+                f"render(): system.{number} is no text block: "
+                f'{{"type": "text", "text": ...}}, but of type {in_words(content.get("type"))}'
+            )
+    return system or ()
+
+
+def _definitions(tools: Tools) -> Sequence[Json]:
+    """Tools that have names; which of the provider's own need none is the provider's to say."""
+    for number, tool in enumerate(_listed(tools, "tools", "a list of definitions")):
+        where = f"render(): tools.{number}"
+        if not isinstance(tool, Mapping):
+            advice = "; give its definition" if hasattr(tool, "definition") else ""
+            raise MisuseError(f"{where} is a definition (a dict), not {in_words(tool)}{advice}")
+        definition = cast("Mapping[str, Any]", tool)
+        name, kind = definition.get("name"), definition.get("type", "custom")
+        if isinstance(name, str) and name.strip():
+            continue
+        if name is None and isinstance(kind, str) and kind not in {"custom", "function"}:
+            continue
+        raise MisuseError(f"{where} has no name (a text){_near_name(definition)}")
+    return tools or ()
+
+
+def _near_name(definition: Mapping[str, Any]) -> str:
+    if isinstance(definition.get("function"), Mapping):
+        return "; it is a definition for OpenAI: give what is in `function`, its `parameters` as `input_schema`"
+    odd = [key for key in definition if key not in _TOOL_FIELDS]
+    found = next((key for key in odd if did_you_mean(key, ("name",))), "")
+    return f"; did you mean 'name' by {found!r}?" if found else ""
+
+
+def _listed(value: object, name: str, wanted: str) -> Sequence[object]:
+    if value is None:
+        return ()
+    if not isinstance(value, list | tuple):
+        raise MisuseError(f"render(): {name} is {wanted}, not {in_words(value)}")
+    return cast("Sequence[object]", value)
