@@ -29,11 +29,13 @@ from blocks import (
     ToolCall,
     ToolResult,
     TurnId,
+    UserPrompt,
 )
 from persistence import MemoryStore
 from render import Rendered, Rung, ToolPolicy
 from tests._builders import BOUND, LOOSE, SIGNED, Clock, Ids, open_timeline, steady
 from timeline import Timeline
+from timeline._recorder import Recorder
 
 Step: TypeAlias = tuple[Any, ...]
 
@@ -242,11 +244,22 @@ class Play:
             DocumentPart(data="aGVsbG8="),
             ProviderPart(value={"type": "tool_reference", "tool_name": "search"}),
         )
-        self.timeline.user(self.text(1), *parts[: 1 + size % 3])
+        turn = TurnId(f"t{self.timeline.view.state.turns + 1}")
+        made = UserPrompt(
+            id=BlockId(self._ids()), turn=turn, text=self.text(1), parts=parts[: 1 + size % 3]
+        )
+        self.timeline.append(made)
 
     def _do_respond(self, named: bool, contents: Sequence[tuple[Any, ...]]) -> None:  # noqa: FBT001 -- data
         made = [self._content(*content) for content in contents]
-        self.timeline.record({"id": self._ids() if named else "", "content": made})
+        name = self._ids() if named else ""
+        try:
+            self.timeline.record({"id": name, "content": made})
+        except MisuseError:  # empty, or a call without an id: logs from elsewhere have such, too
+            recorder = Recorder(ids=self._ids, turn=self.timeline.view.turn)
+            blocks = [recorder.content(content, name) for content in made]
+            if blocks:
+                self.timeline.append(*blocks)
 
     def _content(self, kind: str, *rest: Any) -> dict[str, Any]:
         match kind:
@@ -278,7 +291,19 @@ class Play:
             key_fields={"lines": size},
             determinism=MARKED,
         )
-        self.timeline.tool_result(call_id, given, is_error=kind == "error", envelope=known)
+        try:
+            self.timeline.tool_result(call_id, given, is_error=kind == "error", envelope=known)
+        except MisuseError:  # a result that nobody waits for, a broken picture: also from elsewhere
+            parts = (TextPart(text=given),) if isinstance(given, str) else tuple(given)
+            made = ToolResult(
+                id=BlockId(self._ids()),
+                turn=self.timeline.view.turn,
+                call_id=CallId(call_id),
+                parts=parts,
+                is_error=kind == "error",
+                envelope=known,
+            )
+            self.timeline.append(made)
 
     def _do_round(self, ids: Sequence[str], order: Sequence[str], size: int) -> None:
         calls = tuple(("call", call_id, 1) for call_id in ids)
@@ -290,7 +315,7 @@ class Play:
         block_id, turn = BlockId(self._ids()), self.timeline.view.turn
         match what:
             case "blank":
-                self.timeline.user(" \n\t")
+                self.timeline.append(UserPrompt(id=block_id, turn=TurnId(block_id), text=" \n\t"))
             case "unknown":
                 fields = {"id": block_id, "turn": turn, "x": {"y": [1, None]}}
                 self.timeline.append(OpaqueBlock("their.kind", fields))

@@ -4,8 +4,11 @@ import contextlib
 import importlib.util
 import io
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -177,6 +180,31 @@ def test_everything_that_a_page_shows_runs(
                 (tmp_path / "mine.toml").write_text(shown.text, encoding="utf-8")
             case _:
                 pass
+
+
+TYPED = """\
+from typing import Any
+from anthropic import Anthropic
+client = Anthropic()
+SYSTEM = ""
+TOOLS: list[dict[str, Any]] = []
+def run_tool(name: str, arguments: Any) -> str: return name
+"""
+
+
+def test_a_reader_who_checks_types_can_copy_from_the_first_pages(tmp_path: Path) -> None:
+    """As scripts of the reader's own, with the SDK's real client, under mypy's strict rules."""
+    for name in ("README.md", "docs/tutorial.md"):
+        shown = [s.text for s in shown_in(PAGES[name]) if s.language == "python"]
+        page = tmp_path / f"{PAGES[name].stem.lower()}.py"
+        page.write_text(TYPED + "\n".join(shown), encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--explicit-package-bases",
+         "--config-file=", f"--cache-dir={ROOT / '.mypy_cache' / 'pages'}", str(tmp_path)],
+        cwd=tmp_path, env={**os.environ, "MYPYPATH": str(ROOT)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -8,7 +8,7 @@ import pytest
 
 EXPORTS = {
     "blocks": """
-        AccessRefusedError ArtifactId ArtifactNote ArtifactPointer ArtifactRecord
+        AccessRefusedError AlreadyRecordedError ArgumentError ArtifactId ArtifactNote ArtifactPointer ArtifactRecord
         AssistantBlock AssistantCompletion AssistantThinking Author Block BlockAppended
         BlockId BlocksHidden BlocksRestored Calibration CallId Carried ClosedError
         CodecError CommandRecord CompactionSkipped DamagedStoreError DataError Decision
@@ -20,22 +20,22 @@ EXPORTS = {
         SkipReason StoreError StoreLockedError StructuredSummary SummaryPrepared
         SummaryReplaced SystemMessage Term TextPart TimelineExistsError TimelineForked TimelineId ToolCall
         ToolKind ToolOutcome ToolResult ToolTally Trigger TurnHeader TurnId UnknownPathError
-        UnknownTimelineError UsageRecorded UserAttachment UserFollowup UserPrompt UserSteer
+        UnknownCallError UnknownTimelineError UsageRecorded UserAttachment UserFollowup UserPrompt UserSteer
         VersionConflictError Work artifact_id artifact_id_of_hash artifact_ids_in
-        canonical_block clean_json decode_block decode_event default_durability encode_block
-        encode_event fields_in images_of is_known kind_of leaves path_of path_stem tag_of
+        canonical_block checked_calls clean_json decode_block decode_event default_durability did_you_mean
+        encode_block encode_event fields_in images_of in_words is_known is_web_url kind_of leaves nearest path_of path_stem tag_of
         text_of text_of_parts tool_kind tool_target window_of written_paths
     """,
     "render": """
         Account Action CachePoint CannotFit Clear Climb Compaction CompactionPlan Context
         Drop Entry Externalize Fixed Fold Group Json Known LADDER MASK Model ModelRules Overflow
-        PROMPT_VERSION Place Policy Prompt RangePlan RejectedAnswerError Rendered
+        PROMPT_VERSION Place Policy Prompt REPLAYED RangePlan RejectedAnswerError Rendered
         Redaction RequestValidator Returned Rung Shown Summarize Summary TokenCounter ToolPolicy View
-        Violation account apply_compaction apply_range climb_of clip_oversized commit
+        Violation Where account apply_compaction apply_range climb_of clip_oversized commit
         compaction_due compaction_event continued decide extractive fits_after fitting_fold
         fold gains_enough is_cold limit_pictures merge_summaries normalised open_view
         overflow_of parse_answer plan_at plan_compaction plan_range prune_expired
-        redaction_of replayable_calls report returned said_by show skip stand_in strip_unbound summary_key summary_prompts
+        redaction_of refusal replayable_calls report returned said_by show skip stand_in strip_unbound summary_key summary_prompts
         total_tokens truncated validate_request wanted without_excerpts without_thinking
     """,
     "persistence": """

@@ -392,7 +392,7 @@ def test_the_probe_agrees_with_the_request() -> None:
 
 
 ODD: dict[str, Callable[[Timeline], Any]] = {
-    "orphan": lambda t: t.tool_result("nobody", "asked"),
+    "orphan": lambda t: t.append(make.result("nobody", "asked")),
     "repeated id": lambda t: t.record(response(text(" "), tool_use("same"), tool_use("same"))),
     "blank prompt": lambda t: t.append(make.prompt("\n", "t9")),
     "backward clock": lambda t: t.append(make.said("backwards", "t1"), at=-1e9),

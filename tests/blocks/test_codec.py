@@ -364,6 +364,11 @@ def test_what_json_cannot_hold_is_replaced_visibly(value: Any, kept: Any) -> Non
     assert through_bytes(canonical) == canonical
 
 
+def test_what_another_writer_let_through_is_read_and_spelled_out() -> None:
+    block = decode_block(b'{"type":"user.prompt","id":"b1","turn":"t1","text":"x\\udc80y"}')
+    assert block == UserPrompt(id=B, turn=T, text="x\\udc80y")
+
+
 def test_a_surrogate_in_any_text_does_no_harm() -> None:
     block = canonical_block(UserPrompt(id=B, turn=T, text="x\udc80y"))
     assert isinstance(block, UserPrompt)

@@ -14,6 +14,7 @@ from blocks import (
     ProviderPart,
     RequestRendered,
     TextPart,
+    text_of,
 )
 from render import Rendered
 from tests import _builders as make
@@ -270,6 +271,74 @@ def test_thinking_can_be_left_out_altogether() -> None:
 def test_a_part_that_the_provider_would_refuse_is_named_or_left_out(part: Part) -> None:
     shown(prompt("see", "t1", part), call("a"), result("a", parts=(part,)))
     shown(prompt("see", "t1", part), call("a"), result("a", parts=(part, TextPart(text="x"))))
+
+
+FOUND = {
+    "type": "search_result",
+    "source": "https://example.org/a",
+    "title": "A",
+    "content": [{"type": "text", "text": "found it"}],
+}
+PROVIDERS: dict[str, dict[str, Any]] = {
+    "search result": FOUND,
+    "to be cited": {**FOUND, "citations": {"enabled": True}},
+    "of several texts": {**FOUND, "content": [*FOUND["content"], *FOUND["content"]]},
+    "text document": {
+        "type": "document",
+        "source": {"type": "text", "media_type": "text/plain", "data": "words"},
+        "title": "T",
+        "context": "C",
+        "citations": {"enabled": True},
+    },
+    "document of parts": {
+        "type": "document",
+        "source": {"type": "content", "content": [{"type": "text", "text": "words"}]},
+    },
+    "file": {"type": "document", "source": {"type": "file", "file_id": "file_1"}},
+    "image file": {"type": "image", "source": {"type": "file", "file_id": "file_1"}},
+}
+
+
+@pytest.mark.parametrize("value", PROVIDERS.values(), ids=PROVIDERS)
+def test_a_part_that_the_api_defines_is_sent_as_it_is_from_users_and_tools(
+    value: dict[str, Any],
+) -> None:
+    part = ProviderPart(value=value)
+    rendered = shown(prompt("see", "t1", part), call("a"), result("a", parts=(part,)))
+    assert rendered.messages[0]["content"][1] == value
+    assert make.unmarked(rendered.messages[-1]["content"][0])["content"] == [value]
+    assert rendered.tokens > shown(prompt("see"), call("a"), result("a", parts=())).tokens
+
+
+def test_cache_marks_blank_texts_and_foreign_citations_inside_a_part_are_left_out() -> None:
+    mark = {"cache_control": {"type": "ephemeral"}}
+    inner = [{"type": "text", "text": "found it", "citations": [{}], **mark}, make.text(" ")]
+    rendered = shown(prompt("see", "t1", ProviderPart(value={**FOUND, "content": inner, **mark})))
+    assert make.unmarked(rendered.messages[0]["content"][1]) == FOUND
+
+
+def test_what_only_one_place_takes_is_named_in_the_other() -> None:
+    upload = ProviderPart(value={"type": "container_upload", "file_id": "file_1"})
+    rendered = shown(prompt("see", "t1", upload), call("a"), result("a", parts=(upload,)))
+    assert rendered.messages[0]["content"][1] == upload.value
+    assert lines(rendered)[-1].endswith("[{'type': 'text', 'text': '[tool container_upload]'}]")
+
+
+@pytest.mark.parametrize("kind", [ImagePart, DocumentPart])
+@pytest.mark.parametrize("url", ["file:///a", "data:image/png;base64,AAAA", "a.png", "https://"])
+def test_an_address_where_no_provider_can_fetch_is_named(kind: Any, url: str) -> None:
+    assert "its url could not be read" in str(shown(prompt("see", "t1", kind(url=url))).messages)
+
+
+def test_the_text_of_a_search_result_can_be_read_searched_and_clipped() -> None:
+    block = result("a", parts=(ProviderPart(value=FOUND), TextPart(text="more")))
+    assert text_of(block) == "A\nhttps://example.org/a\nfound it\nmore"
+
+
+def test_many_search_results_are_no_pictures() -> None:
+    timeline = make.open_timeline()
+    timeline.user("see", *[ProviderPart(value=FOUND)] * 150)
+    assert str(timeline.render().messages).count("found it") == 150
 
 
 def test_a_picture_of_more_than_the_provider_takes_is_named() -> None:

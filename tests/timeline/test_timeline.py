@@ -128,16 +128,6 @@ def test_arguments_that_are_no_object_become_one(given: Any) -> None:
     assert timeline.render().violations == ()
 
 
-@pytest.mark.parametrize(
-    "odd", [{}, {"content": None}, {"content": ["x", {}, {"type": "text"}]}, {"content": []}]
-)
-def test_an_odd_response_is_no_error(odd: dict[str, Any]) -> None:
-    timeline = open_timeline()
-    timeline.user("hi")
-    timeline.record(odd)
-    assert timeline.render().violations == ()
-
-
 def test_what_is_no_response_is_refused() -> None:
     with pytest.raises(MisuseError, match="response"):
         open_timeline().record(5)

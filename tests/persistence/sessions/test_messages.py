@@ -4,8 +4,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from blocks import DocumentPart, ImagePart, ProviderPart, ToolCall, ToolResult, UserPrompt, text_of
+import pytest
+
+from blocks import (
+    DocumentPart,
+    ImagePart,
+    ProviderPart,
+    ToolCall,
+    ToolResult,
+    UserPrompt,
+    text_of,
+)
 from persistence.sessions import Session, read_session
+from tests._builders import open_timeline
 
 Document = Callable[[Any], Path]
 Kinds = Callable[[Session], list[str]]
@@ -87,6 +98,24 @@ def test_pictures_documents_and_unknown_parts_are_kept(document: Document) -> No
         DocumentPart(data="JVBERi0=", name="a.pdf"),
         ProviderPart(value=content[2]),
     )
+
+
+@pytest.mark.parametrize("url", ["file:///tmp/y.png", "sandbox:/mnt/y.png", "y.png", "data:,x"])
+def test_a_picture_where_no_provider_can_fetch_is_told_in_words(
+    url: str, document: Document
+) -> None:
+    content: list[dict[str, Any]] = [
+        {"type": "image_url", "image_url": {"url": url}},
+        {"type": "document", "source": {"type": "url", "url": url}},
+    ]
+    session = read_session(document([{"role": "user", "content": content}]))
+    prompt = session.items[0].blocks[1]
+    assert isinstance(prompt, UserPrompt)
+    assert f"[image at {url}]" in text_of(prompt)
+    assert f"[document at {url}]" in text_of(prompt)
+    timeline = open_timeline()
+    timeline.append(*session.items[0].blocks)
+    assert timeline.render().violations == ()
 
 
 def test_an_openai_request_brings_its_system_text_and_tools(document: Document) -> None:

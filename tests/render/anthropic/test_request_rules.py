@@ -64,6 +64,11 @@ def document(**source: Any) -> dict[str, Any]:
     return {"type": "document", "source": source}
 
 
+def search_result(**fields: Any) -> dict[str, Any]:
+    where = {"source": "https://x.org/a", "title": "A"}
+    return {"type": "search_result", **where, "content": [text()], **fields}
+
+
 def pdf(data: str = "JVBERi0=") -> dict[str, Any]:
     return document(type="base64", media_type="application/pdf", data=data)
 
@@ -190,8 +195,15 @@ TEXTS: list[Case] = [
     (
         "text_empty",
         "messages.0.content.0.content.0",
-        said({"type": "search_result", "content": [text("")]}),
-        said({"type": "search_result", "content": [text()]}),
+        said(search_result(content=[text("")])),
+        said(search_result(citations={"enabled": True})),
+        None,
+    ),
+    (
+        "text_empty",
+        "messages.0.content.0",
+        said(search_result(content=[])),
+        said(search_result()),
         None,
     ),
     (
@@ -424,6 +436,32 @@ LIMITS: list[Case] = [
         said(document(type="url")),
         said(document(type="url", url="https://example.com/a.pdf")),
         None,
+    ),
+    *(
+        (
+            "url",
+            "messages.0.content.0",
+            said(document(type="url", url=url)),
+            said({"type": "image", "source": {"type": "url", "url": "HTTP://x.org/a.png"}}),
+            None,
+        )
+        for url in (
+            "file:///a.pdf",
+            "data:application/pdf;base64,AAAA",
+            "a.pdf",
+            "https://",
+            "https://a b",
+        )
+    ),
+    *(
+        ("shape", "messages.0.content.0", said(broken), said(search_result()), None)
+        for broken in (
+            search_result(source={"type": "url"}),
+            search_result(title=None),
+            search_result(citations=True),
+            document(type="url", url="https://x.org/a.pdf") | {"title": 5},
+            {"type": "container_upload"},
+        )
     ),
     ("base64", "messages.0.content.0", said(image(data="[redacted]")), said(image()), None),
     ("base64", "messages.0.content.0", said(pdf("")), said(pdf()), None),

@@ -110,6 +110,36 @@ def test_a_compaction_of_the_providers_that_failed_changes_nothing() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "blank", [None, "", "  ", "\n\t", [], [text("words")], {}, 5, True, {"text": "x"}], ids=repr
+)
+def test_a_compaction_of_the_providers_without_a_word_drops_nothing(blank: Any) -> None:
+    timeline = asked(response(text("First."), id="r1"))
+    timeline.user("NEVER TOUCH db-2.")
+    timeline.record(response({**COMPACTED, "content": blank}, text("I go on."), id="r2"))
+    timeline.user("and?")
+    shown = contents(timeline)
+    for words in ("Look.", "First.", "NEVER TOUCH db-2.", "I go on.", "and?"):
+        assert any(block.get("text") == words for _, block in shown)
+    timeline.record(response(COMPACTED, text("Then."), id="r3"))
+    assert contents(timeline)[0] == ("assistant", COMPACTED), "one with words still does"
+
+
+def test_a_compaction_with_a_mark_that_is_none_is_shown_and_summarises() -> None:
+    timeline = asked(response({**COMPACTED, "cache_control": "junk"}, text("Now."), id="r1"))
+    timeline.user("Go on.")
+    assert contents(timeline)[0] == ("assistant", COMPACTED)
+
+
+def test_an_upload_goes_back_and_what_is_not_known_is_told() -> None:
+    upload = {"type": "container_upload", "file_id": "file_1"}
+    timeline = asked(response(text("Here."), upload, {"type": "new"}, id="r1", type="message"))
+    timeline.user("Thanks.")
+    assert ("assistant", upload) in contents(timeline)
+    [notice] = timeline.render().notices
+    assert notice.endswith("not shown: ar:t1.provider.new")
+
+
 def test_our_own_compaction_still_works_behind_the_providers() -> None:
     timeline = asked(response(COMPACTED, text("Now this."), id="r1"))
     for number in range(12):
