@@ -25,10 +25,10 @@ A prompt that cannot be made to fit is no error: render returns it as a value (`
 from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
+from blocks._nearest import did_you_mean
+
 PATH_SHOWN: Final = 300
 """Characters of a path that is none, as an error quotes it."""
-
-from blocks._nearest import did_you_mean
 
 
 class FoldlineError(Exception):
