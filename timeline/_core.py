@@ -40,7 +40,7 @@ NEAR_KNOWN = 1000
 """Paths, of the newest blocks, among which one that may have been meant is looked for."""
 
 
-@attrs.define(kw_only=True)
+@attrs.define(kw_only=True, repr=False)
 class Core(Journal):
     """One timeline, and how to do everything to it."""
 

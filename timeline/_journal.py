@@ -42,7 +42,7 @@ def _precedence_of(journal: "Journal") -> Precedence:
     return precedence_in(journal.store, journal.id)
 
 
-@attrs.define(kw_only=True)
+@attrs.define(kw_only=True, repr=False)
 class Journal:
     """The log of one timeline, seen from here.
 

@@ -225,7 +225,7 @@ def test_another_timeline_object_that_had_not_heard_of_the_hide_takes_it_back() 
 
 
 def test_the_artifact_of_a_hidden_result_does_not_come_back() -> None:
-    timeline = deploying(policy=make.steady(externalize_tokens=100), artifacts="")
+    timeline = deploying(policy=make.steady(externalize_tokens=100))
     original = text_of(timeline.read("tc:t1.c0.result"))
     work(timeline)
     timeline.compact()
@@ -292,7 +292,7 @@ def test_a_dropped_span_keeps_its_line_when_its_first_block_is_hidden_or_restore
 
 
 def test_the_reading_tools_do_not_read_it_back() -> None:
-    timeline = deploying(policy=make.steady(externalize_tokens=100), artifacts="")
+    timeline = deploying(policy=make.steady(externalize_tokens=100))
     work(timeline)
     timeline.compact()
     name = artifact_id(text_of(timeline.read("tc:t1.c0.result")).encode())
