@@ -43,6 +43,7 @@ from blocks._envelope import Determinism as Determinism
 from blocks._envelope import Durability as Durability
 from blocks._envelope import Envelope as Envelope
 from blocks._envelope import Outcome as Outcome
+from blocks._envelope import ToolKind as ToolKind
 from blocks._errors import AccessRefusedError as AccessRefusedError
 from blocks._errors import AlreadyRecordedError as AlreadyRecordedError
 from blocks._errors import ArgumentError as ArgumentError
@@ -116,8 +117,8 @@ from blocks._summary import Term as Term
 from blocks._summary import ToolOutcome as ToolOutcome
 from blocks._summary import ToolTally as ToolTally
 from blocks._summary import Work as Work
-from blocks._tools import ToolKind as ToolKind
 from blocks._tools import default_durability as default_durability
+from blocks._tools import texts_in as texts_in
 from blocks._tools import tool_kind as tool_kind
 from blocks._tools import tool_target as tool_target
 from blocks._tools import written_paths as written_paths

@@ -14,6 +14,8 @@ from blocks._artifact import Sensitivity
 
 Outcome: TypeAlias = Literal["success", "failure", "partial"]
 Durability: TypeAlias = Literal["ephemeral", "anchoring", "replayable", "non-replayable"]
+ToolKind: TypeAlias = Literal["read", "write", "command", "search", "web", "other"]
+"""What a call does: what a digest lists it under, and when two calls ask for the same."""
 
 HASH_CHARACTERS: Final = 16
 """Of a SHA-256 in hexadecimal; enough to see a change, which is all that is asked."""
@@ -64,5 +66,10 @@ class Envelope(Struct, frozen=True, kw_only=True, omit_defaults=True):
     determinism: Determinism = Determinism()
     """Of the source at the time of the call; see `Determinism.has_changed`."""
     sensitivity: Sensitivity = "internal"
+    kind: ToolKind | None = None
+    """What the call did, as the tool declared it; None: what its name suggests, see `tool_kind`."""
+    target: str = ""
+    """The argument that says what the call was about: a path, a query, an id; empty: as for any
+    tool, see `tool_target`."""
     started_at: float = 0.0
     ended_at: float = 0.0

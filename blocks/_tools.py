@@ -1,4 +1,4 @@
-"""What well-known tools do, as far as their names tell: for digests, and for logs without envelopes.
+"""What tools do: as they declared, else as far as the names of well-known ones tell.
 
 | kind | durability of its results | because |
 |---|---|---|
@@ -12,11 +12,9 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, cast
 
-from blocks._envelope import Durability
-
-ToolKind: TypeAlias = Literal["read", "write", "command", "search", "web", "other"]
+from blocks._envelope import Durability, Envelope, ToolKind
 
 _KINDS: Final[Mapping[str, ToolKind]] = {
     **dict.fromkeys(
@@ -66,8 +64,12 @@ _PATCHED: Final = re.compile(
 )
 
 
-def tool_kind(name: str, arguments: Mapping[str, Any] | None = None) -> ToolKind:
-    """What a call of a tool with this name does."""
+def tool_kind(
+    name: str, arguments: Mapping[str, Any] | None = None, envelope: Envelope | None = None
+) -> ToolKind:
+    """What a call of a tool with this name does; what its result's envelope declares counts first."""
+    if envelope and envelope.kind:
+        return envelope.kind
     name = name.lower()
     if name in _EDITORS and arguments and arguments.get("command") == "view":
         return "read"
@@ -79,21 +81,35 @@ def default_durability(name: str, arguments: Mapping[str, Any] | None = None) ->
     return _DURABILITIES[tool_kind(name, arguments)]
 
 
-def tool_target(arguments: Mapping[str, Any]) -> str:
-    """The file, command or query that a call is about, on one line; empty when nothing says so."""
-    for key in _TARGETS:
-        value = arguments.get(key)
-        if isinstance(value, str) and value.strip():
-            return " ".join(value.split())
-        if isinstance(value, list) and value:  # an argument vector
-            return " ".join(str(word) for word in cast("list[Any]", value))
+def tool_target(arguments: Mapping[str, Any], envelope: Envelope | None = None) -> str:
+    """The file, command or query that a call is about, on one line; empty when nothing says so.
+
+    The argument that the result's envelope declares counts first.
+    """
+    for key in ((envelope.target,) if envelope and envelope.target else ()) + _TARGETS:
+        match arguments.get(key):
+            case str(value) if value.strip():
+                return " ".join(value.split())
+            case [_, *_] as words:  # an argument vector
+                return " ".join(str(word) for word in cast("list[Any]", words))
+            case int() | float() as value if key not in _TARGETS:
+                return str(value)
+            case _:
+                pass
     return ""
 
 
-def written_paths(name: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    """The files that a call writes, where it is a write and says so; a patch may name several."""
-    if tool_kind(name, arguments) != "write":
+def written_paths(
+    name: str, arguments: Mapping[str, Any], envelope: Envelope | None = None
+) -> tuple[str, ...]:
+    """The files that a call writes, where it is a write and says so; a patch may name several.
+
+    What the result's envelope declares counts first: its target, or its key fields `path`, `paths`.
+    """
+    if tool_kind(name, arguments, envelope) != "write":
         return ()
+    if declared := _declared_paths(arguments, envelope):
+        return declared
     for key in _FILES:
         value = arguments.get(key)
         if isinstance(value, str) and value.strip():
@@ -101,3 +117,20 @@ def written_paths(name: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:
     texts = (arguments.get(key) for key in ("input", "patch"))
     found = (path for text in texts if isinstance(text, str) for path in _PATCHED.findall(text))
     return tuple(dict.fromkeys(found))
+
+
+def _declared_paths(arguments: Mapping[str, Any], envelope: Envelope | None) -> tuple[str, ...]:
+    if envelope is None:
+        return ()
+    if envelope.target and (
+        target := tool_target({envelope.target: arguments.get(envelope.target)}, envelope)
+    ):
+        return (target,)
+    known = envelope.key_fields
+    return tuple(dict.fromkeys(texts_in(known.get("paths")) or texts_in(known.get("path"))))
+
+
+def texts_in(value: object) -> tuple[str, ...]:
+    """The texts in a field that holds one, or a list of them; what else it holds does not count."""
+    items = cast("list[object]", value) if isinstance(value, list | tuple) else [value]
+    return tuple(item.strip() for item in items if isinstance(item, str) and item.strip())

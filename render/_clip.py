@@ -2,12 +2,23 @@
 
 It happens at the first render that would show them, so no cached prefix is ever rewritten by it;
 it is recorded like any hide, and the full content stays in the log.
+
+    share    what a result has in any case, and all of one round twice (`clip_ratio`)
+    room     what is free below the trigger once everything new has no more than that (`clip_room`)
+
+What is larger than its share is shown whole where the room holds it, the small ones first; what the
+room does not hold is cut to its share, and not to the room, which would leave none to the next round.
 """
 
+from collections.abc import Sequence
+
+import attrs
+
 from blocks import BlocksHidden, EventId, Hidden, ToolResult, UserAttachment, text_of
+from render._budget import account, threshold_of
 from render._context import Context
 from render._fold import decide
-from render._group import Entry, Group
+from render._group import Entry
 from render._view import View
 from render.anthropic import Encoder
 
@@ -16,39 +27,77 @@ HEAD_SHARE = 0.7
 
 
 def clip_oversized(view: View, context: Context) -> View:
-    """Clip what no request has shown yet and is larger than its share of the limit."""
-    if not view.groups:
+    """Clip what no request has shown yet, is larger than its share and does not fit the free room."""
+    large = _large(view, context)
+    if not large:
         return view
-    encoder = Encoder(counter=context.counter, keep_thinking=context.keep_thinking)
-    share = int(context.policy.clip_ratio * context.limit)
+    room = _room(view, context, large)
     hidden: list[Hidden] = []
-    for group in reversed(view.groups):
-        if group.sealed and group.last <= group.sealed:
-            break
-        hidden += _oversized(group, encoder, context, share)
+    for results in large:  # the newest first: they are what the model waits for
+        whole = results.whole(room)
+        room -= sum(results.excess(tokens) for _, tokens in results.new if tokens <= whole)
+        hidden += [
+            Hidden(block=entry.block.id, replacement=clipped(entry, tokens, results.each, context))
+            for entry, tokens in results.new
+            if tokens > whole
+        ]
     if not hidden:
         return view
     event = BlocksHidden(id=EventId(""), at=context.now, hidden=tuple(hidden), reason="clipped")
     return decide(view, event)
 
 
-def _oversized(group: Group, encoder: Encoder, context: Context, share: int) -> list[Hidden]:
-    piece = encoder.shown(group)
-    if piece.tokens <= share:
-        return []
-    new = [
-        (entry, piece.tokens_of(entry.version))
-        for entry in group.entries
-        if isinstance(entry.block, ToolResult | UserAttachment)
-        and entry.replacement is None
-        and entry.version > group.sealed
-    ]
-    each = _fair_share([tokens for _, tokens in new], share)
-    return [
-        Hidden(block=entry.block.id, replacement=clipped(entry, tokens, each, context))
-        for entry, tokens in new
-        if tokens > each
-    ]
+@attrs.frozen
+class _Results:
+    """What is new in a group, with its tokens, and what each of it has in any case."""
+
+    new: tuple[tuple[Entry, int], ...]
+    each: int
+
+    def excess(self, tokens: int) -> int:
+        """What so large a result has beyond its share."""
+        return max(tokens - self.each, 0)
+
+    def whole(self, room: int) -> int:
+        """The size up to which they are shown whole: what fits the room together."""
+        whole = self.each
+        for tokens in sorted(tokens for _, tokens in self.new):
+            room -= self.excess(tokens)
+            if room < 0:
+                break
+            whole = max(whole, tokens)
+        return whole
+
+
+def _large(view: View, context: Context) -> list[_Results]:
+    """The groups that are larger than a share and have new results, the newest first."""
+    encoder = Encoder(counter=context.counter, keep_thinking=context.keep_thinking)
+    share = int(context.policy.clip_ratio * context.limit)
+    found: list[_Results] = []
+    for group in reversed(view.groups):
+        if group.sealed and group.last <= group.sealed:
+            break
+        piece = encoder.shown(group)
+        if piece.tokens <= share:
+            continue
+        new = tuple(
+            (entry, piece.tokens_of(entry.version))
+            for entry in group.entries
+            if isinstance(entry.block, ToolResult | UserAttachment)
+            and entry.replacement is None
+            and entry.version > group.sealed
+        )
+        if new:
+            found.append(_Results(new, _fair_share([tokens for _, tokens in new], share)))
+    return found
+
+
+def _room(view: View, context: Context, large: Sequence[_Results]) -> int:
+    """Tokens that are free below the trigger when everything new is cut to its share."""
+    sizes = account(view, context)
+    excess = sum(results.excess(tokens) for results in large for _, tokens in results.new)
+    free = (threshold_of(context) - sizes.total) / sizes.ratio + excess
+    return int(context.policy.clip_room * free)
 
 
 def _fair_share(sizes: list[int], share: int) -> int:

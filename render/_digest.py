@@ -6,6 +6,7 @@ no longer visible.  Every list is bounded; what falls out of one is still counte
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 import attrs
@@ -17,15 +18,19 @@ from blocks import (
     CommandRecord,
     Digest,
     DroppedSpan,
+    Envelope,
     HiddenRecord,
     SearchRecord,
     ToolCall,
+    ToolKind,
     ToolResult,
     ToolTally,
     text_of,
     tool_kind,
     tool_target,
 )
+from render._artifacts import Sources, joined, produced
+from render._context import ToolPolicy
 from render._group import Entry, Place
 from render._report import SECTIONS, digest_sections
 
@@ -44,6 +49,10 @@ LISTS: Final = {
 }
 """Entries that each list may hold."""
 LINE_MAX: Final = 160
+ANY_TOOL: Final = ToolPolicy()
+SOURCES: Final = frozenset({"read", "web"})
+"""Kinds of calls that an artifact may come from."""
+NO_POLICIES: Final[Mapping[str, ToolPolicy]] = MappingProxyType({})
 SHRINKS_MAX: Final = 60
 _STATUS = re.compile(
     r"(?:exit(?:ed)?(?: with)?(?: code| status)?|returncode)\D{0,4}(-?\d{1,3})", re.IGNORECASE
@@ -67,11 +76,16 @@ class _Tally:
     dropped: list[DroppedSpan] = attrs.field(factory=list[DroppedSpan])
     artifacts: list[ArtifactRecord] = attrs.field(factory=list[ArtifactRecord])
     tools: dict[str, tuple[int, int]] = attrs.field(factory=dict[str, tuple[int, int]])
+    policies: Mapping[str, ToolPolicy] = attrs.field(factory=dict[str, ToolPolicy])
+    sources: Sources = attrs.field(factory=Sources)
 
 
-def build_digest(previous: Digest, folded: Sequence[Entry]) -> Digest:
+def build_digest(
+    previous: Digest, folded: Sequence[Entry], policies: Mapping[str, ToolPolicy] = NO_POLICIES
+) -> Digest:
     """The digest of everything folded so far; its index is built apart."""
-    tally = _Tally(tools={t.tool: (t.success, t.failure) for t in previous.tools})
+    known = {t.tool: (t.success, t.failure) for t in previous.tools}
+    tally = _Tally(tools=known, policies=policies)
     results = {e.wire_id: e for e in folded if e.place is Place.RESULT}
     calls = {e.wire_id: e.block for e in folded if isinstance(e.block, ToolCall)}
     for entry in folded:
@@ -85,7 +99,8 @@ def _hidden(entry: Entry, calls: Mapping[str, ToolCall], tally: _Tally) -> None:
     """What stood for a block before it was folded."""
     if entry.artifact:
         call = calls.get(entry.wire_id)
-        about = _line(f"{call.name} {tool_target(call.input)}") if call else ""
+        known = entry.block.envelope if isinstance(entry.block, ToolResult) else None
+        about = _line(f"{call.name} {tool_target(call.input, known)}") if call else ""
         pointer = ArtifactPointer(artifact=entry.artifact, path=entry.path, about=about)
         tally.externalized.append(pointer)
     elif entry.dropped:
@@ -100,23 +115,31 @@ def _call(call: ToolCall, answer: Entry | None, tally: _Tally) -> None:
     failed = result is not None and (result.is_error or result.envelope.outcome == "failure")
     success, failure = tally.tools.get(call.name, (0, 0))
     tally.tools[call.name] = (success + (not failed), failure + failed)
-    target = _line(tool_target(call.input))
-    if failed and result and answer:
+    tally.sources.enter(call.turn)
+    if failed and result:
         tally.errors.append(_line(f"{call.name}: {text_of(result).strip()}"))
-    if not target:
-        return
-    match tool_kind(call.name, call.input):
+    known = result.envelope if result else Envelope()
+    kind, target = tool_kind(call.name, call.input, known), _line(tool_target(call.input, known))
+    if kind == "write" and not failed:
+        policy = tally.policies.get(call.name, ANY_TOOL)
+        made = produced(call, known, tally.sources, policy)
+        tally.artifacts += made
+        tally.files_written += [record.path for record in made]
+    elif target:
+        _looked(kind, target, result, tally)
+        if kind in SOURCES and not failed:
+            tally.sources.add(target)
+
+
+def _looked(kind: ToolKind, target: str, result: ToolResult | None, tally: _Tally) -> None:
+    match kind:
         case "read":
             tally.files_read.append(target)
-        case "write":
-            if not failed:
-                tally.files_written.append(target)
-                tally.artifacts.append(ArtifactRecord(path=target))
         case "command":
             tally.commands.append(CommandRecord(command=target, status=_status(result)))
         case "search" | "web":
             tally.searches.append(SearchRecord(query=target, paths=_paths(result)))
-        case "other":
+        case _:
             pass
 
 
@@ -149,7 +172,7 @@ def _merge(previous: Digest, tally: _Tally, folded: Sequence[Entry]) -> Digest:
     for name, length in LISTS.items():
         old: tuple[Any, ...] = getattr(previous, name)
         new: list[Any] = getattr(tally, name)
-        merged = _newest([*old, *new])
+        merged = joined([*old, *new]) if name == "artifacts" else _newest([*old, *new])
         if len(merged) > length:
             forgotten[name] = forgotten.get(name, 0) + len(merged) - length
         lists[name] = tuple(merged[-length:])

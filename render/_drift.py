@@ -6,8 +6,8 @@ A result is only given up when it can be had again as it was.  Who can say so:
     a later, equal read     of the same target by the same tool, and no write to it since
     nobody                  then it counts as changed
 
-A write is a call of a tool whose name tells that it writes (`tool_kind`), failed ones and open ones
-included.  What a shell command may have written is not known, and ignored; a probe sees it.
+A write is a call of a tool that declared that it writes, or whose name tells it (`tool_kind`), failed
+ones and open ones included.  What a shell command may have written is not known, and ignored; a probe sees it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +20,7 @@ import msgspec
 from blocks import (
     CallId,
     Determinism,
+    Envelope,
     ToolCall,
     ToolResult,
     tool_kind,
@@ -95,14 +96,15 @@ class Drift:
                 self._learn(entry.version, entry.block, answers.get(entry.wire_id))
 
     def _learn(self, asked: int, call: ToolCall, answer: Entry | None) -> None:
-        if tool_kind(call.name, call.input) == "write":
-            paths = written_paths(call.name, call.input)
+        result = answer.block if answer and isinstance(answer.block, ToolResult) else None
+        known = result.envelope if result else None
+        if tool_kind(call.name, call.input, known) == "write":
+            paths = written_paths(call.name, call.input, known)
             self._writes.add(paths, answer.version if answer else _STILL_OPEN)
-        elif answer and isinstance(answer.block, ToolResult):
-            mark = answer.block.envelope.determinism
-            if mark != Determinism():
-                self._same[call.name, _arguments(call)] = _Read(asked, mark)
-                self._alike[call.name, tool_target(call.input), mark.content_hash] = asked
+        elif known and known.determinism != Determinism():
+            mark, target = known.determinism, tool_target(call.input, known)
+            self._same[call.name, _arguments(call)] = _Read(asked, mark)
+            self._alike[call.name, target, mark.content_hash] = asked
 
     def has_changed(self, entry: Entry) -> bool:
         """Whether the source of this result may be another one now than it was."""
@@ -113,10 +115,10 @@ class Drift:
         now = self.current.get(result.call_id)
         if now is not None:
             return then.has_changed(now)
-        return not self._was_seen_again(entry.version, call, then)
+        return not self._was_seen_again(entry.version, call, result.envelope)
 
-    def _was_seen_again(self, version: int, call: ToolCall, then: Determinism) -> bool:
-        seen, target = 0, tool_target(call.input)
+    def _was_seen_again(self, version: int, call: ToolCall, known: Envelope) -> bool:
+        seen, target, then = 0, tool_target(call.input, known), known.determinism
         newest = self._same.get((call.name, _arguments(call)))
         if newest and newest.asked > version:
             if then.has_changed(newest.mark):

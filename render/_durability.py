@@ -59,7 +59,7 @@ def placeholder(found: Answered, tokens_max: int, count: Callable[[str], int]) -
 
 def _versions(found: Answered) -> Iterator[str]:
     """The placeholder, shorter each time."""
-    target = _line(tool_target(found.call.input), _LINE_MAX)
+    target = _line(tool_target(found.call.input, found.result.envelope), _LINE_MAX)
     asked = f"{found.call.name} {target}".strip()
     short = f"{found.call.name} {_line(target, _TARGET_MIN)}".strip()
     outcome, error = found.result.envelope.outcome, _error(found.result)

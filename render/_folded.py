@@ -221,7 +221,8 @@ def _block(view: View, plan: RangePlan, summary: Summary, context: Context) -> R
         policy.summary_tokens + (policy.prefix_tokens if plan.is_split else 0),
         count,
     )
-    digest = build_digest(previous.digest if previous else Digest(), plan.folded)
+    earlier = previous.digest if previous else Digest()
+    digest = build_digest(earlier, plan.folded, policy.tools)
     digest = fit_digest(digest, int(policy.digest_ratio * context.limit), count)
     hidden = [e for e in plan.kept if e.replacement is not None and e.original is None]
     written = report_summary(text) + "".join(part for _, part in digest_sections(digest))

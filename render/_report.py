@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Final
 
 from blocks import Digest, DroppedSpan, Index, RangeSummary, StructuredSummary
+from render._artifacts import written_line
 from render._dates import minute_of
 
 REPORT_VERSION: Final = 1
@@ -95,8 +96,9 @@ def digest_sections(digest: Digest) -> Iterator[tuple[str, str]]:
     """The sections of a digest without its index; titles with empty texts included."""
     folded = f"{digest.blocks} blocks, {digest.turns} turns, {digest.rounds} rounds"
     yield "Folded so far", f"{folded}, in {digest.compactions} compactions"
+    made = {record.path: record for record in digest.artifacts}
     lists = {
-        "files_written": _list(digest.files_written),
+        "files_written": _list(written_line(p, made.get(p)) for p in digest.files_written),
         "files_read": _list(digest.files_read),
         "commands": _list(f"{c.command} -> {c.status}" for c in digest.commands),
         "searches": _list(_pair(s.query, ", ".join(s.paths)) for s in digest.searches),

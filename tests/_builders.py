@@ -92,6 +92,7 @@ STEADY = Policy(
     index_ratio=0.15,
     user_ratio=0.1,
     clip_ratio=0.2,
+    clip_room=0.0,
     cold_ratio=0.5,
 )
 """Numbers that no measurement tunes, so that examples stay what they are."""

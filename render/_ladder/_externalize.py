@@ -47,7 +47,8 @@ def _proposal(found: Found, used: Mapping[str, int], context: Context) -> Extern
         return None
     text = text_of(found.result)
     artifact = artifact_id(text.encode(errors="surrogatepass"))
-    about = f"{found.call.name} {tool_target(found.call.input)}".strip()[:ABOUT_CHARACTERS]
+    target = tool_target(found.call.input, found.result.envelope)
+    about = f"{found.call.name} {target}".strip()[:ABOUT_CHARACTERS]
     way_back = (READ if _can_read(context) else NAME).format(artifact)
     line = POINTER.format(tokens=context.counter.count(text), about=about, way_back=way_back)
     excerpts = gist(found.entry, used, policy.pointer_tokens, context.counter.count)

@@ -134,6 +134,8 @@ class Caller:
             durability=tool.durability if tool else "ephemeral",
             determinism=mark if mark and outcome != "failure" else Determinism(),
             sensitivity=reply.sensitivity or (tool.sensitivity if tool else "internal"),
+            kind=tool.kind if tool else None,
+            target=tool.target if tool else "",
             started_at=started,
             ended_at=self.clock(),
         )

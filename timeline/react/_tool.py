@@ -1,12 +1,12 @@
 """Tools: typed Python functions that the model may call.
 
-@tool(durability="ephemeral")
-def read_file(path: str, lines: int = 100) -> str:
-    '''Read the beginning of a text file.
+@tool(kind="read", target="contract", durability="ephemeral")
+def show_contract(contract: str, pages: int = 10) -> str:
+    '''Read the beginning of a contract.
 
     Args:
-        path: From the root of the repository.
-        lines: How many lines at most.
+        contract: Its number.
+        pages: How many pages at most.
     '''
 """
 
@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias, TypedDict, Unpack, get_args, overload
 import attrs
 from attrs.validators import in_, instance_of, optional
 
-from blocks import Determinism, Durability, MisuseError, Sensitivity, checked_calls
+from blocks import Determinism, Durability, MisuseError, Sensitivity, ToolKind, checked_calls
 from blocks import Outcome as ResultOutcome
 from render import Json
 from timeline._given import Output
@@ -40,6 +40,8 @@ class Declared(TypedDict, total=False):
     durability: Durability
     preserve: Sequence[str]
     sensitivity: Sensitivity
+    kind: ToolKind | None
+    target: str
     capture: Function
 
 
@@ -80,6 +82,11 @@ class Tool:
     """Fields of a reply with JSON that stay when the rest is cleared: `id`, `order.total`."""
     sensitivity: Sensitivity = attrs.field(default="internal", validator=in_(get_args(Sensitivity)))
     """Of its results."""
+    kind: ToolKind | None = attrs.field(default=None, validator=optional(in_(get_args(ToolKind))))
+    """What it does: what a summary lists its calls under; None: what its name suggests. Of a `write`
+    the reply's key fields may say more: `path` or `paths`, `mime`, `visibility`, `sources`."""
+    target: str = ""
+    """The parameter that says what a call is about: a path, a query, an id."""
     capture: Function | None = attrs.field(default=None, repr=False)
     """What the source looks like: given those of the tool's arguments that it has parameters for,
     returns a `Determinism`. Asked before each call, and again before a replayable result is
@@ -90,6 +97,12 @@ class Tool:
     def __attrs_post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise MisuseError(f"a tool's name is 1 to 64 of a-z A-Z 0-9 _ -, not {self.name!r}")
+        given = self.input_schema.get("properties", {})
+        if self.target and self.target not in given:
+            raise MisuseError(
+                f"tool {self.name}: its target {self.target!r} is no parameter of the tool "
+                f"({', '.join(given) or 'it has none'})"
+            )
 
     @property
     def definition(self) -> Json:
@@ -116,7 +129,7 @@ def tool(
 
     Raises:
         MisuseError: a parameter whose type has no JSON, or that cannot be given by name; a `capture`
-            that needs what the tool is not given.
+            that needs what the tool is not given; a `target` that is no parameter.
     """
 
     def make(function: Function) -> Tool:

@@ -1,0 +1,169 @@
+"""The artifacts of a digest: what the agent produced, of what kind, who may see it, and from what.
+
+    mime         what the tool declared (key field `mime`), else what the name's ending tells
+    visibility   what the tool declared (key field `visibility`), else the result's sensitivity
+    sources      what the tool declared (key field `sources`), else what was read or fetched with
+                 success before it in the same turn, among what the same compaction folds; newest last
+
+Declared are the key fields of the result's envelope (`ToolReply.key_fields`).
+"""
+
+from collections.abc import Iterable, Mapping
+from posixpath import splitext
+from types import MappingProxyType
+from typing import Final
+
+import attrs
+import msgspec
+
+from blocks import ArtifactRecord, Envelope, ToolCall, TurnId, texts_in, written_paths
+from render._context import ToolPolicy
+
+SOURCES_MAX: Final = 3
+NAME_MAX: Final = 160
+"""Characters of a path, a type, a source."""
+_MIMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        ".csv": "text/csv",
+        ".css": "text/css",
+        ".gif": "image/gif",
+        ".gz": "application/gzip",
+        ".htm": "text/html",
+        ".html": "text/html",
+        ".ipynb": "application/x-ipynb+json",
+        ".jpeg": "image/jpeg",
+        ".jpg": "image/jpeg",
+        ".json": "application/json",
+        ".jsonl": "application/jsonl",
+        ".md": "text/markdown",
+        ".mp3": "audio/mpeg",
+        ".mp4": "video/mp4",
+        ".parquet": "application/vnd.apache.parquet",
+        ".pdf": "application/pdf",
+        ".png": "image/png",
+        ".sql": "application/sql",
+        ".svg": "image/svg+xml",
+        ".tar": "application/x-tar",
+        ".toml": "application/toml",
+        ".tsv": "text/tab-separated-values",
+        ".txt": "text/plain",
+        ".wav": "audio/wav",
+        ".webp": "image/webp",
+        ".xml": "application/xml",
+        ".yaml": "application/yaml",
+        ".yml": "application/yaml",
+        ".zip": "application/zip",
+        **{
+            f".{ending}": f"text/x-{language}"
+            for language, endings in {
+                "c": "c h",
+                "c++": "cc cpp hpp",
+                "csharp": "cs",
+                "go": "go",
+                "java": "java",
+                "javascript": "js jsx mjs",
+                "kotlin": "kt",
+                "php": "php",
+                "python": "py pyi",
+                "ruby": "rb",
+                "rust": "rs",
+                "shellscript": "bash sh zsh",
+                "swift": "swift",
+                "typescript": "ts tsx",
+            }.items()
+            for ending in endings.split()
+        },
+        ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+        ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    }
+)
+"""A table of our own: what the platform knows differs from machine to machine."""
+
+
+NO_TURN: Final = TurnId("")
+
+
+@attrs.define
+class Sources:
+    """What was read so far in the current turn, newest last."""
+
+    turn: TurnId = NO_TURN
+    read: dict[str, None] = attrs.field(factory=dict[str, None])
+
+    def enter(self, turn: TurnId) -> None:
+        """What was read for one turn's work is no source of another's."""
+        if turn != self.turn:
+            self.turn, self.read = turn, {}
+
+    def add(self, target: str) -> None:
+        """Something was read with success."""
+        self.read.pop(target, None)
+        self.read[target] = None
+
+    def of(self, path: str) -> tuple[str, ...]:
+        """The newest, without the artifact itself."""
+        return tuple(source for source in self.read if source != path)[-SOURCES_MAX:]
+
+
+def mime_of(path: str) -> str:
+    """The type that a name's ending tells; empty when it tells none."""
+    return _MIMES.get(splitext(path.lower())[1], "")
+
+
+def produced(
+    call: ToolCall, envelope: Envelope, sources: Sources, policy: ToolPolicy
+) -> list[ArtifactRecord]:
+    """The records of what a write has written."""
+    said = envelope.key_fields
+    paths = map(short, written_paths(call.name, call.input, envelope))
+    return [
+        ArtifactRecord(
+            path=path,
+            mime=_text(said.get("mime")) or mime_of(path),
+            visibility=_text(said.get("visibility")) or policy.sensitivity or envelope.sensitivity,
+            sources=_texts(said.get("sources")) or sources.of(path),
+        )
+        for path in paths
+    ]
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(map(short, texts_in(value)))[-SOURCES_MAX:]
+
+
+def _text(value: object) -> str:
+    return "".join(_texts(value)[:1])
+
+
+def joined(records: Iterable[ArtifactRecord]) -> list[ArtifactRecord]:
+    """One record for each path, at its newest place: what a later one does not say, still holds."""
+    found: dict[str, ArtifactRecord] = {}
+    for new in records:
+        old = found.pop(new.path, new)
+        sources = dict.fromkeys(s for s in old.sources if s not in new.sources)
+        found[new.path] = msgspec.structs.replace(
+            new,
+            mime=new.mime or old.mime,
+            visibility=new.visibility or old.visibility,
+            sources=(*sources, *new.sources)[-SOURCES_MAX:],
+        )
+    return list(found.values())
+
+
+def written_line(path: str, record: ArtifactRecord | None) -> str:
+    """A written file on one line, with what its name does not say."""
+    if record is None:
+        return path
+    mime = "" if record.mime.startswith("text/x-") else record.mime
+    visibility = "" if record.visibility == "internal" else record.visibility
+    sources = f"from {', '.join(record.sources)}" if record.sources else ""
+    kind = ", ".join(filter(None, (mime, visibility)))
+    details = "; ".join(filter(None, (kind, sources)))
+    return f"{path} ({details})" if details else path
+
+
+def short(text: str) -> str:
+    """On one line, cut to its beginning."""
+    line = " ".join(text.split())
+    return line if len(line) <= NAME_MAX else f"{line[: NAME_MAX - 1]}…"
