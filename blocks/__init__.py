@@ -117,6 +117,9 @@ from blocks._summary import Term as Term
 from blocks._summary import ToolOutcome as ToolOutcome
 from blocks._summary import ToolTally as ToolTally
 from blocks._summary import Work as Work
+from blocks._tools import EDITOR_TOOLS as EDITOR_TOOLS
+from blocks._tools import TOOL_KINDS as TOOL_KINDS
+from blocks._tools import WEB_TOOLS as WEB_TOOLS
 from blocks._tools import default_durability as default_durability
 from blocks._tools import texts_in as texts_in
 from blocks._tools import tool_kind as tool_kind

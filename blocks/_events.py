@@ -60,6 +60,9 @@ class BlocksHidden(BaseEvent, frozen=True, kw_only=True, tag="BlocksHidden"):
     redacted: bool = False
     """They were hidden before, for the same reason; only the texts lost what quoted other blocks that
     are hidden on request since."""
+    tokens_before: int = 0
+    tokens_after: int = 0
+    """Of the whole request around a compaction that folded nothing, in its last event; 0: in none."""
 
 
 class BlocksRestored(BaseEvent, frozen=True, kw_only=True, tag="BlocksRestored"):
@@ -113,6 +116,7 @@ class RangeCompacted(BaseEvent, frozen=True, kw_only=True, tag="RangeCompacted")
     trigger: Trigger = "proactive"
     tokens_before: int = 0
     tokens_after: int = 0
+    """Of the whole request, before the first rung of the compaction and after its last."""
     policy: str = ""
     """Hash of the policy that decided."""
     provenance: Provenance | None = None

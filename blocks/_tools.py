@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 
 from blocks._envelope import Durability, Envelope, ToolKind
 
-_KINDS: Final[Mapping[str, ToolKind]] = {
+TOOL_KINDS: Final[Mapping[str, ToolKind]] = {
     **dict.fromkeys(
         ("read", "read_file", "view", "view_file", "cat", "open", "open_file", "notebookread"),
         "read",
@@ -46,7 +46,8 @@ _KINDS: Final[Mapping[str, ToolKind]] = {
     ),
     **dict.fromkeys(("websearch", "webfetch", "google_web_search", "fetch", "fetch_url"), "web"),
 }  # fmt: skip
-_WEB: Final = ("web_", "browser_")
+WEB_TOOLS: Final = ("web_", "browser_")
+"""How the names of others begin."""
 _DURABILITIES: Final[Mapping[ToolKind, Durability]] = {
     "read": "replayable",
     "write": "anchoring",
@@ -55,7 +56,7 @@ _DURABILITIES: Final[Mapping[ToolKind, Durability]] = {
     "web": "non-replayable",
     "other": "anchoring",
 }
-_EDITORS: Final = frozenset({"str_replace_editor", "str_replace_based_edit_tool"})
+EDITOR_TOOLS: Final = frozenset({"str_replace_editor", "str_replace_based_edit_tool"})
 """One tool for several things: the argument `command` says which."""
 _FILES: Final = ("file_path", "path", "filename", "notebook_path")
 _TARGETS: Final = (*_FILES, "cmd", "command", "pattern", "query", "url", "input")
@@ -71,9 +72,9 @@ def tool_kind(
     if envelope and envelope.kind:
         return envelope.kind
     name = name.lower()
-    if name in _EDITORS and arguments and arguments.get("command") == "view":
+    if name in EDITOR_TOOLS and arguments and arguments.get("command") == "view":
         return "read"
-    return _KINDS.get(name, "web" if name.startswith(_WEB) else "other")
+    return TOOL_KINDS.get(name, "web" if name.startswith(WEB_TOOLS) else "other")
 
 
 def default_durability(name: str, arguments: Mapping[str, Any] | None = None) -> Durability:

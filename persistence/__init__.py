@@ -10,6 +10,10 @@ from persistence._store import EventStore as EventStore
 from persistence._store import TimelineInfo as TimelineInfo
 
 if TYPE_CHECKING:
+    from persistence._asking import asked_for as asked_for
+    from persistence._asking import questions_in as questions_in
+    from persistence._asking import said_in as said_in
+    from persistence._asking import words_in as words_in
     from persistence._block_at import block_at as block_at
     from persistence._duckdb import DuckDBStore as DuckDBStore
     from persistence._search import Hit as Hit
@@ -40,10 +44,14 @@ _LATER = {
     "Requester": "persistence.artifacts",
     "StoreProblem": "persistence._verify",
     "StoreReport": "persistence._verify",
+    "asked_for": "persistence._asking",
     "block_at": "persistence._block_at",
     "open_artifacts": "persistence.artifacts",
+    "questions_in": "persistence._asking",
+    "said_in": "persistence._asking",
     "search_blocks": "persistence._search",
     "verify": "persistence._verify",
+    "words_in": "persistence._asking",
 }
 
 

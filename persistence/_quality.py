@@ -3,23 +3,19 @@
     SELECT signal, count(*) FROM quality GROUP BY signal;
 
 The same rows as `timeline.quality_of`, which says what the signals mean; a test holds them equal.
-A call's input counts as equal when it is written the same.
+A call's input counts as equal when it is written the same; what asks for the same in other words,
+`_asking` says.
 """
 
-QUALITY = """
+from typing import Final
+
+from persistence._asked import CALLS, QUESTIONS
+
+QUALITY: Final = f"""
 CREATE VIEW quality AS
-WITH said AS (
-    SELECT timeline, version, type, turn, id, json_extract_string(block, '$.call_id') AS call_id,
-           json_extract_string(block, '$.name') AS tool,
-           json_extract(block, '$.input')::VARCHAR AS input
-    FROM blocks
-), calls AS (
-    SELECT timeline, version, turn, call_id, tool,
-           lag(version) OVER (PARTITION BY timeline, tool, input ORDER BY version) AS before
-    FROM said WHERE type = 'react.tool.call'
-), results AS (  -- call ids repeat in real logs: a result belongs to the latest call before it
+WITH {CALLS.strip()}, {QUESTIONS.strip()}, results AS (  -- call ids repeat in real logs: a result belongs to the latest call before it
     SELECT r.timeline, r.version, r.id, c.version AS call
-    FROM (FROM said WHERE type = 'react.tool.result') r ASOF JOIN calls c
+    FROM (FROM spoken WHERE type = 'react.tool.result') r ASOF JOIN calls c
       ON r.timeline = c.timeline AND r.call_id = c.call_id AND r.version > c.version
 ), repeated AS (  -- with the newest result that the earlier call had when it was repeated
     SELECT c.timeline, c.version, c.turn, c.tool, c.before, max(r.version) AS result,
@@ -27,6 +23,8 @@ WITH said AS (
     FROM calls c JOIN results r
       ON r.timeline = c.timeline AND r.call = c.before AND r.version < c.version
     GROUP BY ALL
+    UNION
+    FROM answered
 ), folds AS (
     SELECT c.timeline, c.version, c.ref AS cut, min(x.version) AS undone
     FROM (SELECT timeline, version, kind,
@@ -45,13 +43,13 @@ WITH said AS (
     SELECT timeline, version, unnest(json_extract_string(payload, '$.blocks[*]')), 'requested'
     FROM log WHERE kind = 'BlocksRestored'
 ), folded AS (  -- the cut in force when it was repeated
-    SELECT r.timeline, r.version, arg_max(f.cut, f.version) AS cut
+    SELECT r.timeline, r.version, r.before, arg_max(f.cut, f.version) AS cut
     FROM repeated r JOIN folds f
       ON f.timeline = r.timeline AND f.version < r.version
      AND (f.undone IS NULL OR f.undone > r.version)
     GROUP BY ALL
 ), hidden AS (  -- and the latest that was said about the result
-    SELECT r.timeline, r.version, arg_max(h.reason, h.version) AS reason
+    SELECT r.timeline, r.version, r.before, arg_max(h.reason, h.version) AS reason
     FROM repeated r JOIN hides h
       ON h.timeline = r.timeline AND h.block = r.block AND h.version < r.version
     GROUP BY ALL
@@ -63,7 +61,7 @@ WITH said AS (
     GROUP BY timeline
 ), ends AS (
     SELECT timeline, turn, max(version) AS version, arg_max(type, version) AS type
-    FROM said
+    FROM spoken
     WHERE type IN ('assistant.completion', 'assistant.thinking', 'react.tool.call')
     GROUP BY timeline, turn
 ), unanswered AS (
@@ -72,7 +70,8 @@ WITH said AS (
 )
 SELECT timeline, 'asked_again' AS signal, version, turn,
        concat(tool, ', as at ', before) AS detail
-FROM repeated LEFT JOIN folded USING (timeline, version) LEFT JOIN hidden USING (timeline, version)
+FROM repeated LEFT JOIN folded USING (timeline, version, before)
+LEFT JOIN hidden USING (timeline, version, before)
 WHERE coalesce(result < cut, false)
    OR coalesce(reason, 'requested') NOT IN ('requested', 'unsigned')
 UNION ALL
@@ -84,10 +83,10 @@ SELECT q.timeline, 'rehydrated', q.version, coalesce(b.turn, ''),
        array_to_string(json_extract_string(q.payload, '$.rehydrated[*]'), ' ')
 FROM (FROM log WHERE kind = 'RequestRendered'
          AND coalesce(json_array_length(payload, '$.rehydrated'), 0) > 0) q
-ASOF LEFT JOIN said b ON b.timeline = q.timeline AND b.version < q.version
+ASOF LEFT JOIN spoken b ON b.timeline = q.timeline AND b.version < q.version
 UNION ALL
 SELECT timeline, 'task_end', version, turn,
        CASE WHEN type = 'assistant.completion' AND u.turn IS NULL THEN 'completed'
             ELSE 'unfinished' END
 FROM ends LEFT JOIN unanswered u USING (timeline, turn)
-"""
+"""  # noqa: S608 -- constants

@@ -77,15 +77,12 @@ def open_database(path: Path) -> "DuckDBPyConnection":
 
 
 def _complete(cursor: "DuckDBPyConnection") -> None:
-    """Add to a file of an earlier version what it lacks."""
-    if has_pieces(cursor):
+    """Add to a file of an earlier version what it lacks, and give it our views."""
+    tables = () if has_pieces(cursor) else (_large.TABLE,)
+    if not tables and cursor.execute(_views.CURRENT).fetchall() == [(_views.MARK,)]:
         return
-    cursor.execute("BEGIN")
-    cursor.execute(_large.TABLE)
-    cursor.execute(_views.LOG.replace("CREATE VIEW", "CREATE OR REPLACE VIEW"))
-    cursor.execute(_views.BLOCKS.replace("CREATE VIEW", "CREATE OR REPLACE VIEW"))
-    cursor.execute("COMMIT")
-    cursor.execute("CHECKPOINT")
+    for statement in ("BEGIN", *tables, *_views.statements(), "COMMIT", "CHECKPOINT"):
+        cursor.execute(statement)
 
 
 def has_pieces(cursor: "DuckDBPyConnection") -> bool:
@@ -116,7 +113,7 @@ def _create(path: Path) -> None:
     new.unlink(missing_ok=True)
     try:
         with errors(new), _connected(new) as connection:
-            for statement in (*TABLES, *_views.ALL):
+            for statement in (*TABLES, *_views.statements()):
                 connection.execute(statement)
             connection.execute("INSERT INTO foldline VALUES (?)", [FORMAT])
             connection.execute("CHECKPOINT")

@@ -6,6 +6,9 @@
 They are part of the file and hold nothing themselves.  `happened_at` is UTC.
 """
 
+from collections.abc import Iterator
+from hashlib import sha256
+
 from persistence._large import STANDS_IN
 from persistence._quality import QUALITY
 
@@ -59,15 +62,75 @@ SELECT timeline, version, happened_at, type, id, turn,
 FROM appended
 """  # noqa: S608 -- constants
 
-COMPACTIONS = """
+SUMMARY = (
+    ("Original task", "task", ""),
+    ("Facts", "facts[*]", ""),
+    ("Constraints", "constraints[*]", ""),
+    ("Decisions", "decisions[*]", "decision reason"),
+    ("Completed work", "completed[*]", "component action description"),
+    ("Tool outcomes", "tool_outcomes[*]", "tool outcome detail"),
+    ("Artifacts", "artifacts[*]", "path description read_when"),
+    ("Current state", "state", ""),
+    ("Plan", "plan", ""),
+    ("Open items", "open_items[*]", "priority item"),
+    ("Errors and their resolution", "errors[*]", "error resolution"),
+    ("Turn Context (split turn)", "turn_context", ""),
+)
+"""Sections of a structured summary: title, where it is, the fields of a row of it."""
+
+
+def _section(title: str, path: str, fields: str) -> str:
+    """A section as text, with its title; NULL when it is empty."""
+    where = f"'$.summary.{path}'"
+    if not path.endswith("[*]"):
+        text = f"json_extract_string(written, {where})"
+    else:
+        rows = f"json_extract{'' if fields else '_string'}(written, {where})"
+        values = (f"nullif(json_extract_string(row, '$.{field}'), '')" for field in fields.split())
+        row = f"concat_ws(': ', {', '.join(values)})" if fields else "row"
+        text = f"array_to_string(['- ' || {row} FOR row IN {rows}], chr(10))"
+    return f"'## {title}' || chr(10) || nullif({text}, '')"
+
+
+SUMMARY_TEXT = f"concat_ws(chr(10) || chr(10), {', '.join(_section(*row) for row in SUMMARY)})"
+KEY_FACTS = """
+       list_concat(json_extract_string(written, '$.summary.facts[*]'),
+           json_extract_string(written, '$.summary.constraints[*]'),
+           json_extract_string(written, '$.summary.decisions[*].decision'),
+           CASE WHEN model <> '' THEN [] ELSE list_concat(  -- nobody wrote any: what is known
+               ['wrote ' || path
+                FOR path IN json_extract_string(written, '$.digest.files_written[*]')],
+               ['ran ' || json_extract_string(ran, '$.command') || ' -> '
+                || coalesce(json_extract_string(ran, '$.status'), '')
+                FOR ran IN json_extract(written, '$.digest.commands[*]')],
+               ['failed ' || error
+                FOR error IN json_extract_string(written, '$.digest.errors[*]')]) END)"""
+
+COMPACTIONS = f"""
 CREATE VIEW compactions AS
-WITH compacted AS (
-    SELECT timeline, version, happened_at, payload,
+WITH told AS (  -- a compaction is a fold, or the last event of one that folded nothing
+    SELECT timeline, version, happened_at, kind, payload,
            TRY_CAST(json_extract_string(payload, '$.start') AS BIGINT) AS start,
            TRY_CAST(json_extract_string(payload, '$.cut') AS BIGINT) AS cut,
            coalesce(TRY_CAST(json_extract(payload, '$.tokens_before') AS BIGINT), 0) AS tokens_before,
            coalesce(TRY_CAST(json_extract(payload, '$.tokens_after') AS BIGINT), 0) AS tokens_after
-    FROM log WHERE kind = 'RangeCompacted'
+    FROM log WHERE kind IN ('RangeCompacted', 'BlocksHidden')
+), upgrades AS (
+    SELECT timeline, TRY_CAST(json_extract_string(payload, '$.compaction') AS BIGINT) AS version,
+           arg_max(json_extract(payload, '$.summary'), version) AS written,
+           sum(coalesce(TRY_CAST(json_extract(payload, '$.provenance.cost_usd') AS DOUBLE), 0))
+               AS cost_usd,
+           arg_max(coalesce(json_extract_string(payload, '$.provenance.model'), ''), version)
+               AS model
+    FROM log WHERE kind = 'SummaryReplaced' GROUP BY ALL
+), compacted AS (
+    SELECT t.*, row_number() OVER (PARTITION BY t.timeline ORDER BY t.version) AS checkpoint,
+           coalesce(u.written, json_extract(payload, '$.summary')) AS written,
+           coalesce(u.model, json_extract_string(payload, '$.provenance.model'), '') AS model,
+           coalesce(TRY_CAST(json_extract(payload, '$.provenance.cost_usd') AS DOUBLE), 0)
+               + coalesce(u.cost_usd, 0) AS cost_usd
+    FROM told t LEFT JOIN upgrades u USING (timeline, version)
+    WHERE kind = 'RangeCompacted' OR tokens_before > 0
 ), folded AS (
     SELECT c.timeline, c.version, count(b.version) AS blocks
     FROM compacted c LEFT JOIN log b
@@ -78,18 +141,27 @@ WITH compacted AS (
     SELECT DISTINCT timeline,
            TRY_CAST(json_extract_string(payload, '$.compaction') AS BIGINT) AS version
     FROM log WHERE kind = 'RangeExpanded'
+    UNION
+    SELECT c.timeline, c.version
+    FROM compacted c JOIN log r
+      ON r.timeline = c.timeline AND r.version > c.version AND r.kind = 'BlocksRestored'
+     AND list_contains(json_extract_string(r.payload, '$.blocks[*]'),
+                       json_extract_string(c.payload, '$.hidden[0].block'))
+    WHERE c.kind = 'BlocksHidden'
 )
-SELECT timeline, version, happened_at, start, cut, f.blocks,
-       coalesce(json_extract_string(payload, '$.trigger'), 'proactive') AS trigger,
+SELECT timeline, version, happened_at, start, cut,
+       CASE WHEN kind = 'BlocksHidden' THEN json_array_length(payload, '$.hidden')
+            ELSE f.blocks END AS blocks,
+       CASE WHEN kind = 'RangeCompacted'
+            THEN coalesce(json_extract_string(payload, '$.trigger'), 'proactive') END AS trigger,
        tokens_before, tokens_after,
-       tokens_after / nullif(tokens_before, 0)::DOUBLE AS ratio,
-       coalesce(TRY_CAST(json_extract(payload, '$.provenance.cost_usd') AS DOUBLE), 0) AS cost_usd,
-       coalesce(json_extract_string(payload, '$.provenance.model'), '') AS model,
-       coalesce(json_extract_string(payload, '$.summary.degraded') = 'true', false) AS degraded,
-       json_extract_string(payload, '$.summary.summary.facts[*]') AS key_facts,
-       u.version IS NOT NULL AS undone
+       tokens_after / nullif(tokens_before, 0)::DOUBLE AS ratio, cost_usd, model,
+       coalesce(json_extract_string(written, '$.degraded') = 'true', false) AS degraded,
+       {KEY_FACTS} AS key_facts,
+       u.version IS NOT NULL AS undone,
+       checkpoint, {SUMMARY_TEXT} AS summary
 FROM compacted JOIN folded f USING (timeline, version) LEFT JOIN undone u USING (timeline, version)
-"""
+"""  # noqa: S608 -- constants
 
 # A request and the usage that the provider reported for it are neighbours among the events of
 # these two kinds; either may be missing (a request that failed, an imported log).
@@ -151,3 +223,14 @@ GROUP BY timeline, tool
 """
 
 ALL = (LOG, BLOCKS, COMPACTIONS, REQUESTS, TOOL_USAGE, QUALITY)
+
+MARK = sha256("".join(ALL).encode()).hexdigest()[:16]
+"""Tells these views from those that another version has put into a file."""
+CURRENT = "SELECT comment FROM duckdb_views() WHERE view_name = 'quality' AND NOT internal"
+
+
+def statements() -> Iterator[str]:
+    """What creates the views, or puts them in the place of those of another version."""
+    for view in ALL:
+        yield view.replace("CREATE VIEW", "CREATE OR REPLACE VIEW")
+    yield f"COMMENT ON VIEW quality IS '{MARK}'"

@@ -12,7 +12,7 @@ EXPORTS = {
         AssistantBlock AssistantCompletion AssistantThinking Author Block BlockAppended
         BlockId BlocksHidden BlocksRestored Calibration CallId Carried ClosedError
         CodecError CommandRecord CompactionSkipped DamagedStoreError DataError Decision
-        Determinism Digest DocumentPart DroppedSpan Durability Envelope Event EventId
+        Determinism Digest DocumentPart DroppedSpan Durability EDITOR_TOOLS Envelope Event EventId
         Excerpt FoldState FoldlineError Hidden HiddenRecord HideReason ImagePart Index
         LogWindow Mishap MisuseError Note OpaqueBlock OpaqueEvent OpenItem Outcome Part Plan
         PolicyError Provenance ProviderPart RangeCompacted RangeExpanded RangeSummary
@@ -41,7 +41,7 @@ EXPORTS = {
     "persistence": """
         ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord DuckDBStore EventStore Hit KeyRing
         Keys MemoryArtifacts MemoryStore Requester StoreProblem StoreReport TimelineInfo
-        block_at open_artifacts search_blocks verify
+        asked_for block_at open_artifacts questions_in said_in search_blocks verify words_in
     """,
     "persistence.sessions": """
         Arrived FORMATS Item Notice Responded Session export_lines read_session

@@ -1,15 +1,19 @@
 """Quality signals: what a log tells about how well the agent got along with what it was shown.
 
-    asked_again    a call that repeats an earlier one whose result was out of sight at that moment
+    asked_again    a call that repeats an earlier one, in the same or other words, whose result was
+                   out of sight at that moment; a question that a block answers which was
     explicit_read  the model read something back with a reading tool
     rehydrated     an artifact came back into a prompt by itself
     task_end       whether a turn ended with the agent giving the floor back
+
+What counts as the same in other words, `persistence.asked_for` and its neighbours say.
 
 A pure fold over events; the view `quality` of a DuckDB file gives the same rows.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
 import attrs
@@ -18,11 +22,13 @@ import msgspec
 from blocks import (
     AssistantCompletion,
     AssistantThinking,
+    Block,
     BlockAppended,
     BlockId,
     BlocksHidden,
     BlocksRestored,
     CallId,
+    Envelope,
     HideReason,
     RangeCompacted,
     RangeExpanded,
@@ -32,6 +38,7 @@ from blocks import (
     ToolResult,
     TurnId,
 )
+from persistence import asked_for, questions_in, said_in, words_in
 
 Signal: TypeAlias = Literal["asked_again", "explicit_read", "rehydrated", "task_end"]
 SIGNALS: Final[tuple[Signal, ...]] = ("asked_again", "explicit_read", "rehydrated", "task_end")
@@ -53,7 +60,8 @@ class Row:
     """Of the event that shows it."""
     turn: TurnId
     detail: str
-    """The tool and where it was asked before; the artifacts; `completed` or `unfinished`."""
+    """The tool, or `question`, and where it was asked or answered before; the artifacts; `completed`
+    or `unfinished`."""
 
 
 @attrs.frozen(kw_only=True)
@@ -82,6 +90,19 @@ class Quality:
         return sum(row.signal == "task_end" and row.detail == COMPLETED for row in self.rows)
 
 
+@attrs.frozen(eq=False)
+class _Said:
+    """A block that may answer a question."""
+
+    version: int
+    block: Block
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Worked out only where a question was asked."""
+        return words_in(said_in(self.block))
+
+
 @attrs.frozen
 class _Made:
     """A call, and its newest result so far."""
@@ -106,14 +127,17 @@ class _Turn:
 class _Fold:
     """The log so far."""
 
+    declared: Mapping[str, Envelope] = attrs.field(factory=dict[str, Envelope])
+    """By tool: the newest envelope that says of which kind it is."""
     turn: TurnId = NO_TURN
+    said: list[_Said] = attrs.field(factory=list[_Said])
     compactions: int = 0
     cuts: dict[int, int] = attrs.field(factory=dict[int, int])
     """Of each compaction in force, by its version; the last one counts."""
     hidden: dict[BlockId, HideReason] = attrs.field(factory=dict[BlockId, HideReason])
     has_rewritten: bool = False
-    asked: dict[bytes, int] = attrs.field(factory=dict[bytes, int])
-    """Version of the latest call with this name and input."""
+    asked: dict[bytes | str, int] = attrs.field(factory=dict[bytes | str, int])
+    """Version of the latest call that asked for this."""
     calls: dict[int, _Made] = attrs.field(factory=dict[int, _Made])
     by_id: dict[CallId, tuple[int, TurnId]] = attrs.field(factory=dict[CallId, tuple[int, TurnId]])
     turns: dict[TurnId, _Turn] = attrs.field(factory=dict[TurnId, _Turn])
@@ -143,6 +167,9 @@ class _Fold:
     def _block(self, version: int, event: BlockAppended) -> Iterator[Row]:
         block = event.block
         self.turn = block.turn
+        if isinstance(block, AssistantCompletion) and self.has_rewritten:
+            yield from self._questions(version, block)
+        self.said.append(_Said(version, block))
         match block:
             case ToolCall():
                 yield from self._call(version, block)
@@ -155,9 +182,11 @@ class _Fold:
                 pass
 
     def _call(self, version: int, call: ToolCall) -> Iterator[Row]:
-        key = msgspec.json.encode([call.name, call.input])
+        key = asked_for(call.name, call.input, self.declared.get(call.name)) or msgspec.json.encode(
+            [call.name, call.input]
+        )
         before = self.asked.get(key)
-        if before and self._is_out_of_sight(self.calls[before]):
+        if before and self._was_answered_out_of_sight(self.calls[before]):
             yield Row("asked_again", version, call.turn, f"{call.name}, as at {before}")
         if self.has_rewritten and call.name in READING_TOOLS:
             yield Row("explicit_read", version, call.turn, call.name)
@@ -174,11 +203,22 @@ class _Fold:
             self.calls[made] = _Made(made, version, result.id)
             self.turns[turn].open.discard(made)
 
-    def _is_out_of_sight(self, call: _Made) -> bool:
+    def _questions(self, version: int, block: AssistantCompletion) -> Iterator[Row]:
+        """Each question whose newest answer was out of sight."""
+        found: dict[int, None] = {}
+        for question in questions_in(said_in(block)):
+            answer = next((said for said in reversed(self.said) if said.words >= question), None)
+            if answer and self._is_out_of_sight(answer.version, answer.block.id):
+                found[answer.version] = None
+        for before in found:
+            yield Row("asked_again", version, block.turn, f"question, as at {before}")
+
+    def _was_answered_out_of_sight(self, call: _Made) -> bool:
+        return bool(call.result) and self._is_out_of_sight(call.result, call.block)
+
+    def _is_out_of_sight(self, version: int, block: BlockId) -> bool:
         cut = next(reversed(self.cuts.values()), 0)
-        if not call.result:
-            return False
-        return call.result < cut or self.hidden.get(call.block, "requested") not in NOT_OURS
+        return version < cut or self.hidden.get(block, "requested") not in NOT_OURS
 
     def ends(self) -> Iterator[Row]:
         for name, turn in self.turns.items():
@@ -188,7 +228,21 @@ class _Fold:
 
 def quality_of(events: Iterable[Recorded]) -> Quality:
     """The quality signals of a whole log."""
-    fold = _Fold()
-    rows = [row for recorded in events for row in fold.add(recorded)]
+    log = list(events)
+    fold = _Fold(declared=_declared(log))
+    rows = [row for recorded in log for row in fold.add(recorded)]
     ordered = sorted([*rows, *fold.ends()], key=lambda row: (row.version, row.signal))
     return Quality(rows=tuple(ordered), compactions=fold.compactions)
+
+
+def _declared(log: Iterable[Recorded]) -> dict[str, Envelope]:
+    """What tools declare about themselves: a result belongs to the latest call before it."""
+    names: dict[CallId, str] = {}
+    declared: dict[str, Envelope] = {}
+    for _, event in log:
+        block = event.block if isinstance(event, BlockAppended) else None
+        if isinstance(block, ToolCall):
+            names[block.call_id] = block.name
+        elif isinstance(block, ToolResult) and block.envelope.kind and block.call_id in names:
+            declared[names[block.call_id]] = block.envelope
+    return declared

@@ -18,8 +18,9 @@ from itertools import groupby
 from typing import Final
 
 import attrs
+import msgspec
 
-from blocks import CallId, Determinism, Trigger
+from blocks import BlocksHidden, CallId, Determinism, RangeCompacted, Trigger
 from render._budget import threshold_of, total_tokens
 from render._context import Context, Rung
 from render._folded import FITTING, Fold, Summary, extractive, skip, squeezed
@@ -263,7 +264,28 @@ def apply_compaction(view: View, climb: Climb, summary: Summary | None, context:
     tokens = total_tokens(after, context)
     if not gains_enough(plan, tokens, context):
         return skip(view, "no_gain", context, f"{plan.tokens_before} -> {tokens} tokens")
-    return after
+    return _measured(after, len(view.decisions), plan.tokens_before, tokens)
+
+
+def _measured(view: View, first: int, before: int, after: int) -> View:
+    """The view with the tokens of the whole compaction in its fold, or else in its last hide.
+
+    `first` is the index of the compaction's first decision.
+    """
+    made = [e for e in view.decisions[first:] if isinstance(e, RangeCompacted | BlocksHidden)]
+    if not made:
+        return view
+    old = next((e for e in made if isinstance(e, RangeCompacted)), made[-1])
+    new = msgspec.structs.replace(old, tokens_before=before, tokens_after=after)
+    known = view.compaction
+    if known and known.event is old and isinstance(new, RangeCompacted):
+        known = attrs.evolve(known, event=new)
+    return attrs.evolve(
+        view,
+        decisions=tuple(new if event is old else event for event in view.decisions),
+        tape=tuple((version, new if event is old else event) for version, event in view.tape),
+        compaction=known,
+    )
 
 
 def gains_enough(plan: CompactionPlan, tokens_after: int, context: Context) -> bool:

@@ -3,15 +3,19 @@
 from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
+from typing import Any, get_args
 
+import msgspec
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from blocks import (
     ArtifactId,
     Block,
     BlocksHidden,
     BlocksRestored,
+    Envelope,
     Event,
     EventId,
     Hidden,
@@ -20,6 +24,9 @@ from blocks import (
     Recorded,
     RequestRendered,
     TimelineId,
+    ToolCall,
+    ToolKind,
+    ToolResult,
 )
 from persistence import DuckDBStore
 from persistence.sessions import read_session
@@ -201,6 +208,131 @@ def test_totals_and_rates() -> None:
     assert (quality.compactions, quality.completed) == (2, 1)
     assert quality.per_compaction["asked_again"] == 0.5
     assert quality_of(events[:3]).per_compaction == {}
+
+
+# In other words.
+
+
+def asks(tool: str, **arguments: Any) -> ToolCall:
+    return msgspec.structs.replace(call("x", name=tool), input=arguments)
+
+
+def known(kind: ToolKind, target: str) -> ToolResult:
+    answer = result("x")
+    return msgspec.structs.replace(answer, envelope=Envelope(kind=kind, target=target))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "times"),
+    [
+        (asks("Read", file_path="src/a.py"), asks("view_file", path="./src/a.py"), 1),
+        (asks("Read", file_path="src/a.py"), asks("Read", file_path="src/b.py"), 0),
+        (asks("Read", file_path="a"), asks("Read", file_path="a", limit=40), 1),
+        (asks("Read", file_path="a"), asks("Read", file_path="a", offset=40), 0),
+        (asks("Grep", pattern="foo", path="src/"), asks("search", query="Foo", path="src"), 1),
+        (asks("Grep", pattern="foo", path="src"), asks("Grep", pattern="bar", path="src"), 0),
+        (asks("bash", command="ls  -l"), asks("bash", command=" ls -l\n", timeout=9), 1),
+        (asks("bash", command="ls -l"), asks("bash", command="ls -la"), 0),
+        (
+            asks("WebFetch", url="https://x.example/a/"),
+            asks("fetch", url="https://x.example/a"),
+            1,
+        ),
+        (
+            asks("str_replace_editor", command="view", path="a"),
+            asks("Read", file_path='"a"'),
+            1,
+        ),
+        (asks("Edit", file_path="a", new="1"), asks("Edit", file_path="a", new="2"), 0),
+        (asks("Edit", file_path="a", new="1"), asks("Edit", file_path="a", new="1"), 1),
+        (asks("Read", file_path=["a"]), asks("Read", file_path=["a"]), 1),
+        (asks("Read", file_path=["a"]), asks("Read", file_path=["b"]), 0),
+        (asks("Read", file_path=7), asks("Read", path="7"), 1),
+    ],
+)
+def test_the_same_kind_and_target_ask_for_the_same(
+    file: DuckDBStore, first: ToolCall, second: ToolCall, times: int
+) -> None:
+    found = told(file, prompt("x"), first, result("x"), said("ok"), compacted("c", cut=4), second)
+    assert found == [("asked_again", 6, f"{second.name}, as at 2")] * times
+
+
+def test_a_tool_that_declares_its_kind_is_compared_by_its_target(file: DuckDBStore) -> None:
+    first, other = asks("contract", number="K-7", pages=2), asks("contract", number="K-8")
+    again = asks("contract", number="k-7", pages=9)
+    before = (prompt("x"), first, known("read", "number"), said("ok"), compacted("c", cut=4))
+    assert told(file, *before, again) == [("asked_again", 6, "contract, as at 2")]
+    assert told(file, *before, other) == []
+    plain = (prompt("x"), first, result("x"), said("ok"), compacted("c", cut=4))
+    assert told(file, *plain, again) == [], "nobody said what it does"
+
+
+@pytest.mark.parametrize(
+    ("fact", "question", "times"),
+    [
+        ("The budget is 1,000 dollars.", "What was the user's budget again?", 1),
+        ("Deploy to the staging cluster only.", "Remind me: which cluster is for staging?", 1),
+        ("The budget is 1,000 dollars.", "Which currency is the budget in?", 0),
+        ("The budget is 1,000 dollars.", "The budget is set. Shall I go on?", 0),
+        ("The budget is 1,000 dollars.", "What now?", 0),
+        ("What is the budget?", "What was the budget again?", 0),
+        ("Das Budget für Möbel beträgt 90.", "Sorry, what was the budget für Möbel?", 1),
+    ],
+)
+def test_a_question_that_a_folded_block_answers(
+    file: DuckDBStore, fact: str, question: str, times: int
+) -> None:
+    before = prompt(fact), said("Noted."), prompt("Go on.", "t2")
+    found = told(file, *before, compacted("c", cut=3), said(f"Well. {question}", "t2"))
+    assert found == [("asked_again", 5, "question, as at 1")] * times
+    assert told(file, *before, said(question, "t2")) == [], "nothing is out of sight"
+    assert (
+        told(file, *before, compacted("c", cut=3), prompt(fact, "t3"), said(question, "t3")) == []
+    )
+
+
+def test_a_question_that_a_hidden_result_answers(file: DuckDBStore) -> None:
+    answer = result("a", "port 8443 is open")
+    asked = (prompt("x"), call("a", path="f"), answer, hides(answer, "cleared"))
+    assert told(file, *asked, said("Which port is open? Which port is open?")) == [
+        ("asked_again", 5, "question, as at 3")
+    ]
+
+
+WORDS = st.lists(
+    st.sampled_from(
+        ["What", "which", "budget", "budgets", "port", "the", "Ärger", "x’s", "1000", "語語語"]
+    ),
+    max_size=5,
+).map(" ".join)
+TEXTS = st.lists(st.tuples(WORDS, st.sampled_from("?.!\n")), max_size=4).map(
+    lambda pairs: "".join(a + b for a, b in pairs)
+)
+VALUES = st.sampled_from(["a", "./a", " A ", "a/b/", "", " ", '"a"', ".", "//", 7, 7.5, True, None])
+INPUTS = st.dictionaries(st.sampled_from(["path", "query", "offset", "command", "own"]), VALUES)
+NAMES = st.sampled_from(["Read", "grep", "bash", "own", "str_replace_editor", "web_x", "Edit"])
+KINDS = st.sampled_from([None, *get_args(ToolKind)])
+
+
+@given(
+    st.lists(
+        st.one_of(
+            TEXTS.map(prompt),
+            TEXTS.map(said),
+            st.tuples(NAMES, INPUTS).map(lambda made: asks(made[0], **made[1])),
+            st.tuples(KINDS, st.sampled_from(["", "own", "path", "o'w\"n"])).map(
+                lambda made: known(*made)
+            ),
+            st.integers(1, 9).map(lambda cut: compacted(f"c{next(_names)}", cut=cut)),
+        ),
+        min_size=1,
+        max_size=14,
+    )
+)
+def test_fold_and_view_agree_on_what_is_asked_in_other_words(
+    file: DuckDBStore, items: list[Block | Event]
+) -> None:
+    told(file, *items)
 
 
 # Both ways agree on whatever there is.
