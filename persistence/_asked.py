@@ -7,7 +7,6 @@ from typing import Final
 from blocks import EDITOR_TOOLS, TOOL_KINDS, WEB_TOOLS
 from persistence import _asking as asking
 
-
 _UNTOLD: Final = (
     (asking.BLANKS, " "),
     (f"^[{asking.AROUND}]+|[{asking.AROUND}]+$", ""),

@@ -27,6 +27,8 @@ class Account:
     rehydrated: int = 0
     """Artifacts that came back; no compaction is due because of them."""
     limit: int
+    output: int = 0
+    """Kept free for the answer, besides the limit; 0: the limit was given as it is."""
     total: int
     """All of it, calibrated."""
     estimated: int
@@ -38,6 +40,18 @@ class Account:
     samples: int = 0
     error_last: float = 0.0
     """Relative error of the last estimate that could be checked."""
+
+    @property
+    def available(self) -> int:
+        """Tokens that are left below the limit; negative: it does not fit."""
+        return self.limit - self.total
+
+    @property
+    def utilisation(self) -> float:
+        """Of what system and tools leave of the limit, the share that the rest has; above 1.0 it does
+        not fit."""
+        fixed = (self.system + self.tools) * self.ratio + self.prefix
+        return max(self.total - fixed, 0) / max(self.limit - fixed, 1)
 
 
 def budget_of(context: Context) -> int:
@@ -107,6 +121,7 @@ def account(view: View, context: Context) -> Account:
         summary=head,
         messages=messages - head,
         limit=context.limit,
+        output=context.output_tokens,
         total=round(estimated * ratio + known.prefix) if known else estimated,
         estimated=estimated,
         ratio=ratio,

@@ -23,6 +23,11 @@ def whole(least: int = 0) -> Any:
     )
 
 
+def switch() -> Any:
+    """On or off."""
+    return _checked("true or false", lambda value: isinstance(value, bool))
+
+
 def text() -> Any:
     """A name, say."""
     return _checked("a text", lambda value: isinstance(value, str))

@@ -28,7 +28,7 @@ HEAD_SHARE = 0.7
 
 def clip_oversized(view: View, context: Context) -> View:
     """Clip what no request has shown yet, is larger than its share and does not fit the free room."""
-    large = _large(view, context)
+    large = _large(view, context) if context.policy.compacts else []
     if not large:
         return view
     room = _room(view, context, large)

@@ -111,6 +111,10 @@ class Policy:
     name: str = attrs.field(default="default", validator=checks.text())
     """What reports and events call it; in a file of its own, the file's name."""
 
+    compaction: bool = attrs.field(default=True, validator=checks.switch())
+    """Off: the log is shown as it is, nothing is pruned, clipped or compacted, not even when somebody
+    asks; a prompt that is over its limit says `CannotFit`. A ladder without rungs is the same."""
+
     # When.
     trigger_ratio: float = attrs.field(default=0.9, validator=checks.share())
     """Compact above this share of the budget."""
@@ -130,6 +134,9 @@ class Policy:
     """The verbatim tail."""
     keep_messages: int | None = attrs.field(default=None, validator=v.optional(checks.whole()))
     """The tail as a number of message blocks instead; `keep_ratio` then only has to be above 0."""
+    keep_turns: int | None = attrs.field(default=None, validator=v.optional(checks.whole(1)))
+    """The tail as a number of turns instead: fewer, or a part of the last, only where what is left
+    would not fit otherwise."""
     summary_tokens: int = attrs.field(default=800, validator=checks.whole())
     """The written part of a summary; constraints and the task may exceed it."""
     prefix_tokens: int = attrs.field(default=400, validator=checks.whole())
@@ -234,7 +241,16 @@ class Policy:
     summaries_max: int = attrs.field(default=1000, validator=checks.whole())
     """Model calls for summaries per timeline."""
 
+    @property
+    def compacts(self) -> bool:
+        """Whether what is shown may differ from the log to make room."""
+        return self.compaction and bool(self.rungs)
+
     def __attrs_post_init__(self) -> None:
+        if self.keep_turns is not None and self.keep_messages is not None:
+            raise PolicyError(
+                f"policy {self.name!r}: keep_turns and keep_messages both say how long the tail is"
+            )
         if self.target_ratio >= self.trigger_ratio and self.trigger_tokens is None:
             raise PolicyError(
                 f"policy {self.name!r}: target_ratio {self.target_ratio} must be below "
@@ -257,6 +273,10 @@ class Context:
     now: float
     limit: int
     """Tokens that the prompt may have: the window less the output reserve."""
+    output_tokens: int = 0
+    """That reserve; 0: the limit was given as it is."""
+    notices: tuple[str, ...] = ()
+    """What had to be guessed."""
     system: tuple[Json, ...] = attrs.field(default=(), repr=False)
     """Text blocks of the system prompt."""
     tools: tuple[Json, ...] = attrs.field(default=(), repr=False)

@@ -77,6 +77,21 @@ def find_cut(entries: Sequence[Entry], tokens: Sequence[int], keep: int) -> int 
     return cut if cut and legal[cut] else _nearest(entries, candidate, legal)
 
 
+def turns_cut(entries: Sequence[Entry], turns: int) -> int | None:
+    """Index of the first entry to keep so that the newest `turns` stay whole, or None when there
+    are no more; an older legal cut where that one is not legal."""
+    starts: list[int] = []
+    for index, entry in enumerate(entries):
+        # A late result belongs to the turn of its call, but does not lead back into that turn.
+        if isinstance(entry.block, ToolResult):
+            continue
+        if not starts or entry.block.turn != entries[starts[-1]].block.turn:
+            starts.append(index)
+    if len(starts) <= turns:
+        return None
+    return next((cut for cut in range(starts[-turns], 0, -1) if is_legal(entries, cut)), None)
+
+
 def is_legal(entries: Sequence[Entry], cut: int) -> bool:
     """Whether the kept range may begin with this entry."""
     return 0 < cut < len(entries) and _legal(entries)[cut]

@@ -7,7 +7,8 @@
 Nothing is deleted: it is one event, which says what stands for a range of the log.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import attrs
 import msgspec
@@ -35,11 +36,13 @@ from render._group import Entry, Place
 from render._index import IndexBudget, build_index
 from render._merge import merge_summaries
 from render._ordinals import ordinals_after
-from render._range import RangePlan, plan_range
+from render._range import RangePlan, plan_range, plan_turns
 from render._report import digest_sections, report_summary
 from render._view import View
 
 INDEX_TOKENS_MIN = 200
+SHARES: Final = ((1.0, 1.0), (0.3, 1.0), (0.0, 1.0), (0.0, 0.4), (0.0, 0.1))
+"""What is tried of the tail's share, and of what a compaction leaves besides."""
 FITTING = 0.95
 """Share of the trigger that a compaction must come under, so that the next round needs none."""
 
@@ -70,15 +73,32 @@ def fitting_fold(view: View, context: Context, trigger: Trigger) -> Fold | None:
     probe fits.  The probe is the extractive summary: it is free.
     """
     best: Fold | None = None
-    for keep, squeeze in ((1.0, 1.0), (0.3, 1.0), (0.0, 1.0), (0.0, 0.4), (0.0, 0.1)):
-        within = squeezed(context, squeeze)
-        plan = plan_range(view, within, trigger, keep * context.policy.keep_ratio)
-        if plan is None:
-            continue
-        best = Fold(range=plan, context=within, squeeze=squeeze)
-        if fits_after(view, plan, within):
+    for found in _folds(view, context, trigger):
+        best = found
+        if fits_after(view, found.range, found.context):
             break
     return best
+
+
+def _folds(view: View, context: Context, trigger: Trigger) -> Iterator[Fold]:
+    """Folds that keep less and less."""
+    policy, turns = context.policy, context.policy.keep_turns or 0
+    tries: list[tuple[int, float, float]] = []
+    while turns:
+        tries.append((turns, 0.0, 1.0))
+        turns //= 2
+    if tries:
+        tries += [(1, 0.0, 0.4), (1, 0.0, 0.1)]
+    if not tries or trigger != "cold":  # where it fits anyway, no turn is split for it
+        tries += [(0, keep, squeeze) for keep, squeeze in SHARES]
+    for turns, keep, squeeze in tries:
+        within = squeezed(context, squeeze)
+        if turns:
+            plan = plan_turns(view, within, trigger, turns)
+        else:
+            plan = plan_range(view, within, trigger, keep * policy.keep_ratio)
+        if plan:
+            yield Fold(range=plan, context=within, squeeze=squeeze)
 
 
 def fits_after(view: View, plan: RangePlan, context: Context) -> bool:

@@ -22,7 +22,7 @@ class Model:
     known: bool = False
     """False: guesses stand here, and whoever shows a result says so."""
 
-    tokens_window: int = attrs.field(default=200_000, validator=gt(0))
+    tokens_window: int = attrs.field(default=128_000, validator=gt(0))
     """What prompt and answer may have together."""
     output_tokens_max: int = attrs.field(default=32_000, validator=gt(0))
     cache_tokens_min: int = attrs.field(default=4_096, validator=ge(0))

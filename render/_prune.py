@@ -50,7 +50,7 @@ def is_cold(view: View, context: Context) -> bool:
 
 def prune_expired(view: View, context: Context) -> View:
     """Hide old, large tool traffic in one batch; only in the cold moment, only if it pays."""
-    if not view.groups or not is_cold(view, context):
+    if not view.groups or not context.policy.compacts or not is_cold(view, context):
         return view
     encoder = Encoder(counter=context.counter, keep_thinking=context.keep_thinking)
     hidden: list[Hidden] = []

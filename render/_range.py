@@ -10,7 +10,7 @@ from blocks import Carried, Trigger, encode_block
 from render._budget import fixed_tokens, total_tokens
 from render._carry import carry
 from render._context import Context
-from render._cut import find_cut, is_legal, is_turn_start, latest_cut
+from render._cut import find_cut, is_legal, is_turn_start, latest_cut, turns_cut
 from render._group import Entry
 from render._view import View
 from render.anthropic import Encoder
@@ -64,6 +64,12 @@ def plan_range(
     cut = find_cut(entries, sizes, keep) if keep else latest_cut(entries)
     if cut is None and sum(sizes) < keep:
         cut = latest_cut(entries) if trigger == "forced" else None
+    return _plan(view, context, trigger, cut) if cut else None
+
+
+def plan_turns(view: View, context: Context, trigger: Trigger, turns: int) -> RangePlan | None:
+    """The plan that keeps the newest `turns` whole, or None when there are no more."""
+    cut = turns_cut(view.entries, turns)
     return _plan(view, context, trigger, cut) if cut else None
 
 

@@ -8,7 +8,16 @@ from typing import Literal
 
 import attrs
 
-from blocks import ArtifactId, Event, EventId, MisuseError, RequestRendered, checked_calls, in_words
+from blocks import (
+    ArtifactId,
+    CompactionSkipped,
+    Event,
+    EventId,
+    MisuseError,
+    RequestRendered,
+    checked_calls,
+    in_words,
+)
 from render._budget import Account, account, fixed_tokens, with_returned
 from render._cache import CachePoint, place_cache_points
 from render._context import Context, Json
@@ -57,7 +66,7 @@ class Rendered:
     rehydrated: tuple[ArtifactId, ...] = ()
     """Artifacts that came back, behind the tail."""
     notices: tuple[str, ...] = attrs.field(default=(), repr=number)
-    """Repairs that the log made necessary."""
+    """What had to be guessed, and repairs that the log made necessary."""
     violations: tuple[Violation, ...] = ()
     """What the provider would refuse; empty unless there is a bug of ours."""
     cannot_fit: CannotFit | None = None
@@ -144,9 +153,9 @@ def show(
         shown=view.version,
         decisions=view.decisions,
         rehydrated=tuple(artifact.artifact for artifact in returned),
-        notices=tuple(chain.from_iterable(map(attrgetter("notices"), pieces))),
+        notices=(*context.notices, *chain.from_iterable(map(attrgetter("notices"), pieces))),
         violations=validator.check(request, context.model),
-        cannot_fit=_cannot_fit(sizes, context),
+        cannot_fit=_cannot_fit(view, sizes, context),
     )
 
 
@@ -165,11 +174,20 @@ def _hash(
     return digest.hexdigest()
 
 
-def _cannot_fit(sizes: Account, context: Context) -> CannotFit | None:
+def _not_compacted(view: View, context: Context) -> str:
+    """Why nothing made room, where that was somebody's will."""
+    if not context.policy.compacts:
+        return "compaction is switched off; switch it on or take a larger window"
+    skips = (event for event in view.decisions if isinstance(event, CompactionSkipped))
+    vetoed = any(skip.reason == "vetoed" for skip in skips)
+    return "a hook vetoed the compaction; let it happen or take a larger window" if vetoed else ""
+
+
+def _cannot_fit(view: View, sizes: Account, context: Context) -> CannotFit | None:
     fixed = sizes.system + sizes.tools
     target = int(context.policy.target_ratio * context.limit)
     if sizes.total > context.limit:
-        advice = (
+        advice = _not_compacted(view, context) or (
             f"system prompt and tools alone have {fixed}; shorten them or take a larger window"
             if fixed > target
             else "a single block of the newest round is too large; take a larger window"
@@ -177,7 +195,7 @@ def _cannot_fit(sizes: Account, context: Context) -> CannotFit | None:
         return CannotFit(
             reason="over_limit", total=sizes.total, fixed=fixed, limit=context.limit, advice=advice
         )
-    if fixed > target:
+    if fixed > target and context.policy.compacts:
         advice = f"system prompt and tools alone have {fixed}, over the target of {target}"
         return CannotFit(
             reason="fixed_over_target",

@@ -65,7 +65,7 @@ class Compactor:
         before it is used.
         """
         trigger = "forced" if force else compaction_due(view, context)
-        if trigger is None:
+        if trigger is None or not context.policy.compacts:
             return view
         known = yield from self.known(view, context, trigger)
         climb = plan_compaction(view, context, trigger, known)
@@ -77,7 +77,7 @@ class Compactor:
             return skip(view, "cannot_fit" if over else "no_cut", context)
         if not is_worth_it(climb, context):  # nobody is asked, nothing paid for what is not to be
             return apply_compaction(view, climb, None, context)
-        if (yield from self._vetoed(climb.plan, context)):
+        if (yield from self._vetoed(climb.plan)):
             return skip(view, "vetoed", context)
         return (yield from self.carry_out(view, climb, context, keep))
 
@@ -109,13 +109,13 @@ class Compactor:
             return True
         return (yield from self.keeper.move(view, climb.plan)) if self.keeper else False
 
-    def _vetoed(self, plan: CompactionPlan, context: Context) -> Flow[bool]:
-        """Whether a hook said no; nobody is heard when the prompt would not fit."""
+    def _vetoed(self, plan: CompactionPlan) -> Flow[bool]:
+        """Whether a hook said no: then a prompt that would not fit says so."""
         asked = Compacting(before_tokens=plan.tokens_before, trigger=plan.trigger, plan=plan)
         vetoed = False
         for hook in self.hooks.on_before_compaction:
             vetoed = (yield Tell(hook, asked)) is False or vetoed
-        return vetoed and plan.tokens_before <= context.limit
+        return vetoed
 
     def report(self, decided: Sequence[Event], before: int, after: int) -> Flow[None]:
         """Tell the hooks about a compaction that is now committed, given the tokens of the request."""

@@ -71,7 +71,8 @@ class Hooks:
     on_before_compaction: tuple[BeforeCompaction, ...] = attrs.field(
         default=(), converter=_before, validator=functions
     )
-    """Returning False vetoes: the compaction is skipped, unless the prompt would not fit."""
+    """Returning False vetoes: the compaction is skipped. A prompt that does not fit without it says
+    `CannotFit`."""
     on_after_compaction: tuple[AfterCompaction, ...] = attrs.field(
         default=(), converter=_after, validator=functions
     )

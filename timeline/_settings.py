@@ -1,5 +1,6 @@
 """What a timeline is rendered with: policy, model, limit, counter."""
 
+import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
@@ -22,6 +23,8 @@ from timeline._summarize import Summarizer
 
 if TYPE_CHECKING:
     from persistence import ArtifactStore, KeyRing, Requester
+
+log = logging.getLogger("foldline")
 
 FIXED_MAX = 8
 """Pairs of system prompt and tools that a timeline remembers: an agent may have a few modes."""
@@ -70,6 +73,8 @@ class Settings:
     policy: Policy
     model: Model
     limit: int
+    output_tokens: int = 0
+    notices: tuple[str, ...] = ()
     counter: TokenCounter
     calibrate: bool
     keep_thinking: bool = True
@@ -97,7 +102,8 @@ class Settings:
         policy = options.get("policy", "default")
         policy = policy_named(policy) if isinstance(policy, str) else policy
         counter = options.get("counter", "model")
-        limit = options.get("window", model.tokens_window - policy.output_tokens)
+        reserve = 0 if "window" in options else policy.output_tokens
+        limit = options.get("window", model.tokens_window - reserve)
         if limit <= 0:
             raise MisuseError(
                 f"model {model.name!r} has a window of {model.tokens_window} tokens, and the policy "
@@ -107,6 +113,8 @@ class Settings:
             policy=policy,
             model=model,
             limit=limit,
+            output_tokens=reserve,
+            notices=_guessed(named, model) if "window" not in options else (),
             counter=counter_for(counter, model) if isinstance(counter, str) else counter,
             calibrate=counter == "model",
             keep_thinking=options.get("keep_thinking", True),
@@ -123,6 +131,8 @@ class Settings:
             counter=self.counter,
             now=now,
             limit=self.limit,
+            output_tokens=self.output_tokens,
+            notices=self.notices,
             system=fixed.system,
             tools=fixed.tools,
             fixed=fixed,
@@ -145,3 +155,15 @@ class Settings:
                 self._fixed.clear()
             self._fixed[content] = Fixed(*map(tuple, msgspec.json.decode(content)))
         return self._fixed[content]
+
+
+def _guessed(named: str | Model, model: Model) -> tuple[str, ...]:
+    """What to tell about a model that is in no table and that nobody described."""
+    if model.known or not isinstance(named, str):
+        return ()
+    notice = (
+        f"model {named!r} is not in the table: a window of {model.tokens_window} tokens is assumed; "
+        "give window=, or a Model that describes it"
+    )
+    log.warning("%s", notice)
+    return (notice,)

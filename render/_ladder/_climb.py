@@ -36,7 +36,7 @@ from render._ladder._plan import (
     action_of,
     in_force,
 )
-from render._range import plan_at, plan_range
+from render._range import plan_at, plan_range, plan_turns
 from render._rehydration import wanted
 from render._view import View
 
@@ -74,6 +74,8 @@ def plan_compaction(
     view: View, context: Context, trigger: Trigger, known: Known = NOTHING_KNOWN
 ) -> Climb | None:
     """What a compaction would do, tried out; None: there is nothing that it could do."""
+    if not context.policy.compacts:
+        return None
     known = attrs.evolve(known, resting=known.resting | _resting(view, context))
     climber = _Climber(context=context, trigger=trigger, known=known, view=view)
     climber.climb()
@@ -184,6 +186,9 @@ class _Climber:
 
 def _tail(view: View, context: Context, trigger: Trigger) -> int:
     """Version from which on everything belongs to the verbatim tail."""
+    if turns := context.policy.keep_turns:
+        kept = plan_turns(view, context, trigger, turns)
+        return kept.cut if kept else 0
     plan = plan_range(view, context, trigger)
     return plan.cut if plan else _newest(view)
 
