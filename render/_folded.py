@@ -82,23 +82,29 @@ def fitting_fold(view: View, context: Context, trigger: Trigger) -> Fold | None:
 
 def _folds(view: View, context: Context, trigger: Trigger) -> Iterator[Fold]:
     """Folds that keep less and less."""
-    policy, turns = context.policy, context.policy.keep_turns or 0
-    tries: list[tuple[int, float, float]] = []
-    while turns:
-        tries.append((turns, 0.0, 1.0))
-        turns //= 2
-    if tries:
-        tries += [(1, 0.0, 0.4), (1, 0.0, 0.1)]
-    if not tries or trigger != "cold":  # where it fits anyway, no turn is split for it
-        tries += [(0, keep, squeeze) for keep, squeeze in SHARES]
-    for turns, keep, squeeze in tries:
+    policy = context.policy
+    if policy.keep_turns:
+        for turns, squeeze in _turn_shares(policy.keep_turns, trigger):
+            within = squeezed(context, squeeze)
+            if plan := plan_turns(view, within, trigger, turns):
+                yield Fold(range=plan, context=within, squeeze=squeeze)
+        if trigger == "cold":
+            return
+    for keep, squeeze in SHARES:
         within = squeezed(context, squeeze)
-        if turns:
-            plan = plan_turns(view, within, trigger, turns)
-        else:
-            plan = plan_range(view, within, trigger, keep * policy.keep_ratio)
-        if plan:
+        if plan := plan_range(view, within, trigger, keep * policy.keep_ratio):
             yield Fold(range=plan, context=within, squeeze=squeeze)
+
+
+def _turn_shares(turns: int, trigger: Trigger) -> Iterator[tuple[int, float]]:
+    """How many turns are kept, and the factor on what is left besides; where the cache is cold and
+    the request fits anyway, there is no reason to keep fewer."""
+    yield turns, 1.0
+    while trigger != "cold" and turns > 1:
+        turns //= 2
+        yield turns, 1.0
+    if trigger != "cold":
+        yield from ((1, 0.4), (1, 0.1))
 
 
 def fits_after(view: View, plan: RangePlan, context: Context) -> bool:

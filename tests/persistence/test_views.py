@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import msgspec
 import pytest
 
 from blocks import (
@@ -12,14 +13,23 @@ from blocks import (
     Block,
     BlockAppended,
     BlockId,
+    BlocksHidden,
+    BlocksRestored,
     CallId,
+    CommandRecord,
+    Decision,
+    Digest,
     Envelope,
     Event,
     EventId,
+    Hidden,
     OpaqueBlock,
+    OpenItem,
     Provenance,
     RangeCompacted,
     RequestRendered,
+    StructuredSummary,
+    SummaryReplaced,
     TextPart,
     ToolCall,
     ToolResult,
@@ -135,6 +145,80 @@ def test_compactions_show_range_gain_cost_and_facts(ask: Any) -> None:
         (6, 1, 4, 3, "proactive", 0, 0, None, 0.0, "", False, facts, True),
         (7, 4, 6, 2, "cold", 1000, 250, 0.25, 0.25, "m", False, facts, False),
     ]
+
+
+def test_compactions_are_numbered_and_say_what_was_written(ask: Any) -> None:
+    written = StructuredSummary(
+        task="Book it.",
+        decisions=(Decision(decision="use K-7", reason="it is open"),),
+        open_items=(OpenItem(item="ask Ann", priority="high"),),
+        state="Half done.",
+    )
+    base = compacted("c", cut=4)
+    summary = msgspec.structs.replace(base.summary, summary=written)
+    rows = ask(
+        [*many(5), base, msgspec.structs.replace(base, id=EventId("d"), summary=summary)],
+        "SELECT version, checkpoint, summary, key_facts FROM compactions ORDER BY version",
+    )
+    assert [row[:2] for row in rows] == [(6, 1), (7, 2)]
+    assert rows[0][2] == "## Original task\nthe task\n\n## Facts\n- one\n- two"
+    assert rows[1][2] == (
+        "## Original task\nBook it.\n\n## Decisions\n- use K-7: it is open\n\n"
+        "## Current state\nHalf done.\n\n## Open items\n- high: ask Ann"
+    )
+    assert rows[1][3] == ["use K-7"]
+
+
+def test_without_a_model_the_digest_has_the_key_facts(ask: Any) -> None:
+    digest = Digest(
+        files_written=("a.py",),
+        commands=(CommandRecord(command="make", status="0"),),
+        errors=("make: no rule",),
+    )
+    base = compacted("c", cut=4)
+    summary = msgspec.structs.replace(base.summary, summary=StructuredSummary(), digest=digest)
+    bare = msgspec.structs.replace(base, summary=summary)
+    [(facts,)] = ask([*many(5), bare], "SELECT key_facts FROM compactions")
+    assert facts == ["wrote a.py", "ran make -> 0", "failed make: no rule"]
+
+
+def test_a_compaction_that_folded_nothing_is_one_too(ask: Any) -> None:
+    moved = BlocksHidden(
+        id=EventId("h"), at=1.0, hidden=(Hidden(block=BlockId("b1")),), reason="externalized"
+    )
+    last = msgspec.structs.replace(
+        moved, id=EventId("i"), reason="cleared", tokens_before=900, tokens_after=300
+    )
+    back = BlocksRestored(id=EventId("r"), at=2.0, blocks=(BlockId("b1"),))
+    query = (
+        "SELECT version, cut, blocks, tokens_before, tokens_after, summary, undone FROM compactions"
+    )
+    assert ask([*many(3), moved, last, back], query) == [(5, None, 1, 900, 300, "", True)]
+
+
+def test_an_upgraded_summary_is_the_one_that_is_shown_and_paid_for(ask: Any) -> None:
+    base = compacted("c", cut=4)
+    paid = Provenance(source_hash="h", model="m", cost_usd=0.5)
+    better = msgspec.structs.replace(base.summary, summary=StructuredSummary(state="Better."))
+    upgrade = SummaryReplaced(
+        id=EventId("u"), at=3.0, compaction=6, summary=better, provenance=paid
+    )
+    query = "SELECT summary, model, cost_usd, key_facts FROM compactions"
+    assert ask([*many(5), base, upgrade], query) == [("## Current state\nBetter.", "m", 0.5, [])]
+
+
+def test_a_file_with_the_views_of_an_earlier_version_gets_ours(ask: Any, tmp_path: Path) -> None:
+    ask([*many(5), compacted("c", cut=4)], "SELECT 1")
+    path = tmp_path / "older.duckdb"
+    path.write_bytes((tmp_path / "talks.duckdb").read_bytes())
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE OR REPLACE VIEW compactions AS SELECT 1 AS version")
+        connection.execute("COMMENT ON VIEW quality IS NULL")
+    with DuckDBStore(path) as store:
+        assert store.head(T) == 6
+    with duckdb.connect(str(path), read_only=True) as connection:
+        rows = connection.execute("SELECT version, checkpoint FROM compactions").fetchall()
+    assert rows == [(6, 1)]
 
 
 def request(name: str, tokens: int) -> RequestRendered:

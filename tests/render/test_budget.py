@@ -27,6 +27,19 @@ def test_every_part_has_its_line_and_the_lines_add_up() -> None:
     assert found.total == found.estimated == found.system + found.tools + found.messages
 
 
+def test_what_is_left_and_how_much_of_it_is_used() -> None:
+    """As in a budget: system and tools are not counted as use."""
+    view = make.view_of(make.prompt("x" * 4000))
+    found = account(view, context(system=SYSTEM, limit=2_100, output_tokens=400))
+    assert found.output == 400
+    assert found.available == 2_100 - found.total
+    assert found.utilisation == pytest.approx(found.messages / 2_000)
+    over = account(view, context(system=SYSTEM, limit=600))
+    assert over.available < 0
+    assert over.utilisation > 1
+    assert account(view, context(system=SYSTEM, limit=50)).utilisation > 1, "no room at all"
+
+
 def test_without_tools_there_is_no_overhead() -> None:
     assert account(make.view_of(make.prompt("x")), context(overhead_tokens=50)).tools == 0
 

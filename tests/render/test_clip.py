@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import BlocksHidden, EventId, RequestRendered
-from render import Context, View, clip_oversized, commit, fold, strip_unbound
+from render import Context, View, clip_oversized, commit, fold, strip_unbound, total_tokens
 from render._clip import cut_text
 from tests import _builders as make
 
@@ -60,6 +60,77 @@ def test_one_result_has_its_share_and_all_of_a_round_twice_that() -> None:
 def test_what_fits_is_left_alone() -> None:
     view = make.view_of(make.prompt("go"), make.call("c"), make.result("c", "x" * 1000))
     assert clip_oversized(view, small()) is view
+
+
+# Where there is room.
+
+
+def roomy(**policy: Any) -> Context:
+    return make.context(limit=2000, policy=make.steady(clip_ratio=0.05, clip_room=1.0, **policy))
+
+
+def test_what_fits_the_free_room_is_shown_whole() -> None:
+    view = make.view_of(make.prompt("go"), make.call("c"), make.result("c", "x" * 6000))
+    assert clip_oversized(view, roomy()) is view
+
+
+def test_what_does_not_fit_has_its_share_and_not_the_room() -> None:
+    """Else it would leave no room to the next round."""
+    view = make.view_of(make.prompt("go"), make.call("c"), make.result("c", HUGE))
+    text = make.text_in(make.shown(clip_oversized(view, roomy())))
+    assert make.CharCounter().count(text) < 0.05 * 2000 + 50
+
+
+def test_the_small_ones_are_shown_first() -> None:
+    sizes = {"c1": 2000, "c2": 6000, "c3": 1200}
+    calls = [make.call(call_id, response="r") for call_id in sizes]
+    results = [make.result(call_id, "x" * size) for call_id, size in sizes.items()]
+    after = clip_oversized(make.view_of(make.prompt("go"), *calls, *results), roomy())
+    assert [e.path for e in after.entries if e.replacement] == ["tc:t1.c2.result"]
+
+
+def test_the_newest_round_comes_first() -> None:
+    rounds = [(make.call(name), make.result(name, "x" * 4000)) for name in ("c1", "c2")]
+    after = clip_oversized(make.view_of(make.prompt("go"), *rounds[0], *rounds[1]), roomy())
+    assert [e.path for e in after.entries if e.replacement] == ["tc:t1.c1.result"]
+
+
+def test_the_share_of_the_room_is_the_policys() -> None:
+    view = make.view_of(make.prompt("go"), make.call("c"), make.result("c", "x" * 4000))
+    assert clip_oversized(view, roomy()) is view
+    half = make.context(limit=2000, policy=make.steady(clip_ratio=0.05, clip_room=0.4))
+    assert clip_oversized(view, half) is not view
+
+
+@given(
+    st.lists(st.lists(st.integers(1, 2500), min_size=1, max_size=3), min_size=1, max_size=5),
+    st.integers(500, 3000),
+    st.sampled_from([0.0, 0.5, 1.0]),
+)
+def test_a_result_that_fits_is_whole_in_the_first_request_that_shows_it(
+    sizes: list[list[int]], window: int, clip_room: float
+) -> None:
+    """And what a request has shown stays as it was, until something is compacted."""
+    policy = make.steady(clip_ratio=0.05, clip_room=clip_room)
+    timeline = make.open_timeline(window=window, policy=policy)
+    timeline.user("go")
+    rendered = timeline.render()
+    for number, round_ in enumerate(sizes):
+        uses = [make.tool_use(f"c{number}.{n}") for n in range(len(round_))]
+        timeline.record(make.response(*uses, id=f"r{number}"))
+        for n, size in enumerate(round_):
+            timeline.tool_result(f"c{number}.{n}", "wxyz" * size)
+        due = 0.9 * window
+        free = due - total_tokens(timeline.view, make.context(limit=window, policy=policy))
+        before, rendered = make.flat(rendered), timeline.render()
+        clips = [e for e in rendered.decisions if isinstance(e, BlocksHidden)]
+        clips = [e for e in clips if e.reason == "clipped"]
+        if clip_room == 1.0 and free >= 0:
+            assert clips == []
+        if all(event in clips for event in rendered.decisions):
+            assert make.flat(rendered)[: len(before)] == before
+        if clips and rendered.tokens < due:
+            assert len(clips) == 1
 
 
 def test_user_text_is_never_clipped() -> None:

@@ -80,11 +80,13 @@ def test_a_veto_skips_the_compaction_and_is_recorded() -> None:
     assert after.found == []
 
 
-def test_nobody_can_veto_what_must_be() -> None:
-    """A prompt over its limit would be refused by the provider."""
+def test_a_veto_holds_where_the_prompt_would_not_fit_and_the_request_says_so() -> None:
     timeline = full(Hooks(on_before_compaction=[Told(answer=False)]), limits()[1])
-    assert timeline.render().fits
-    assert len(events_of(timeline, RangeCompacted)) == 1
+    rendered = timeline.render()
+    assert events_of(timeline, RangeCompacted) == []
+    assert rendered.cannot_fit is not None
+    assert (rendered.cannot_fit.reason, rendered.fits) == ("over_limit", False)
+    assert "a hook vetoed" in rendered.cannot_fit.advice
 
 
 @pytest.mark.parametrize("answer", [None, True, 0, "no"])

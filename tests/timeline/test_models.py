@@ -3,6 +3,7 @@
 import pytest
 
 from render import Model
+from timeline import Options, Timeline
 from timeline._models import known_models, model_named
 
 
@@ -76,13 +77,51 @@ def test_an_unknown_model_gets_safe_guesses(name: str) -> None:
     model = model_named(name)
     assert not model.known
     assert model.name == (name or "unknown")
-    assert model.tokens_window == 200_000
+    assert model.tokens_window == 128_000
     assert model.cache_tokens_min == 4_096
     assert model.tokenizer == "new"
     assert model.thinking_bound
     assert not model.prefill
     assert not model.system_messages
     assert model.price_write_5m == 1.25 * model.price_input
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "window"),
+    [
+        ("claude-opus-4-5[1m]", "claude-opus-4-5", 1_000_000),
+        ("us.anthropic.claude-sonnet-4-5-20250929[1M]", "claude-sonnet-4-5", 1_000_000),
+        ("claude-sonnet-5-5[200k]", "claude-sonnet-5-5", 200_000),
+        ("gpt-5.5[64k]", "gpt-5.5", 64_000),
+        ("claude-opus-4-5[0m]", "claude-opus-4-5", 200_000),
+    ],
+)
+def test_a_name_may_say_the_window(name: str, known: str, window: int) -> None:
+    assert (model_named(name).name, model_named(name).tokens_window) == (known, window)
+
+
+def test_a_guessed_window_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    with Timeline.open("t", model="gpt-9", counter="estimate") as timeline:
+        timeline.user("hi")
+        rendered = timeline.render()
+    [notice] = rendered.notices
+    assert "'gpt-9' is not in the table: a window of 128000 tokens is assumed" in notice
+    assert notice in caplog.text
+    assert rendered.account.limit + rendered.account.output == 128_000
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"model": "gpt-9", "window": 50_000},
+        {"model": Model(name="gpt-9", tokens_window=400_000)},
+        {"model": "claude-sonnet-5-5"},
+    ],
+)
+def test_nothing_is_told_of_a_window_that_is_known(options: Options) -> None:
+    with Timeline.open("t", counter="estimate", **options) as timeline:
+        timeline.user("hi")
+        assert timeline.render().notices == ()
 
 
 def test_thinking_is_bound_on_the_models_that_bind_it() -> None:

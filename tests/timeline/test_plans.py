@@ -111,6 +111,35 @@ def test_a_plan_is_proposed_kept_and_committed(opened: Opener) -> None:
     assert rendered.tokens == plan.tokens_after < plan.tokens_before
 
 
+def test_one_event_has_the_tokens_around_all_rungs(opened: Opener) -> None:
+    timeline = busy(opened(store=MemoryStore()))
+    plan = timeline.propose()
+    assert len(plan.rungs) > 1
+    timeline.commit_plan(plan)
+    told = [
+        (type(event), event.tokens_before, event.tokens_after)
+        for _, event in timeline.events(after=plan.version)
+        if isinstance(event, RangeCompacted | BlocksHidden) and event.tokens_before
+    ]
+    assert told == [(RangeCompacted, plan.tokens_before, plan.tokens_after)]
+
+
+def test_where_nothing_is_folded_the_last_hide_has_them(opened: Opener) -> None:
+    policy = attrs.evolve(LADDER, rungs=("externalize", "clear"))
+    timeline = busy(opened(store=MemoryStore(), policy=policy))
+    plan = timeline.propose()
+    timeline.commit_plan(plan)
+    hides = [e for _, e in timeline.events(after=plan.version) if isinstance(e, BlocksHidden)]
+    assert [e.tokens_before for e in hides[:-1]] == [0] * (len(hides) - 1)
+    assert (hides[-1].tokens_before, hides[-1].tokens_after) == (
+        plan.tokens_before,
+        plan.tokens_after,
+    )
+    known = timeline.view.tape[-1][1]
+    assert isinstance(known, BlocksHidden)
+    assert (known.tokens_before, known.tokens_after) == (plan.tokens_before, plan.tokens_after)
+
+
 def test_proposing_decides_nothing(opened: Opener) -> None:
     timeline = busy(opened(store=MemoryStore()))
     one, two = timeline.propose(), timeline.propose()

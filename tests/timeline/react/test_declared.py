@@ -272,9 +272,39 @@ def test_every_durability_can_be_declared(durability: Any) -> None:
     assert [done.envelope.durability for done in both(made)] == [durability] * 2
 
 
+def test_kind_and_target_reach_the_log() -> None:
+    """A summary made from a reopened log lists the call as the live one does."""
+
+    def book(order: int) -> str:
+        return f"booked {order}"
+
+    def broken(order: int) -> str:
+        raise OSError(order)
+
+    for function in (book, broken):
+        made = tool(name="book", kind="write", target="order")(function)
+        for done in both(made, order=7):
+            assert (done.envelope.kind, done.envelope.target) == ("write", "order")
+    for done in both(tool(book), order=7):
+        assert (done.envelope.kind, done.envelope.target) == (None, "")
+
+
+def test_a_target_must_be_a_parameter() -> None:
+    with pytest.raises(
+        MisuseError, match=r"tool book: its target 'id' is no parameter .*\(order\)"
+    ):
+        tool(name="book", target="id")(lambda order: order)
+
+
 @pytest.mark.parametrize(
     "declared",
-    [{"durability": "forever"}, {"sensitivity": "secret"}, {"preserved": ["id"]}, {"check": dict}],
+    [
+        {"durability": "forever"},
+        {"sensitivity": "secret"},
+        {"preserved": ["id"]},
+        {"check": dict},
+        {"kind": "reads"},
+    ],
     ids=str,
 )
 def test_what_cannot_be_declared_is_refused(declared: dict[str, Any]) -> None:
