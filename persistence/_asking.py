@@ -13,7 +13,7 @@ The view `quality` does the same in SQL, so everything here is a pattern or a li
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from blocks import (
     AssistantCompletion,
@@ -130,19 +130,20 @@ def asked_for(name: str, arguments: Mapping[str, Any], declared: Envelope | None
     targets = ",".join(filter(None, (_target(arguments.get(name)) for name in names)))
     if not targets:
         return ""
-    beginnings = ",".join(str(at) for at in map(arguments.get, BEGINNINGS) if _is_integer(at))
+    beginnings = ",".join(filter(None, map(_integer, map(arguments.get, BEGINNINGS))))
     return f"{kind},{targets},{beginnings}"
 
 
 def _target(value: object) -> str:
-    if _is_integer(value):
-        return str(value)
     if not isinstance(value, str):
-        return ""
+        return _integer(value)
     line = re.sub(BLANKS, " ", value.translate(_LOWERED)).strip(AROUND)
     text = re.sub(DOTTED, "", line)
     return text.rstrip("/") or text[:1]
 
 
-def _is_integer(value: object) -> bool:
-    return type(value) is int and abs(cast("int", value)) <= INTEGER_MAX
+def _integer(value: object) -> str:
+    """A whole number as text; empty: it is none."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return ""
+    return str(value) if abs(value) <= INTEGER_MAX else ""

@@ -119,7 +119,8 @@ def test_a_guessed_window_is_told(caplog: pytest.LogCaptureFixture) -> None:
     ],
 )
 def test_nothing_is_told_of_a_window_that_is_known(options: Options) -> None:
-    with Timeline.open("t", counter="estimate", **options) as timeline:
+    options["counter"] = "estimate"
+    with Timeline.open("t", **options) as timeline:
         timeline.user("hi")
         assert timeline.render().notices == ()
 

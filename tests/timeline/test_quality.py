@@ -217,7 +217,7 @@ def asks(tool: str, **arguments: Any) -> ToolCall:
     return msgspec.structs.replace(call("x", name=tool), input=arguments)
 
 
-def known(kind: ToolKind, target: str) -> ToolResult:
+def known(kind: ToolKind | None, target: str) -> ToolResult:
     answer = result("x")
     return msgspec.structs.replace(answer, envelope=Envelope(kind=kind, target=target))
 

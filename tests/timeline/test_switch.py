@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from blocks import BlocksHidden, CompactionSkipped, PolicyError, RangeCompacted
+from persistence import MemoryStore
 from render import Policy
 from tests._builders import Clock, events_of, flat, open_timeline, steady
 from tests.timeline.test_timeline import busy
@@ -51,9 +52,9 @@ def test_what_somebody_hides_is_hidden() -> None:
 
 
 def test_switched_on_again_it_makes_room() -> None:
-    timeline = off({"compaction": False}, 2_000)
-    timeline.render()
-    again = open_timeline(store=timeline._verbs.core.store, window=2_000)
+    store = MemoryStore()
+    off({"compaction": False}, 2_000, store=store).render()
+    again = open_timeline(store=store, window=2_000)
     assert again.render().fits
 
 
