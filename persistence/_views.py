@@ -118,8 +118,9 @@ WITH told AS (  -- a compaction is a fold, or the last event of one that folded 
 ), upgrades AS (
     SELECT timeline, TRY_CAST(json_extract_string(payload, '$.compaction') AS BIGINT) AS version,
            arg_max(json_extract(payload, '$.summary'), version) AS written,
-           sum(coalesce(TRY_CAST(json_extract(payload, '$.provenance.cost_usd') AS DOUBLE), 0))
-               AS cost_usd,
+           sum(CASE WHEN json_extract_string(payload, '$.redacted') = 'true' THEN 0
+                    ELSE coalesce(TRY_CAST(json_extract(payload, '$.provenance.cost_usd') AS DOUBLE), 0)
+               END) AS cost_usd,
            arg_max(coalesce(json_extract_string(payload, '$.provenance.model'), ''), version)
                AS model
     FROM log WHERE kind = 'SummaryReplaced' GROUP BY ALL

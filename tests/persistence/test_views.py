@@ -203,8 +203,15 @@ def test_an_upgraded_summary_is_the_one_that_is_shown_and_paid_for(ask: Any) -> 
     upgrade = SummaryReplaced(
         id=EventId("u"), at=3.0, compaction=6, summary=better, provenance=paid
     )
+    less = msgspec.structs.replace(
+        upgrade,
+        id=EventId("v"),
+        summary=msgspec.structs.replace(base.summary, summary=StructuredSummary(state="[…]")),
+        redacted=True,
+    )
     query = "SELECT summary, model, cost_usd, key_facts FROM compactions"
-    assert ask([*many(5), base, upgrade], query) == [("## Current state\nBetter.", "m", 0.5, [])]
+    shown = ask([*many(5), base, upgrade, less], query)
+    assert shown == [("## Current state\n[…]", "m", 0.5, [])], "redacting costs nothing"
 
 
 def test_a_file_with_the_views_of_an_earlier_version_gets_ours(ask: Any, tmp_path: Path) -> None:
