@@ -8,23 +8,27 @@ import pytest
 
 EXPORTS = {
     "blocks": """
-        AccessRefusedError AlreadyRecordedError ArgumentError ArtifactId ArtifactNote ArtifactPointer ArtifactRecord
-        AssistantBlock AssistantCompletion AssistantThinking Author Block BlockAppended
-        BlockId BlocksHidden BlocksRestored Calibration CallId Carried ClosedError
-        CodecError CommandRecord CompactionSkipped DamagedStoreError DataError Decision
-        Determinism Digest DocumentPart DroppedSpan Durability EDITOR_TOOLS Envelope Event EventId
-        Excerpt FoldState FoldlineError Hidden HiddenRecord HideReason ImagePart Index
-        LogWindow Mishap MisuseError Note OpaqueBlock OpaqueEvent OpenItem Outcome Part Plan
+        AccessRefusedError AlreadyRecordedError ArgumentError ArtifactId ArtifactNote
+        ArtifactPointer ArtifactRecord AssistantBlock AssistantCompletion
+        AssistantThinking Author Block BlockAppended BlockId BlocksHidden BlocksRestored
+        Calibration CallId Carried ClosedError CodecError CommandRecord
+        CompactionSkipped DamagedStoreError DataError Decision Determinism Digest
+        DocumentPart DroppedSpan Durability EDITOR_TOOLS Envelope Event EventId Excerpt
+        FoldState FoldlineError Hidden HiddenRecord HideReason ImagePart Index LogWindow
+        Mishap MisuseError Note OpaqueBlock OpaqueEvent OpenItem Outcome Part Plan
         PolicyError Provenance ProviderPart RangeCompacted RangeExpanded RangeSummary
         Recorded Refusal RequestRendered SearchRecord Sensitivity SessionFormatError
         SkipReason StoreError StoreLockedError StructuredSummary SummaryPrepared
-        SummaryReplaced SystemMessage Term TextPart TimelineExistsError TimelineForked TimelineId ToolCall
-        ToolKind ToolOutcome ToolResult ToolTally Trigger TurnHeader TurnId UnknownPathError
-        UnknownCallError UnknownTimelineError UsageRecorded UserAttachment UserFollowup UserPrompt UserSteer
-        VersionConflictError Work artifact_id artifact_id_of_hash artifact_ids_in
-        canonical_block checked_calls clean_json decode_block decode_event default_durability did_you_mean
-        encode_block encode_event fields_in images_of in_words is_known is_web_url kind_of leaves nearest path_of path_stem tag_of
-        text_of text_of_parts tool_kind tool_target window_of written_paths
+        SummaryReplaced SystemMessage TOOL_KINDS Term TextPart TimelineExistsError
+        TimelineForked TimelineId ToolCall ToolKind ToolOutcome ToolResult ToolTally
+        Trigger TurnHeader TurnId UnknownCallError UnknownPathError UnknownTimelineError
+        UsageRecorded UserAttachment UserFollowup UserPrompt UserSteer
+        VersionConflictError WEB_TOOLS Work artifact_id artifact_id_of_hash
+        artifact_ids_in canonical_block checked_calls clean_json decode_block
+        decode_event default_durability did_you_mean encode_block encode_event fields_in
+        images_of in_words is_known is_web_url kind_of leaves nearest path_of path_stem
+        tag_of text_of text_of_parts texts_in tool_kind tool_target window_of
+        written_paths
     """,
     "render": """
         Account Action CachePoint CannotFit Clear Climb Compaction CompactionPlan Context
