@@ -1,6 +1,6 @@
 """From blocks to entries: where they go, how a compaction's head is made, how they are hidden."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
 import attrs
@@ -96,10 +96,18 @@ def summary_entry(event: RangeCompacted) -> Entry:
 
 def rehide(group: Group, replacements: Replacements) -> Group:
     """The group with these blocks hidden (or, with None, shown); itself if none is in it."""
-    if not any(entry.block.id in replacements for entry in group.entries):
+    ids = group.memo("ids", lambda: frozenset(entry.block.id for entry in group.entries))
+    if ids.isdisjoint(replacements):
         return group
-    entries = tuple(_rehide_entry(entry, replacements) for entry in group.entries)
-    return attrs.evolve(group, entries=entries)
+    return rehide_at(group, range(len(group.entries)), replacements)
+
+
+def rehide_at(group: Group, places: Iterable[int], replacements: Replacements) -> Group:
+    """The same where it is known which of its entries they are."""
+    entries = list(group.entries)
+    for place in places:
+        entries[place] = _rehide_entry(entries[place], replacements)
+    return attrs.evolve(group, entries=tuple(entries))
 
 
 def _rehide_entry(entry: Entry, replacements: Replacements) -> Entry:

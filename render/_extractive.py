@@ -35,11 +35,12 @@ def extract_summary(
     `prefix` are the folded blocks of a split turn; `is_carried` tells which user texts stay
     visible whole, so that nothing is said twice.
     """
+    split = {entry.version for entry in prefix}
     demands = [demand for entry in folded if not is_carried(entry) for demand in _demands(entry)]
     return StructuredSummary(
         task="",
         constraints=tuple(dict.fromkeys(demands))[:CONSTRAINTS_MAX],
-        state=_last_words([e for e in folded if e not in prefix], STATE_CHARACTERS),
+        state=_last_words([e for e in folded if e.version not in split], STATE_CHARACTERS),
         turn_context=_last_words(prefix, PREFIX_CHARACTERS),
     )
 

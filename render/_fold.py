@@ -11,6 +11,7 @@ import attrs
 from blocks import Event, LogWindow, RangeCompacted, Recorded
 from render._entries import head_of
 from render._folding import Folding
+from render._registry import Registry
 from render._view import Compaction, View
 
 
@@ -53,7 +54,7 @@ def _after(version: int, event: Event) -> View:
         version=version,
         compaction=Compaction(version=version, event=event, head=head_of(event)),
         state=event.state,
-        ordinals=dict(event.state.ordinals),
+        registry=Registry(ordinals=dict(event.state.ordinals)),
         turn=event.state.turn,
         rewritten=version,
         compacted=version,

@@ -1,13 +1,15 @@
 """A view under construction: local lists, frozen once at the end."""
 
-from collections.abc import Collection, Mapping
-from typing import cast
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Mapping
+from operator import attrgetter
 
 import attrs
 import msgspec
 
 from blocks import (
     ArtifactId,
+    AssistantThinking,
     Block,
     BlockAppended,
     BlockId,
@@ -24,12 +26,11 @@ from blocks import (
     ToolCall,
     ToolResult,
     UsageRecorded,
-    path_of,
-    path_stem,
 )
 from render._calibration import calibrated
-from render._entries import LADDER, Mask, Replacements, place_of, rehide, summary_entry, unbind
+from render._entries import LADDER, Mask, Replacements, place_of, rehide, rehide_at, summary_entry, unbind
 from render._group import Entry, Group, Place
+from render._registry import Registry
 from render._rehydration import with_returned
 from render._verbatim import is_server_compaction, response_of, verbatim
 from render._view import View
@@ -48,9 +49,8 @@ class Folding:
         self._state = view.state
         self._compaction = view.compaction
         self._turn, self._turn_start = view.turn, view.turn_start
-        self._calls: set[str] = cast("set[str]", view.calls)
-        self._wire_ids: set[str] = cast("set[str]", view.wire_ids)
-        self._ordinals = view.ordinals
+        self._owned: Registry | None = None
+        self._bound = list(view.bound)
         self._prepared = view.prepared
         self._rewritten = view.rewritten
         self._summarised = view.summarised
@@ -59,7 +59,6 @@ class Folding:
         # The group that grows; the last of `_groups` once it is closed.
         self._open: list[Entry] = list(self._groups[-1].entries) if self._groups else []
         self._grew = False
-        self._copied = False
 
     def add(self, version: int, event: Event) -> None:
         """Fold one event."""
@@ -96,6 +95,8 @@ class Folding:
     def freeze(self) -> View:
         """The view after everything that was added."""
         self._close()
+        if self._owned:
+            self._owned.release(self._groups[-1].last if self._groups else 0)
         return attrs.evolve(
             self._view,
             version=self._version,
@@ -104,9 +105,8 @@ class Folding:
             state=self._state,
             turn=self._turn,
             turn_start=self._turn_start,
-            calls=self._calls,
-            wire_ids=self._wire_ids,
-            ordinals=self._ordinals,
+            registry=self._owned or self._view.registry,
+            bound=tuple(self._bound),
             prepared=self._prepared,
             rewritten=self._rewritten,
             summarised=self._summarised,
@@ -119,7 +119,7 @@ class Folding:
     def _append(self, version: int, event: BlockAppended) -> None:
         block = event.block
         before = self._state
-        self._own()
+        registry = self._registry
         # A late result belongs to the turn of its call, but does not lead back into that turn.
         if block.turn != self._turn and not isinstance(block, ToolResult):
             self._turn, self._turn_start = block.turn, version
@@ -139,14 +139,15 @@ class Folding:
             version=version,
             at=event.at,
             block=block,
-            path=path_of(block, self._ordinal(block)),
+            path=registry.next_path(block),
             place=place,
             round=self._current.round,
             wire_id=wire_id,
             state=before,
         )
-        if isinstance(block, ToolCall):
-            self._calls.add(block.call_id)
+        registry.add(entry)
+        if isinstance(block, AssistantThinking):
+            self._bound.append(version)
         self._open.append(entry)
         self._grew = True
         self._evolve(blocks=self._state.blocks + 1)
@@ -157,12 +158,12 @@ class Folding:
             self._groups.append(Group(entries=()))
         return self._groups[-1]
 
-    def _own(self) -> None:
-        """Copy what the old view shares, once, before the first change."""
-        if not self._copied:
-            self._calls, self._wire_ids = set(self._calls), set(self._wire_ids)
-            self._ordinals = dict(self._ordinals)
-            self._copied = True
+    @property
+    def _registry(self) -> Registry:
+        """The old view's, or one made anew, if another view has gone on with that."""
+        if self._owned is None:
+            self._owned = self._view.own_registry()
+        return self._owned
 
     def _joins(self, block: Block) -> bool:
         """Whether what the model said belongs to the round that is open.
@@ -176,7 +177,7 @@ class Folding:
         response = response_of(block)
         if response or group.response:
             return response == group.response
-        return all(e.place in (Place.RESPONSE, Place.SILENT) for e in self._open)
+        return not self._registry.is_answered
 
     def _begin_round(self, block: Block) -> None:
         self._close()
@@ -187,12 +188,13 @@ class Folding:
         if self._groups and not self._groups[-1].entries:
             self._groups.pop()
         self._groups.append(group)
+        self._registry.begin_group()
         self._open = []
 
     def _was_paused(self) -> bool:
         """Whether the provider stopped in the middle of its own work, and nobody spoke since."""
-        calls = any(isinstance(entry.block, ToolCall) for entry in self._open)
-        return bool(self._open) and not calls and verbatim(self._open[-1].block) is not None
+        paused = bool(self._open) and verbatim(self._open[-1].block) is not None
+        return paused and not self._registry.is_calling
 
     def _go_on(self, block: Block) -> None:
         """What it says when asked again belongs to the same round."""
@@ -207,35 +209,24 @@ class Folding:
     def _pair(self, block: Block, place: Place) -> tuple[Place, str]:
         """Where a block goes, and the id that it has on the wire."""
         if isinstance(block, ToolCall):
-            wire_id = free_wire_id(block.call_id, self._version, self._wire_ids)
-            self._wire_ids.add(wire_id)
-            return place, wire_id
+            return place, free_wire_id(block.call_id, self._version, self._registry.wire_ids)
         if not isinstance(block, ToolResult):
             return place, ""
-        answered = {e.wire_id for e in self._open if e.place is Place.RESULT}
-        for call in self._open:
-            asked = isinstance(call.block, ToolCall) and call.block.call_id == block.call_id
-            is_open = call.version > self._current.sealed and call.wire_id not in answered
-            if asked and is_open:
-                return Place.RESULT, call.wire_id
-        return (Place.LATE if block.call_id in self._calls else Place.ORPHAN), ""
-
-    def _ordinal(self, block: Block) -> int:
-        stem = path_stem(block)
-        ordinal = self._ordinals[stem] = self._ordinals.get(stem, 0) + 1
-        return ordinal
+        call = self._registry.waiting(block.call_id, self._current.sealed)
+        if call is not None:
+            return Place.RESULT, call
+        return (Place.LATE if block.call_id in self._registry.turns else Place.ORPHAN), ""
 
     # Other facts.
 
     def _hide(self, replacements: Replacements, version: int) -> None:
         self._close()
-        found: list[int] = [
-            entry.version
-            for group in self._groups
-            for entry in group.entries
-            if entry.block.id in replacements
-        ]
-        self._groups = [rehide(group, replacements) for group in self._groups]
+        blocks = self._registry.blocks
+        found = [version for block in replacements for version in blocks.get(block, ())]
+        for index, versions in self._by_group(found).items():
+            group = self._groups[index]
+            places = [group.place_of(version) for version in versions]
+            self._groups[index] = rehide_at(group, places, replacements)
         if self._compaction:
             head = rehide(self._compaction.head, replacements)
             found += [0] if head is not self._compaction.head else []
@@ -246,12 +237,12 @@ class Folding:
     def _withhold(self, hidden: Mapping[BlockId, ArtifactId]) -> None:
         """Note what nothing may show, and forget the summaries that were prepared by a model which had
         it in its prompt behind the range: of the range itself, their key tells."""
-        self._close()
         self._evolve(withheld={**self._state.withheld, **hidden})
-        entries = (entry for group in self._groups for entry in group.entries)
-        kept = [entry.version for entry in entries if entry.block.id in hidden]
-        tape = (*self._view.tape, *self._tape)
-        asked = {event.id: version for version, event in tape} if kept and self._prepared else {}
+        if not self._prepared:
+            return
+        blocks = self._registry.blocks
+        kept = [version for block in hidden for version in blocks.get(block, ())]
+        asked = {event.id: version for version, event in (*self._view.tape, *self._tape)}
         self._prepared = tuple(
             event
             for event in self._prepared
@@ -267,9 +258,20 @@ class Folding:
     def _rewrite(self, version: int, first: int) -> None:
         """From now on, what the block of version `first` showed is shown as something else."""
         self._close()
-        self._groups = [unbind(group, first) for group in self._groups]
+        bound = bisect_right(self._bound, first)
+        for index in self._by_group(self._bound[bound:]):
+            self._groups[index] = unbind(self._groups[index], first)
+        del self._bound[bound:]
         self._open = list(self._groups[-1].entries) if self._groups else []
         self._rewritten = version
+
+    def _by_group(self, versions: Iterable[int]) -> dict[int, list[int]]:
+        """Versions of blocks by the index of their group."""
+        found: dict[int, list[int]] = {}
+        for version in versions:
+            index = bisect_left(self._groups, version, key=attrgetter("last"))
+            found.setdefault(index, []).append(version)
+        return found
 
     def _rendered(self, version: int, event: RequestRendered) -> None:
         self._seal(event.shown or version)

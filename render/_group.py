@@ -7,8 +7,10 @@ in the last render, and whatever was computed for it (its messages, its tokens) 
 a render costs what is new, not what is visible.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Sized
 from enum import Enum
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import attrs
@@ -116,6 +118,18 @@ class Group:
     def placed(self, place: Place) -> tuple[Entry, ...]:
         """The entries with this place, in log order."""
         return self.memo(place, lambda: tuple(e for e in self.entries if e.place is place))
+
+    def place_of(self, version: int) -> int:
+        """Where in `entries` the one of this version stands."""
+        return bisect_left(self.entries, version, key=attrgetter("version"))
+
+    def find(self, key: str) -> Entry | None:
+        """The oldest entry with this path or block id."""
+        return self.memo("places", self._places).get(key)
+
+    def _places(self) -> dict[str, Entry]:
+        entries = list(reversed(self.entries))
+        return {key: entry for entry in entries for key in (entry.block.id, entry.path)}
 
     @property
     def open_calls(self) -> tuple[CallId, ...]:

@@ -111,10 +111,7 @@ def _entry_tokens(view: View, context: Context) -> list[int]:
     tokens: list[int] = []
     for group in view.groups:
         shown = encoder.shown(group)
-        costs: dict[int, int] = {}
-        for spot in shown.spots:
-            costs[spot.version] = costs.get(spot.version, 0) + spot.tokens
-        tokens += [costs.get(entry.version, 0) for entry in group.entries]
+        tokens += [shown.tokens_of(entry.version) for entry in group.entries]
     return tokens
 
 

@@ -1,11 +1,14 @@
 """The view: the log as it stands, from the latest summary onward."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
+from operator import attrgetter
 
 import attrs
 
-from blocks import Event, FoldState, RangeCompacted, Recorded, SummaryPrepared, TurnId
+from blocks import CallId, Event, FoldState, RangeCompacted, Recorded, SummaryPrepared, TurnId
 from render._group import Entry, Group, number
+from render._registry import Registry
 from render._shelf import Shelf
 
 NO_TURN = TurnId("")
@@ -37,12 +40,10 @@ class View:
     """The current turn."""
     turn_start: int = 0
     """Version of its first block in the view."""
-    calls: frozenset[str] | set[str] = attrs.field(default=frozenset(), repr=number)
-    """Every call id in the view; not to be changed."""
-    wire_ids: frozenset[str] | set[str] = attrs.field(default=frozenset(), repr=False)
-    """Every id that a call has on the wire; not to be changed."""
-    ordinals: dict[str, int] = attrs.field(factory=dict[str, int], repr=False)
-    """Blocks by path stem; not to be changed."""
+    registry: Registry = attrs.field(factory=Registry, eq=False, repr=False)
+    """Where things are; shared with the views before and after."""
+    bound: tuple[int, ...] = attrs.field(default=(), repr=number)
+    """Versions of the thinking that nothing before it was rewritten for."""
     prepared: tuple[SummaryPrepared, ...] = attrs.field(default=(), repr=number)
     """Summaries that were paid for and may still be used, newest last."""
     compacted: int = 0
@@ -63,6 +64,43 @@ class View:
     def entries(self) -> Sequence[Entry]:
         """Everything from the cut on, in log order."""
         return [entry for group in self.groups for entry in group.entries]
+
+    def find(self, key: str) -> Entry | None:
+        """What has this path or block id: the summary, what was carried with it, or the oldest entry
+        from the cut on."""
+        head = self.compaction.head.find(key) if self.compaction else None
+        if head is not None:
+            return head
+        version = self._known.version_of(key)
+        return self._entry(version) if version else None
+
+    def turn_of(self, call_id: CallId) -> TurnId | None:
+        """The turn of the newest call of this id."""
+        return self._known.turns.get(call_id)
+
+    def own_registry(self) -> Registry:
+        """The registry for whoever adds to this view; to be released."""
+        if self.registry.claim(self._newest):
+            return self.registry
+        made = self._registered()
+        made.claim(self._newest)
+        return made
+
+    @property
+    def _known(self) -> Registry:
+        return self.registry if self.registry.is_of(self._newest) else self._registered()
+
+    def _registered(self) -> Registry:
+        before = self.compaction.event.state.ordinals if self.compaction else {}
+        return Registry.of(self.groups, before)
+
+    @property
+    def _newest(self) -> int:
+        return self.groups[-1].last if self.groups else 0
+
+    def _entry(self, version: int) -> Entry:
+        group = self.groups[bisect_left(self.groups, version, key=attrgetter("last"))]
+        return group.entries[group.place_of(version)]
 
     def settled(self) -> "View":
         """The same view once its decisions are committed."""

@@ -108,10 +108,9 @@ class Core(Journal):
 
     def read(self, path: str) -> Flow[Block]:
         """The original block at a path, visible, hidden or folded."""
-        head = self.view.compaction.head.entries if self.view.compaction else ()
-        for entry in (*head, *self.view.entries):
-            if entry.path == path:
-                return entry.source
+        entry = self.view.find(path)
+        if entry is not None and entry.path == path:
+            return entry.source
         from persistence import block_at
 
         found: Block | None = yield Work(lambda: block_at(self.store, self.id, path))

@@ -117,16 +117,11 @@ def _restored(core: Core, keys: Sequence[str]) -> Flow[list[Event]]:
 
 def _targets(core: Core, keys: Sequence[str]) -> Flow[list[_Target]]:
     """The blocks of these paths or ids, visible or folded."""
-    head = core.view.compaction.head.entries[1:] if core.view.compaction else ()
-    seen: dict[str, Entry] = {}
-    for entry in (*head, *core.view.entries):
-        seen.setdefault(entry.block.id, entry)
-        seen.setdefault(entry.path, entry)
     found: list[_Target] = []
     log: _Log | None = None
     for key in dict.fromkeys(keys):
-        known = seen.get(key)
-        if known is not None:
+        known = core.view.find(key)
+        if known is not None and known.version:
             found.append(_Target(known.version, known.source, known))
             continue
         log = log or (yield from core.events())

@@ -7,7 +7,6 @@ import attrs
 import msgspec
 
 from blocks import (
-    AssistantBlock,
     Block,
     BlocksHidden,
     BlocksRestored,
@@ -154,7 +153,7 @@ class Verbs(Looking):
         refuse_repeated_result(self.core.view, call_id)
         known = envelope or Envelope(outcome="failure" if is_error else "success")
         made = self._recorder
-        turn = self._turn_of(call_id) or made.turn
+        turn = self.core.view.turn_of(CallId(call_id)) or made.turn
         result = attrs.evolve(made, turn=turn).result(call_id, output, known, is_error=is_error)
         once = partial(refuse_repeated_result, call_id=call_id)
         return (yield from self.core.append([result], check=once))
@@ -186,14 +185,6 @@ class Verbs(Looking):
         if results:
             yield from self.append(*results)
         return tuple(call.call_id for call in calls)
-
-    def _turn_of(self, call_id: str) -> TurnId | None:
-        """The turn of the newest call with this id."""
-        for entry in reversed(self.core.view.entries):
-            block = entry.block
-            if isinstance(block, AssistantBlock) and getattr(block, "call_id", None) == call_id:
-                return block.turn
-        return None
 
     def open_calls(self) -> tuple[CallId, ...]:
         """Calls of the newest round that have no result yet, in order."""

@@ -37,4 +37,10 @@ class Piece:
 
     def tokens_of(self, version: int) -> int:
         """What one block costs as it is shown."""
-        return sum(spot.tokens for spot in self.spots if spot.version == version)
+        return self.group.memo((self, "tokens"), self._costs).get(version, 0)
+
+    def _costs(self) -> dict[int, int]:
+        costs: dict[int, int] = {}
+        for spot in self.spots:
+            costs[spot.version] = costs.get(spot.version, 0) + spot.tokens
+        return costs

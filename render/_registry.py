@@ -1,0 +1,116 @@
+"""What a fold has to find again without looking through the window: calls, ids, paths.
+
+Views follow one another, so they share one registry, and whoever folds the next block goes on with
+it.  Now and then a view is tried and dropped, and another one follows from the same start: for that
+one the registry is made anew, from its entries.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Self
+
+import attrs
+
+from blocks import Block, BlockId, CallId, ToolCall, ToolResult, TurnId, path_of, path_stem
+from render._group import Entry, Group, Place
+
+
+@attrs.define(eq=False)
+class Registry:
+    """Of all entries up to one version."""
+
+    ordinals: dict[str, int] = attrs.field(factory=dict[str, int])
+    """Blocks by path stem."""
+    wire_ids: set[str] = attrs.field(factory=set[str], init=False)
+    """Every id that a call has on the wire."""
+    turns: dict[CallId, TurnId] = attrs.field(factory=dict[CallId, TurnId], init=False)
+    """By call id: the turn of the newest such call."""
+    paths: dict[str, int] = attrs.field(factory=dict[str, int], init=False)
+    """By path: the version."""
+    blocks: dict[BlockId, list[int]] = attrs.field(factory=dict[BlockId, list[int]], init=False)
+    """By block id: the versions; a broken log may have several."""
+
+    # Of the newest group.
+    is_calling: bool = attrs.field(default=False, init=False)
+    """Whether it holds a call."""
+    is_answered: bool = attrs.field(default=False, init=False)
+    """Whether it holds anything that the model did not say."""
+    _waiting: dict[CallId, deque[tuple[int, str]]] = attrs.field(
+        factory=dict[CallId, deque[tuple[int, str]]], init=False
+    )
+    """By call id: versions and wire ids of the calls without a result, oldest first."""
+
+    _newest: dict[int, bool] = attrs.field(factory=lambda: {0: True}, init=False)
+    """The version of the newest entry; empty while somebody adds to it."""
+
+    @classmethod
+    def of(cls, groups: Iterable[Group], ordinals: Mapping[str, int]) -> Self:
+        """The registry of these groups; `ordinals` are those of what preceded them."""
+        made = cls(ordinals=dict(ordinals))
+        made.claim(0)
+        last = 0
+        for group in groups:
+            made.begin_group()
+            for entry in group.entries:
+                made.next_path(entry.block)
+                made.add(entry)
+                last = entry.version
+        made.release(last)
+        return made
+
+    def is_of(self, newest: int) -> bool:
+        """Whether it knows the entries up to this version, and no others."""
+        return newest in self._newest
+
+    def claim(self, newest: int) -> bool:
+        """Take it, to add what follows this version; of two threads only one gets it."""
+        return self._newest.pop(newest, False)
+
+    def release(self, newest: int) -> None:
+        """Give it back, now that this is the newest entry."""
+        self._newest[newest] = True
+
+    # Adding.
+
+    def begin_group(self) -> None:
+        """What is added from now on belongs to a new group."""
+        self.is_calling = self.is_answered = False
+        self._waiting.clear()
+
+    def next_path(self, block: Block) -> str:
+        """The path of a block that is about to be added."""
+        stem = path_stem(block)
+        ordinal = self.ordinals[stem] = self.ordinals.get(stem, 0) + 1
+        return path_of(block, ordinal)
+
+    def add(self, entry: Entry) -> None:
+        """Note the next entry of the newest group."""
+        block, version = entry.block, entry.version
+        self.paths.setdefault(entry.path, version)
+        self.blocks.setdefault(block.id, []).append(version)
+        if entry.place not in (Place.RESPONSE, Place.SILENT):
+            self.is_answered = True
+        if isinstance(block, ToolCall):
+            self.is_calling = True
+            self.wire_ids.add(entry.wire_id)
+            self.turns[block.call_id] = block.turn
+            self._waiting.setdefault(block.call_id, deque()).append((version, entry.wire_id))
+        elif entry.place is Place.RESULT and isinstance(block, ToolResult):
+            calls = self._waiting.get(block.call_id, deque())
+            while calls and calls.popleft()[1] != entry.wire_id:
+                pass  # a call that was shown as interrupted
+
+    # Finding.
+
+    def waiting(self, call_id: CallId, after: int) -> str | None:
+        """The wire id of the group's oldest call of this id that has no result; calls up to version
+        `after` were shown as interrupted and wait no longer."""
+        calls = self._waiting.get(call_id)
+        while calls and calls[0][0] <= after:
+            calls.popleft()
+        return calls[0][1] if calls else None
+
+    def version_of(self, key: str) -> int:
+        """The version of the oldest entry with this path or block id; 0: there is none."""
+        found = [*self.blocks.get(BlockId(key), ())[:1], *([self.paths[key]] if key in self.paths else [])]
+        return min(found, default=0)
