@@ -92,12 +92,19 @@ def _limits(sizes: Sequence[int], context: Context) -> list[int]:
     between, ends = range(1, len(sizes) - 1), range(len(sizes) - 1, -1, -max(len(sizes) - 1, 1))
     steps = [(i, SHORT_TOKENS) for i in between] + [(i, 0) for i in between]
     steps += [(i, SHORT_TOKENS) for i in ends] + [(i, 0) for i in ends[:-1]]
+    left = sum(map(_labelled, limits))
     for index, most in steps:
-        shown = [limit for limit in limits if limit]
-        if sum(shown) + LABEL_TOKENS * len(shown) <= total:
+        if left <= total:
             break
+        left -= _labelled(limits[index])
         limits[index] = min(limits[index], most)
+        left += _labelled(limits[index])
     return limits
+
+
+def _labelled(limit: int) -> int:
+    """What a text of so many tokens costs with its label; nothing when it is left out."""
+    return limit + LABEL_TOKENS if limit else 0
 
 
 def _tokens(entry: Entry, context: Context) -> int:

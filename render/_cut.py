@@ -134,9 +134,11 @@ def _nearest(entries: Sequence[Entry], cut: int, legal: Sequence[bool]) -> int |
 def _legal(entries: Sequence[Entry]) -> list[bool]:
     """For every index: may the kept range begin here?"""
     legal = [True] * len(entries)
-    for first, last in _spans(entries):
-        for index in range(first + 1, min(last + 1, len(entries))):
+    checked = 0  # spans may overlap; each index is looked at once
+    for first, last in sorted(_spans(entries)):
+        for index in range(max(first, checked) + 1, min(last + 1, len(entries))):
             legal[index] = False
+        checked = max(checked, last)
     return legal
 
 

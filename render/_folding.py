@@ -56,9 +56,8 @@ class Folding:
         self._summarised = view.summarised
         self._compacted = view.compacted
         self._tape: list[Recorded] = []
-        # The group that grows; the last of `_groups` once it is closed.
-        self._open: list[Entry] = list(self._groups[-1].entries) if self._groups else []
-        self._grew = False
+        # What has joined the last of `_groups` and is not yet in it.
+        self._joined: list[Entry] = []
 
     def add(self, version: int, event: Event) -> None:
         """Fold one event."""
@@ -111,7 +110,7 @@ class Folding:
             rewritten=self._rewritten,
             summarised=self._summarised,
             compacted=self._compacted,
-            tape=(*self._view.tape, *self._tape),
+            tape=self._view.tape + tuple(self._tape),
         )
 
     # Blocks.
@@ -134,7 +133,7 @@ class Folding:
                 self._begin_round(block)
         if is_server_compaction(block):
             self._summarised = version
-        place, wire_id = self._pair(block, place)
+        place, wire_id = self._pair(version, block, place)
         entry = Entry(
             version=version,
             at=event.at,
@@ -148,8 +147,7 @@ class Folding:
         registry.add(entry)
         if isinstance(block, AssistantThinking):
             self._bound.append(version)
-        self._open.append(entry)
-        self._grew = True
+        self._joined.append(entry)
         self._evolve(blocks=self._state.blocks + 1)
 
     @property
@@ -189,11 +187,11 @@ class Folding:
             self._groups.pop()
         self._groups.append(group)
         self._registry.begin_group()
-        self._open = []
 
     def _was_paused(self) -> bool:
         """Whether the provider stopped in the middle of its own work, and nobody spoke since."""
-        paused = bool(self._open) and verbatim(self._open[-1].block) is not None
+        newest = (self._joined or (self._groups[-1].entries if self._groups else ()))[-1:]
+        paused = any(verbatim(entry.block) is not None for entry in newest)
         return paused and not self._registry.is_calling
 
     def _go_on(self, block: Block) -> None:
@@ -202,14 +200,15 @@ class Folding:
         self._groups[-1] = attrs.evolve(self._groups[-1], response=response_of(block), sealed=0)
 
     def _close(self) -> None:
-        if self._grew:
-            self._groups[-1] = attrs.evolve(self._groups[-1], entries=tuple(self._open))
-            self._grew = False
+        if self._joined:
+            entries = self._groups[-1].entries + tuple(self._joined)
+            self._groups[-1] = attrs.evolve(self._groups[-1], entries=entries)
+            self._joined = []
 
-    def _pair(self, block: Block, place: Place) -> tuple[Place, str]:
+    def _pair(self, version: int, block: Block, place: Place) -> tuple[Place, str]:
         """Where a block goes, and the id that it has on the wire."""
         if isinstance(block, ToolCall):
-            return place, free_wire_id(block.call_id, self._version, self._registry.wire_ids)
+            return place, free_wire_id(block.call_id, version, self._registry.wire_ids)
         if not isinstance(block, ToolResult):
             return place, ""
         call = self._registry.waiting(block.call_id, self._current.sealed)
@@ -262,7 +261,6 @@ class Folding:
         for index in self._by_group(self._bound[bound:]):
             self._groups[index] = unbind(self._groups[index], first)
         del self._bound[bound:]
-        self._open = list(self._groups[-1].entries) if self._groups else []
         self._rewritten = version
 
     def _by_group(self, versions: Iterable[int]) -> dict[int, list[int]]:

@@ -1,7 +1,7 @@
 """Pieces and cache points, put together as one request."""
 
 from collections.abc import Iterable, Sequence
-from itertools import chain, compress, count
+from itertools import chain, groupby
 from operator import attrgetter, eq, itemgetter
 from typing import Final
 
@@ -46,12 +46,17 @@ def _may_open(message: Json) -> bool:
 
 
 def _joined(messages: list[Json]) -> list[Json]:
-    """Adjacent messages of one role as one; they are rare, so only they are touched."""
+    """Adjacent messages of one role as one; they are rare, and the others stay what they are."""
     roles: list[str] = list(map(itemgetter("role"), messages))
-    for second in reversed(list(compress(count(1), map(eq, roles, roles[1:])))):
-        contents = [*messages[second - 1]["content"], *messages[second]["content"]]
-        messages[second - 1 : second + 1] = [{"role": roles[second], "content": contents}]
-    return messages
+    if not any(map(eq, roles, roles[1:])):
+        return messages
+    runs = (list(run) for _, run in groupby(messages, itemgetter("role")))
+    return [run[0] if len(run) == 1 else _as_one(run) for run in runs]
+
+
+def _as_one(run: Sequence[Json]) -> Json:
+    contents = chain.from_iterable(map(itemgetter("content"), run))
+    return {"role": run[0]["role"], "content": list(contents)}
 
 
 def _marked(piece: Piece, spots: frozenset[int]) -> tuple[Json, ...]:

@@ -147,8 +147,9 @@ def check_thinking_first(runs: Runs, thinking: object) -> Iterator[Violation]:
 
 def _check_joint(before: Run, after: Run) -> Iterator[Violation]:
     answered: set[str] = set()
+    asked = frozenset(before[1].asked)
     for ref in after[1].results:
-        rule = _rule_broken(ref, before[1].asked, answered)
+        rule = _rule_broken(ref, asked, answered)
         if rule is not None:
             yield violation(rule, _place(after[0], ref), ref.id)
         answered.add(ref.id)
@@ -159,7 +160,7 @@ def _check_joint(before: Run, after: Run) -> Iterator[Violation]:
         yield violation(Rule.THINKING_LAST, f"messages.{after[0]}")
 
 
-def _rule_broken(ref: Ref, asked: Sequence[str], answered: set[str]) -> Rule | None:
+def _rule_broken(ref: Ref, asked: frozenset[str], answered: set[str]) -> Rule | None:
     if ref.id in answered:
         return Rule.TOOL_RESULT_DUPLICATE
     if ref.id not in asked:
