@@ -11,7 +11,8 @@ Sensitivity: TypeAlias = Literal["public", "internal", "confidential", "restrict
 back into a prompt by itself."""
 
 ID_CHARACTERS: Final = 32
-_ID: Final = re.compile(rf"(?<![\w-])art-[0-9a-f]{{{ID_CHARACTERS}}}(?![\w-])")
+_PREFIX: Final = "art-"
+_ID: Final = re.compile(rf"(?<![\w-]){_PREFIX}[0-9a-f]{{{ID_CHARACTERS}}}(?![\w-])")
 
 
 def artifact_id(content: bytes) -> ArtifactId:
@@ -21,9 +22,10 @@ def artifact_id(content: bytes) -> ArtifactId:
 
 def artifact_id_of_hash(digest: str) -> ArtifactId:
     """The id of the content with this sha256, in hex; for content that is never whole in memory."""
-    return ArtifactId(f"art-{digest[:ID_CHARACTERS]}")
+    return ArtifactId(f"{_PREFIX}{digest[:ID_CHARACTERS]}")
 
 
 def artifact_ids_in(text: str) -> tuple[ArtifactId, ...]:
     """The artifact ids that a text names as whole tokens, each once, in order."""
-    return tuple(dict.fromkeys(ArtifactId(found) for found in _ID.findall(text)))
+    found: list[str] = _ID.findall(text) if _PREFIX in text else []
+    return tuple(dict.fromkeys(map(ArtifactId, found)))

@@ -5,6 +5,7 @@ from typing import Final
 
 import attrs
 
+from blocks import Calibration
 from render._context import Context
 from render._slice import slice_visible
 from render._view import View
@@ -93,6 +94,16 @@ def total_tokens(view: View, context: Context) -> int:
     return account(view, context).total
 
 
+def corrected(estimated: int, view: View, context: Context) -> int:
+    """What so many estimated tokens come to, as far as the provider has told."""
+    known = _calibration(view, context)
+    return round(estimated * known.ratio + known.prefix) if known else estimated
+
+
+def _calibration(view: View, context: Context) -> Calibration | None:
+    return view.state.calibrations.get(context.model.name) if context.calibrate else None
+
+
 def with_returned(sizes: Account, tokens: int) -> Account:
     """The account of a request into which artifacts of so many tokens came back."""
     if not tokens:
@@ -113,8 +124,7 @@ def account(view: View, context: Context) -> Account:
     messages = sum(map(attrgetter("tokens"), pieces))
     system, tools = system_tokens(context), tools_tokens(context)
     estimated = system + tools + messages
-    known = view.state.calibrations.get(context.model.name) if context.calibrate else None
-    ratio = known.ratio if known else 1.0
+    known = _calibration(view, context)
     return Account(
         system=system,
         tools=tools,
@@ -122,9 +132,9 @@ def account(view: View, context: Context) -> Account:
         messages=messages - head,
         limit=context.limit,
         output=context.output_tokens,
-        total=round(estimated * ratio + known.prefix) if known else estimated,
+        total=corrected(estimated, view, context),
         estimated=estimated,
-        ratio=ratio,
+        ratio=known.ratio if known else 1.0,
         prefix=known.prefix if known else 0.0,
         samples=known.samples if known else 0,
         error_last=known.error_last if known else 0.0,

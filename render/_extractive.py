@@ -5,7 +5,8 @@ the agent said it stood.  Files, commands, errors and names are the digest's.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 
 from blocks import (
     AssistantCompletion,
@@ -15,16 +16,21 @@ from blocks import (
     UserSteer,
 )
 from render._group import Entry
+from render._identifiers import searched
 
 STATE_CHARACTERS = 1200
 PREFIX_CHARACTERS = 900
 CONSTRAINT_CHARACTERS = 240
 CONSTRAINTS_MAX = 12
+SEARCHED_CHARACTERS = 1_000_000
+"""Of one text that is searched for demands: of a longer one its beginning and its end."""
 _DEMAND = re.compile(
     r"\b(?:must(?: not)?|never|always|do not|don't|only|no longer|required?|make sure|ensure)\b",
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
+_MARKS = ".!?\n"
+"""What ends a sentence."""
 
 
 def extract_summary(
@@ -36,21 +42,44 @@ def extract_summary(
     visible whole, so that nothing is said twice.
     """
     split = {entry.version for entry in prefix}
-    demands = [demand for entry in folded if not is_carried(entry) for demand in _demands(entry)]
+    demands = (demand for entry in folded if not is_carried(entry) for demand in _demands(entry))
     return StructuredSummary(
         task="",
-        constraints=tuple(dict.fromkeys(demands))[:CONSTRAINTS_MAX],
+        constraints=tuple(islice(_distinct(demands), CONSTRAINTS_MAX)),
         state=_last_words([e for e in folded if e.version not in split], STATE_CHARACTERS),
         turn_context=_last_words(prefix, PREFIX_CHARACTERS),
     )
 
 
-def _demands(entry: Entry) -> list[str]:
+def _distinct(texts: Iterable[str]) -> Iterator[str]:
+    """Each text once, where it first comes."""
+    seen: set[str] = set()
+    for text in texts:
+        if text not in seen:
+            seen.add(text)
+            yield text
+
+
+def _demands(entry: Entry) -> Iterator[str]:
     """The sentences of a user's text that ask for something to be so, or not to be."""
     if not isinstance(entry.block, UserPrompt | UserFollowup | UserSteer):
-        return []
-    sentences = (sentence.strip() for sentence in _SENTENCE.findall(entry.block.text))
-    return [s for s in sentences if _DEMAND.search(s) and len(s) <= CONSTRAINT_CHARACTERS]
+        return
+    for piece in searched(entry.block.text, SEARCHED_CHARACTERS):
+        for sentence in _demanding(piece):
+            if len(sentence) <= CONSTRAINT_CHARACTERS:
+                yield sentence
+
+
+def _demanding(text: str) -> Iterator[str]:
+    """The sentences of a text in which a demand is; only around those is it looked at closely."""
+    end = 0
+    while found := _DEMAND.search(text, end):
+        start = max(end, *(text.rfind(mark, end, found.start()) + 1 for mark in _MARKS))
+        sentence = _SENTENCE.match(text, start)
+        if sentence is None:
+            break
+        end = sentence.end()
+        yield sentence[0].strip()
 
 
 def _last_words(entries: Sequence[Entry], characters: int) -> str:

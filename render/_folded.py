@@ -26,7 +26,7 @@ from blocks import (
     Trigger,
     text_of,
 )
-from render._budget import fixed_tokens, threshold_of, total_tokens
+from render._budget import corrected, fixed_tokens, threshold_of, total_tokens
 from render._carry import LABEL_TOKENS, is_said
 from render._context import Context
 from render._digest import build_digest, fit_digest
@@ -109,6 +109,9 @@ def _turn_shares(turns: int, trigger: Trigger) -> Iterator[tuple[int, float]]:
 
 def fits_after(view: View, plan: RangePlan, context: Context) -> bool:
     """Whether the request after this compaction leaves room for more than the next round."""
+    kept = corrected(fixed_tokens(context) + plan.kept_tokens, view, context)
+    if kept > context.limit:  # no summary is worked out for what no summary can make fit
+        return False
     return _outcome(view, plan, extractive(plan), context).tokens <= FITTING * threshold_of(context)
 
 
@@ -128,6 +131,13 @@ def squeezed(context: Context, factor: float) -> Context:
 
 def extractive(plan: RangePlan) -> Summary:
     """The summary that needs no model."""
+    if not plan.extracted:
+        plan.extracted.append(_extracted(plan))
+    known: Summary = plan.extracted[0]
+    return known
+
+
+def _extracted(plan: RangePlan) -> Summary:
     whole = {carried.version for carried in plan.carried if not carried.clipped}
     text = extract_summary(
         plan.folded, plan.prefix, lambda entry: entry.version in whole or not is_said(entry)

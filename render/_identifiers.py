@@ -28,11 +28,11 @@ _INNER = re.compile(r"[/\\]|\w\.\w|[^\W_]_+[^\W_]|[a-z][A-Z]|[A-Z]{2}[a-z]")
 _HASH = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,}")
 
 
-def searched(text: str) -> tuple[str, ...]:
+def searched(text: str, characters_max: int = SEARCHED_MAX) -> tuple[str, ...]:
     """A text, or, of one that is too long to be searched, its beginning and its end."""
-    if len(text) <= SEARCHED_MAX:
+    if len(text) <= characters_max:
         return (text,)
-    return text[: SEARCHED_MAX // 2], text[-SEARCHED_MAX // 2 :]
+    return text[: characters_max // 2], text[-characters_max // 2 :]
 
 
 def identifiers(text: str) -> set[str]:

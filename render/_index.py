@@ -35,6 +35,9 @@ SURROUNDINGS_MIN: Final = 8
 """A line with less than that besides the term says nothing about it."""
 USES_MAX: Final = 3
 """An agent that wrote a name three times knows it; more says nothing more."""
+VISIBLE_MAX: Final = 4_000_000
+"""Characters of all visible texts together that are searched for names; of what is longer, only the
+beginning and the end of each text."""
 TERMS_MAX: Final = 3000
 """Terms that take part in the ranking, and are remembered, at all."""
 
@@ -117,13 +120,22 @@ def build_index(
     sources += [source for entry in folded for source in _sources(entry)]
     _read_all(sources, known)
     ranked = sorted(known, key=lambda term: _rank(term, known[term]))[:TERMS_MAX]
-    for text in visible:  # what the model sees with its surroundings needs no excerpt
+    for text in _in_sight(visible):  # what the model sees with its surroundings needs no excerpt
         source = _Source("", 0, text)
         for term in identifiers(text) & known.keys():
             known[term].sources.append(source)
     purse = _Purse(wide=budget.wide, line=budget.line, names=budget.names, count=count)
     bare = {term for term in ranked if purse.buy(term, known[term])}
     return Index(excerpts=tuple(_excerpts(sources)), terms=tuple(_terms(ranked, known, bare)))
+
+
+def _in_sight(visible: Iterable[str]) -> Iterable[str]:
+    """The visible texts, as far as they are searched: whole, unless no window could hold them."""
+    left = VISIBLE_MAX
+    for text in visible:
+        pieces = (text,) if len(text) <= left else searched(text)
+        left -= sum(map(len, pieces))
+        yield from pieces
 
 
 def _rank(term: str, known: _Known) -> tuple[int, int, str]:

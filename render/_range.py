@@ -42,6 +42,9 @@ class RangePlan:
     tried: list[Any] = attrs.field(factory=list[Any], init=False, eq=False, repr=False)
     """What it came to with the latest summary that was tried; see `apply_range`."""
 
+    extracted: list[Any] = attrs.field(factory=list[Any], init=False, eq=False, repr=False)
+    """The extractive summary, once it was worked out."""
+
     @property
     def is_split(self) -> bool:
         """Whether the cut goes through a turn."""

@@ -1,6 +1,7 @@
 """What every rung stands on: the view as the rungs before left it, and what none of them may touch."""
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 import attrs
 
@@ -18,11 +19,14 @@ from render._context import Context, ToolPolicy
 from render._drift import Drift
 from render._durability import durability_of
 from render._group import Entry, Group, Place
-from render._identifiers import identifiers
+from render._identifiers import identifiers, searched
 from render._view import View
 from render.anthropic import Encoder
 
 ANY_TOOL = ToolPolicy()
+OWN_MAX: Final = 1_000_000
+"""Characters of one text of the agent's that are searched for names: of a longer one, its beginning
+and its end."""
 
 
 @attrs.frozen(kw_only=True)
@@ -108,7 +112,12 @@ class Ground:
 def _said(group: Group) -> tuple[str, ...]:
     """The identifiers that the agent wrote in a group, once for each block."""
     own = (e.block for e in group.entries if isinstance(e.block, ToolCall | AssistantCompletion))
-    return tuple(name for block in own for name in sorted(identifiers(text_of(block))))
+    return tuple(name for block in own for name in sorted(_names(text_of(block))))
+
+
+def _names(text: str) -> set[str]:
+    """The identifiers of a text, as far as it is searched."""
+    return {name for piece in searched(text, OWN_MAX) for name in identifiers(piece)}
 
 
 def replayable_calls(view: View, context: Context) -> list[ToolCall]:
