@@ -9,9 +9,12 @@ a newline before their end, and both go on only with white space or "/".  So the
 change.  A text without such a point is cut blindly, which costs about one token per cut.
 """
 
+import re
 from collections.abc import Iterator
 
 CHUNK_CHARS_MAX = 128 * 1024
+_EXACT = re.compile(r".*\n(?=[^\s/])", re.DOTALL)
+"""Up to the last newline after which no piece goes on."""
 EXACT_BYTES_MAX = 4_000_000
 """Above, a text is not encoded at all: its UTF-8 length is the upper bound that stands for it."""
 
@@ -28,13 +31,8 @@ def chunks(text: str, chars_max: int = CHUNK_CHARS_MAX) -> Iterator[str]:
 
 def _cut(text: str, start: int, end: int) -> int:
     """The last exact cut in `text[start:end]`, or `end`."""
-    newline = text.rfind("\n", start, end)
-    while newline >= start:
-        following = text[newline + 1]
-        if not (following == "/" or following.isspace()):
-            return newline + 1
-        newline = text.rfind("\n", start, newline)
-    return end
+    exact = _EXACT.match(text, start, end + 1)
+    return exact.end() if exact else end
 
 
 def utf8_bytes(text: str) -> int:
