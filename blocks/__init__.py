@@ -84,6 +84,7 @@ from blocks._events import TimelineForked as TimelineForked
 from blocks._events import Trigger as Trigger
 from blocks._events import UsageRecorded as UsageRecorded
 from blocks._events import kind_of as kind_of
+from blocks._faults import fault_in as fault_in
 from blocks._fields import fields_in as fields_in
 from blocks._fold_state import Calibration as Calibration
 from blocks._fold_state import FoldState as FoldState

@@ -21,6 +21,7 @@ import msgspec
 from blocks._block import Block, KnownBlock, OpaqueBlock, tag_of
 from blocks._errors import CodecError
 from blocks._events import BlockAppended, Carried, Event, KnownEvent, OpaqueEvent, RangeCompacted
+from blocks._faults import NESTING_MAX, fault_in
 
 Fields: TypeAlias = dict[str, Any]
 Upcaster: TypeAlias = Callable[[Fields], Fields]
@@ -66,15 +67,16 @@ def _encode(value: object) -> bytes:
         data = _encoder.encode(value)
         # msgspec writes NaN as null, which would be a silent loss; nulls are rare enough to look.
         return _encode_cleaned(value) if b"null" in data else data
-    except (UnicodeEncodeError, NotImplementedError, TypeError, RecursionError):
+    except (ValueError, NotImplementedError, TypeError, RecursionError):
         return _encode_cleaned(value)
 
 
 def _encode_cleaned(value: object) -> bytes:
     try:
-        return _encoder.encode(clean_json(_builtins(value)))
-    except (NotImplementedError, TypeError, RecursionError) as error:
-        raise CodecError(f"cannot store {type(value).__name__}: {error}") from error
+        return _encoder.encode(_cleaned(_builtins(value)))
+    except (ValueError, NotImplementedError, TypeError, RecursionError) as error:
+        reason = fault_in(value) or error
+        raise CodecError(f"cannot store {type(value).__name__}: {reason}") from error
 
 
 def _builtins(value: object) -> Any:
@@ -82,19 +84,34 @@ def _builtins(value: object) -> Any:
 
 
 def clean_json(value: Any) -> Any:
-    """`value` with everything that JSON cannot hold replaced, visibly, by text."""
+    """`value` with everything that JSON cannot hold replaced, visibly, by text.
+
+    Raises:
+        CodecError: it is nested too deeply, or holds an integer of thousands of digits.
+    """
+    if isinstance(value, str | int | float | None):
+        return _cleaned(value)
+    if fault := fault_in(value):
+        raise CodecError(fault)
+    try:
+        return _cleaned(value)
+    except RecursionError as error:
+        raise CodecError("it is nested too deeply to be read from so deep a stack") from error
+
+
+def _cleaned(value: Any) -> Any:
     if isinstance(value, str):
         return value if value.isascii() else _without_surrogates(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value).replace("nan", "NaN")
     if isinstance(value, Mapping):
         items = cast("Mapping[Any, Any]", value).items()
-        return {clean_json(str(key)): clean_json(inner) for key, inner in items}
+        return {_cleaned(str(key)): _cleaned(inner) for key, inner in items}
     if isinstance(value, list | tuple):
-        return [clean_json(inner) for inner in cast("Sequence[Any]", value)]
+        return [_cleaned(inner) for inner in cast("Sequence[Any]", value)]
     if value is None or isinstance(value, bool | int):
         return value
-    return clean_json(str(value))
+    return _cleaned(str(value))
 
 
 def _without_surrogates(text: str) -> str:
@@ -105,14 +122,22 @@ def canonical_block(block: Block) -> Block:
     """The block as it will be read back: itself, unless it holds what JSON cannot.
 
     Raises:
-        CodecError: the block holds something that is no data, or is nested too deeply.
+        CodecError: the block holds something that is no data, or is nested too deeply; it says where.
     """
     try:
-        back = decode_block(encode_block(block))
+        data = encode_block(block)
+        back = decode_block(data)
         is_same = back == block
-    except RecursionError as error:
-        raise CodecError(f"cannot store a block as deeply nested as {block.id!r}") from error
+    except (CodecError, RecursionError) as error:
+        raise _refused(block, fault_in(block) or str(error)) from error
+    may_be_deep = data.count(b"[") + data.count(b"{") > NESTING_MAX
+    if may_be_deep and (fault := fault_in(block)):
+        raise _refused(block, fault)
     return block if is_same else back
+
+
+def _refused(block: Block, reason: str) -> CodecError:
+    return CodecError(f"cannot store the {tag_of(block)} {block.id!r}: {reason}")
 
 
 def decode_event(
@@ -121,11 +146,11 @@ def decode_event(
     """The event that `data` holds; a kind that nobody knows comes back opaque.
 
     Raises:
-        CodecError: `data` is not a JSON object.
+        CodecError: `data` is not a JSON object, or is nested too deeply.
     """
     try:
         return _events.decode(data)
-    except (msgspec.ValidationError, msgspec.DecodeError):
+    except (msgspec.DecodeError, RecursionError):
         return _decode_slowly(_fields(data), upcasters)
 
 
@@ -135,17 +160,19 @@ def decode_block(
     """The block that `data` holds; a kind that nobody knows comes back opaque.
 
     Raises:
-        CodecError: `data` is not a JSON object.
+        CodecError: `data` is not a JSON object, or is nested too deeply.
     """
     try:
         return _blocks.decode(data)
-    except (msgspec.ValidationError, msgspec.DecodeError):
+    except (msgspec.DecodeError, RecursionError):
         return _block(_fields(data), upcasters)
 
 
 def _fields(data: bytes | str) -> Fields:
     try:
         return msgspec.json.decode(data, type=dict[str, Any])
+    except RecursionError as error:
+        raise CodecError("JSON that is nested too deeply to be read") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         fields = _lenient(data)
         if fields is None:

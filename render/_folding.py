@@ -28,7 +28,16 @@ from blocks import (
     UsageRecorded,
 )
 from render._calibration import calibrated
-from render._entries import LADDER, Mask, Replacements, place_of, rehide, rehide_at, summary_entry, unbind
+from render._entries import (
+    LADDER,
+    Mask,
+    Replacements,
+    place_of,
+    rehide,
+    rehide_at,
+    summary_entry,
+    unbind,
+)
 from render._group import Entry, Group, Place
 from render._registry import Registry
 from render._rehydration import with_returned

@@ -194,7 +194,7 @@ def parse_answer(text: str, plan: RangePlan, context: Context) -> StructuredSumm
         raise RejectedAnswerError("no JSON object in the answer")
     try:
         summary = msgspec.json.decode(text[start : end + 1].encode(), type=StructuredSummary)
-    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
         raise RejectedAnswerError(f"not the JSON that was asked for: {error}") from error
     written = context.counter.count(report_summary(summary))
     if not written:

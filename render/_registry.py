@@ -112,5 +112,8 @@ class Registry:
 
     def version_of(self, key: str) -> int:
         """The version of the oldest entry with this path or block id; 0: there is none."""
-        found = [*self.blocks.get(BlockId(key), ())[:1], *([self.paths[key]] if key in self.paths else [])]
+        found = [
+            *self.blocks.get(BlockId(key), ())[:1],
+            *([self.paths[key]] if key in self.paths else []),
+        ]
         return min(found, default=0)

@@ -5,8 +5,8 @@ from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
-from blocks import MisuseError, did_you_mean, in_words
-from render import Json
+from blocks import MisuseError, did_you_mean, fault_in, in_words
+from render import Fixed, Json
 
 System: TypeAlias = str | Sequence[Json] | None
 """A text, or text blocks of the Messages API."""
@@ -26,8 +26,25 @@ def fixed_content(system: System, tools: Tools) -> bytes:
     definitions = [plain(tool) for tool in _definitions(tools)]
     try:
         return msgspec.json.encode([texts, definitions])
-    except (TypeError, UnicodeEncodeError, RecursionError) as error:
-        raise MisuseError(f"render(): system and tools must be JSON: {error}") from error
+    except (ValueError, TypeError, RecursionError) as error:
+        fault = fault_in({"system": texts, "tools": definitions}) or str(error)
+        raise MisuseError(f"render(): system and tools are sent as JSON, but {fault}") from error
+
+
+def fixed_of(content: bytes) -> Fixed:
+    """What `fixed_content` gave, read back.
+
+    Raises:
+        MisuseError: it is nested too deeply.
+    """
+    try:
+        system, tools = msgspec.json.decode(content)
+        fault = fault_in({"system": system, "tools": tools})
+    except RecursionError:
+        fault = "they are nested too deeply"
+    if fault:
+        raise MisuseError(f"render(): system and tools are sent as JSON, but {fault}")
+    return Fixed(tuple(system), tuple(tools))
 
 
 def plain(block: Json) -> Json:

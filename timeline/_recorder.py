@@ -19,6 +19,7 @@ from blocks import (
     TurnId,
     UsageRecorded,
     clean_json,
+    fault_in,
 )
 from timeline._given import Output, output_parts
 from timeline._ids import IdFactory
@@ -46,11 +47,15 @@ class Recorder:
 
         Raises:
             MisuseError: it is no such message.
+            CodecError: it holds what cannot be stored; it says where.
         """
         message = message_of(response)
         contents: list[dict[str, Any]] = message["content"]
         if message.get("stop_reason") in _CUT_OFF and contents:
             contents = contents[: -1 if contents[-1].get("type") == "tool_use" else None]
+        for index, content in enumerate(contents):
+            if fault := fault_in(content):
+                raise CodecError(f"cannot record the response: in content.{index}, {fault}")
         return [self.content(content, message.get("id") or "") for content in contents]
 
     def content(self, content: dict[str, Any], response: str) -> Block:

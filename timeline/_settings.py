@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
 import attrs
-import msgspec
 
 from blocks import MisuseError
 from persistence import EventStore
 from render import Context, Fixed, Model, Policy, TokenCounter
-from timeline._fixed import System, Tools, fixed_content
+from timeline._fixed import System, Tools, fixed_content, fixed_of
 from timeline._hooks import Hooks
 from timeline._ids import IdFactory
 from timeline._keeper import Probe
@@ -153,7 +152,7 @@ class Settings:
         if content not in self._fixed:
             if len(self._fixed) >= FIXED_MAX:
                 self._fixed.clear()
-            self._fixed[content] = Fixed(*map(tuple, msgspec.json.decode(content)))
+            self._fixed[content] = fixed_of(content)
         return self._fixed[content]
 
 

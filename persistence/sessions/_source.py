@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import attrs
 import msgspec
 
-from blocks import SessionFormatError, clean_json
+from blocks import CodecError, SessionFormatError, clean_json, fault_in
 from persistence.sessions._json import Json, obj, objs
 from persistence.sessions._session import Notice
 
@@ -124,7 +124,7 @@ def _lines(path: str, data: bytes) -> Source:
 
 
 def _complaint(value: Any) -> str:
-    if isinstance(value, ValueError | RecursionError):
+    if isinstance(value, ValueError | RecursionError | CodecError):
         return f"broken JSON, skipped: {str(value)[:120]}"
     return "no JSON object, skipped"
 
@@ -132,9 +132,12 @@ def _complaint(value: Any) -> str:
 def _values(line: bytes) -> Iterator[Any]:
     """What a line holds: one object, several glued together, or the error that broke it."""
     try:
-        yield msgspec.json.decode(line)
+        value = msgspec.json.decode(line)
     except _BROKEN:
         yield from _glued(line.decode("utf-8", "replace"))
+    else:
+        fault = fault_in(value)
+        yield CodecError(fault) if fault else value
 
 
 def _glued(text: str) -> Iterator[Any]:
@@ -144,7 +147,7 @@ def _glued(text: str) -> Iterator[Any]:
             value, end = _stdlib.raw_decode(text, end)
             # Python's reader lets NaN and lone surrogates through, which no store can hold.
             yield clean_json(value)
-        except (ValueError, RecursionError) as error:
+        except (ValueError, RecursionError, CodecError) as error:
             yield error
             return
         while end < len(text) and text[end].isspace():

@@ -150,7 +150,7 @@ class CompactionPlan(Struct, frozen=True, kw_only=True, omit_defaults=True, dict
         """
         try:
             plan = msgspec.json.decode(data, type=cls)
-        except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
             raise DataError(f"not a compaction plan: {error}") from error
         if plan.format != PLAN_FORMAT:
             raise DataError(f"a plan of format {plan.format}; this version reads {PLAN_FORMAT}")
