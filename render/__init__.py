@@ -46,6 +46,8 @@ from render._ladder import normalised as normalised
 from render._ladder import plan_compaction as plan_compaction
 from render._ladder import replayable_calls as replayable_calls
 from render._merge import merge_summaries as merge_summaries
+from render._misfit import CannotFit as CannotFit
+from render._misfit import Cause as Cause
 from render._models import Model as Model
 from render._pictures import limit_pictures as limit_pictures
 from render._prompts import PROMPT_VERSION as PROMPT_VERSION
@@ -69,7 +71,6 @@ from render._redaction import without_excerpts as without_excerpts
 from render._rehydration import Returned as Returned
 from render._rehydration import returned as returned
 from render._rehydration import wanted as wanted
-from render._rendered import CannotFit as CannotFit
 from render._rendered import Rendered as Rendered
 from render._rendered import show as show
 from render._report import report as report

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from itertools import chain
 from operator import attrgetter
-from typing import Literal
 
 import attrs
 
@@ -22,27 +21,12 @@ from render._budget import Account, account, fixed_tokens, with_returned
 from render._cache import CachePoint, place_cache_points
 from render._context import Context, Json
 from render._group import number
+from render._misfit import CannotFit, cannot_fit
 from render._prefix import prefix_of
 from render._rehydration import Returned
 from render._slice import slice_visible
 from render._view import View
 from render.anthropic import Encoder, RequestValidator, Violation, appended, assemble
-
-
-@attrs.frozen(kw_only=True)
-class CannotFit:
-    """Why the request is larger than its limit, or never will be as small as it should."""
-
-    reason: Literal["over_limit", "fixed_over_target"]
-    total: int
-    """Tokens of the request."""
-    fixed: int
-    """Of these, what no compaction can reduce: system and tools."""
-    limit: int
-    advice: str
-
-    def __str__(self) -> str:
-        return f"{self.total} tokens do not fit {self.limit}: {self.advice}"
 
 
 @checked_calls()
@@ -155,7 +139,7 @@ def show(
         rehydrated=tuple(artifact.artifact for artifact in returned),
         notices=(*context.notices, *chain.from_iterable(map(attrgetter("notices"), pieces))),
         violations=validator.check(request, context.model),
-        cannot_fit=_cannot_fit(view, sizes, context),
+        cannot_fit=cannot_fit(pieces, sizes, context, _not_compacted(view, context)),
     )
 
 
@@ -181,27 +165,3 @@ def _not_compacted(view: View, context: Context) -> str:
     skips = (event for event in view.decisions if isinstance(event, CompactionSkipped))
     vetoed = any(skip.reason == "vetoed" for skip in skips)
     return "a hook vetoed the compaction; let it happen or take a larger window" if vetoed else ""
-
-
-def _cannot_fit(view: View, sizes: Account, context: Context) -> CannotFit | None:
-    fixed = sizes.system + sizes.tools
-    target = int(context.policy.target_ratio * context.limit)
-    if sizes.total > context.limit:
-        advice = _not_compacted(view, context) or (
-            f"system prompt and tools alone have {fixed}; shorten them or take a larger window"
-            if fixed > target
-            else "a single block of the newest round is too large; take a larger window"
-        )
-        return CannotFit(
-            reason="over_limit", total=sizes.total, fixed=fixed, limit=context.limit, advice=advice
-        )
-    if fixed > target and context.policy.compacts:
-        advice = f"system prompt and tools alone have {fixed}, over the target of {target}"
-        return CannotFit(
-            reason="fixed_over_target",
-            total=sizes.total,
-            fixed=fixed,
-            limit=context.limit,
-            advice=advice,
-        )
-    return None

@@ -31,7 +31,7 @@ EXPORTS = {
         written_paths
     """,
     "render": """
-        Account Action CachePoint CannotFit Clear Climb Compaction CompactionPlan Context
+        Account Action CachePoint CannotFit Cause Clear Climb Compaction CompactionPlan Context
         Drop Entry Externalize Fixed Fold Group Json Known LADDER MASK Model ModelRules Overflow
         PROMPT_VERSION Place Policy Prompt REPLAYED RangePlan RejectedAnswerError Rendered
         Redaction RequestValidator Returned Rung Shown Summarize Summary TokenCounter ToolPolicy View

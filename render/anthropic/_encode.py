@@ -96,6 +96,7 @@ class Encoder:
             assistant, user = _sendable(assistant), _sendable(user)
             digest = _digest(assistant, user)
         spots = (*_spots("assistant", assistant, self.counter), *_spots("user", user, self.counter))
+        notes = {entry.version for entry in group.entries if isinstance(entry.block, Note)}
         said = tuple(content for _, content in assistant)
         heard = tuple(content for _, content in user)
         return Piece(
@@ -105,6 +106,7 @@ class Encoder:
             messages=tuple(_messages(assistant, user)),
             spots=spots,
             tokens=sum(spot.tokens for spot in spots),
+            pinned=sum(spot.tokens for spot in spots if spot.version in notes),
             digest=digest,
             notices=tuple(notices),
         )

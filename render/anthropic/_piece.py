@@ -32,6 +32,8 @@ class Piece:
     spots: tuple[Spot, ...] = ()
     """One for each content block, in order."""
     tokens: int = 0
+    pinned: int = 0
+    """Tokens of its notes, which outlive every compaction."""
     digest: bytes = b""
     notices: tuple[str, ...] = ()
 

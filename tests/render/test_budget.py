@@ -108,7 +108,7 @@ def test_a_prompt_that_nothing_can_shorten_is_a_value_not_an_error() -> None:
     found = cannot(rendered)
     assert not rendered.fits
     assert (found.reason, found.limit, found.total) == ("over_limit", 1000, rendered.tokens)
-    assert "newest round" in str(found)
+    assert "the prompt at ar:t1.user.prompt has 2003 tokens" in str(found)
     assert rendered.violations == ()
 
 

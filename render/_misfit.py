@@ -1,0 +1,220 @@
+"""Why a request does not fit: which of its parts are too large, and what makes it fit again."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
+from typing import Final, Literal, TypeAlias
+
+import attrs
+
+from blocks import (
+    AssistantCompletion,
+    AssistantThinking,
+    Block,
+    Note,
+    Plan,
+    RangeSummary,
+    SystemMessage,
+    ToolCall,
+    ToolResult,
+    UserAttachment,
+    UserFollowup,
+    UserPrompt,
+    UserSteer,
+)
+from render._budget import Account
+from render._context import Context
+from render.anthropic import Piece
+
+PartKind: TypeAlias = Literal[
+    "system prompt",
+    "tools",
+    "overhead",
+    "summary",
+    "prompt",
+    "attachment",
+    "note",
+    "plan",
+    "answer",
+    "thinking",
+    "call",
+    "result",
+    "notice",
+    "block",
+]
+MisfitReason: TypeAlias = Literal["over_limit", "fixed_over_target"]
+_Part: TypeAlias = tuple[PartKind, str, int]
+"""The kind, the path and the tokens of one block."""
+STAND_IN_TOKENS: Final = 60
+"""What is left of a hidden block: its replacement, and the envelope."""
+_KINDS: Final[tuple[tuple[type | tuple[type, ...], PartKind], ...]] = (
+    ((UserPrompt, UserFollowup, UserSteer), "prompt"),
+    (UserAttachment, "attachment"),
+    (Note, "note"),
+    (Plan, "plan"),
+    (AssistantCompletion, "answer"),
+    (AssistantThinking, "thinking"),
+    (ToolCall, "call"),
+    (ToolResult, "result"),
+    (SystemMessage, "notice"),
+    (RangeSummary, "summary"),
+)
+
+
+@attrs.frozen(kw_only=True)
+class Cause:
+    """A part of a request that is too large: all blocks of one kind, or what has no blocks."""
+
+    kind: PartKind
+    tokens: int
+    """Of all of them together, calibrated."""
+    blocks: int = 0
+    largest: str = ""
+    """Path of the largest block."""
+    removable: int = 0
+    """Tokens that its remedy can free."""
+
+    def __str__(self) -> str:
+        if self.kind in {"system prompt", "tools", "summary"}:
+            verb = "have" if self.kind == "tools" else "has"
+            return f"the {self.kind} {verb} {self.tokens} tokens"
+        if self.kind == "overhead":
+            return f"the provider adds {self.tokens} tokens"
+        if self.blocks == 1:
+            return f"the {self.kind} at {self.largest} has {self.tokens} tokens"
+        return f"{self.blocks} {self.kind}s have {self.tokens} tokens"
+
+    @property
+    def remedy(self) -> str:
+        """What the caller can do about it; empty: nothing."""
+        match self.kind:
+            case "system prompt":
+                return "shorten the system prompt"
+            case "tools":
+                return "give fewer or shorter tools"
+            case "thinking":
+                return "open the timeline with keep_thinking=False"
+            case _ if not self.removable:
+                return ""
+            case _ if self.blocks == 1:
+                return f"hide what is too large with timeline.hide({self.largest!r})"
+            case _:
+                return f"hide {self.kind}s with timeline.hide, {self.largest!r} first"
+
+
+@attrs.frozen(kw_only=True)
+class CannotFit:
+    """Why the request is larger than its limit, or never will be as small as it should."""
+
+    reason: MisfitReason
+    total: int
+    """Tokens of the request."""
+    fixed: int
+    """Of these, what no compaction can reduce: system, tools, notes, open calls."""
+    limit: int
+    causes: tuple[Cause, ...] = ()
+    """What is too large, the largest first; without these parts it would fit."""
+    advice: str
+
+    def __str__(self) -> str:
+        causes = ", ".join(map(str, self.causes))
+        return f"{self.total} tokens do not fit {self.limit}: {causes}; {self.advice}"
+
+
+def cannot_fit(
+    pieces: Sequence[Piece], sizes: Account, context: Context, unwilling: str = ""
+) -> CannotFit | None:
+    """What is wrong with the size of a request; None: nothing.
+
+    `unwilling` says why nothing made room, where that was somebody's will.
+    """
+    target = int(context.policy.target_ratio * context.limit)
+    if sizes.total <= target:
+        return None
+    opened = sum(tokens for _, _, tokens in _open(pieces))
+    pinned = sum(map(attrgetter("pinned"), pieces)) + opened
+    fixed = sizes.system + sizes.tools + round(sizes.ratio * pinned)
+    if sizes.total > context.limit:
+        excess = sizes.total - context.limit
+        misfit = _misfit("over_limit", excess, _parts(pieces), sizes, fixed)
+        return attrs.evolve(misfit, advice=unwilling) if unwilling else misfit
+    if fixed > target and context.policy.compacts:
+        return _misfit("fixed_over_target", fixed - target, _pinned(pieces), sizes, fixed)
+    return None
+
+
+def _misfit(
+    reason: MisfitReason, excess: int, parts: Iterable[_Part], sizes: Account, fixed: int
+) -> CannotFit:
+    causes = _enough(_causes(parts, sizes, reason), excess)
+    remedies = "; ".join(filter(None, (cause.remedy for cause in causes)))
+    helps = sum(cause.removable for cause in causes) >= excess
+    larger = f"take a window of at least {sizes.total} tokens"
+    if reason == "fixed_over_target":
+        larger = "take a larger window, or a policy with a larger target_ratio"
+    return CannotFit(
+        reason=reason,
+        total=sizes.total,
+        fixed=fixed,
+        limit=sizes.limit,
+        causes=causes,
+        advice=f"free {excess} tokens or more ({remedies}), or {larger}" if helps else larger,
+    )
+
+
+def _enough(causes: Iterable[Cause], excess: int) -> tuple[Cause, ...]:
+    """The largest parts that are together larger than what is too much."""
+    found: list[Cause] = []
+    for cause in sorted(causes, key=lambda cause: -cause.tokens):
+        if sum(before.tokens for before in found) >= excess:
+            break
+        found.append(cause)
+    return tuple(found)
+
+
+def _causes(parts: Iterable[_Part], sizes: Account, reason: MisfitReason) -> Iterator[Cause]:
+    if sizes.system:
+        yield Cause(kind="system prompt", tokens=sizes.system, removable=sizes.system)
+    if sizes.tools:
+        yield Cause(kind="tools", tokens=sizes.tools, removable=sizes.tools)
+    if sizes.prefix > 0 and reason == "over_limit":
+        yield Cause(kind="overhead", tokens=round(sizes.prefix))
+    by_kind: dict[PartKind, list[_Part]] = {}
+    for part in parts:
+        by_kind.setdefault(part[0], []).append(part)
+    for kind, found in by_kind.items():
+        fixed = STAND_IN_TOKENS if kind != "thinking" else 0
+        removable = sum(max(tokens - fixed, 0) for _, _, tokens in found)
+        yield Cause(
+            kind=kind,
+            tokens=round(sizes.ratio * sum(tokens for _, _, tokens in found)),
+            blocks=len(found),
+            largest=max(found, key=lambda part: part[2])[1],
+            removable=0 if kind == "summary" else int(sizes.ratio * removable),
+        )
+
+
+# The blocks of a request.
+
+
+def _parts(pieces: Iterable[Piece]) -> Iterator[_Part]:
+    """What is shown of each block: its kind, its path, its tokens."""
+    for piece in pieces:
+        for entry in piece.group.entries:
+            if tokens := piece.tokens_of(entry.version):
+                yield _kind_of(entry.block), entry.path, tokens
+
+
+def _pinned(pieces: Sequence[Piece]) -> Iterator[_Part]:
+    """The same of what no compaction can take: notes, and the calls that are open."""
+    yield from (part for part in _parts(pieces) if part[0] == "note")
+    yield from _open(pieces)
+
+
+def _open(pieces: Sequence[Piece]) -> Iterator[_Part]:
+    for piece in pieces[-1:]:
+        for entry, _ in piece.group.unanswered:
+            yield "call", entry.path, piece.tokens_of(entry.version)
+
+
+def _kind_of(block: Block) -> PartKind:
+    return next((kind for types, kind in _KINDS if isinstance(block, types)), "block")
