@@ -22,8 +22,11 @@ from render.anthropic import RESULT_TOKENS
 
 def propose(ground: Ground) -> list[Clear]:
     """Every result before the tail that may be cleared and is worth it, all in one batch."""
+    results = list(ground.results())
+    if not results:
+        return []
     used, drift = ground.used(), ground.drift()
-    found = (_proposal(found, used, drift, ground.context) for found in ground.results())
+    found = (_proposal(found, used, drift, ground.context) for found in results)
     return [proposal for proposal in found if proposal is not None]
 
 

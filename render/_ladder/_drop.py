@@ -41,9 +41,12 @@ def propose(ground: Ground) -> list[Drop]:
     """The oldest rounds before the tail, as many as bring the request to its goal."""
     rare = (found for found in ground.results() if found.durability == _RARE)
     kept = set[str]() if ground.is_last_resort else {found.entry.wire_id for found in rare}
+    spans = list(_spans(ground, kept))
+    if not spans:
+        return []
     used = ground.used()
-    spans = (_proposal(span, used, ground.context) for span in _spans(ground, kept))
-    return [proposal for proposal in spans if proposal.tokens_freed > 0]
+    proposals = (_proposal(span, used, ground.context) for span in spans)
+    return [proposal for proposal in proposals if proposal.tokens_freed > 0]
 
 
 def _spans(ground: Ground, kept: set[str]) -> Iterator[list[_Priced]]:

@@ -29,10 +29,11 @@ ENCRYPTED: Final = frozenset({"confidential", "restricted"})
 
 def propose(ground: Ground) -> list[Externalize]:
     """Every result before the tail that is large enough, all in one batch."""
-    if not ground.context.can_externalize:
+    results = list(ground.results()) if ground.context.can_externalize else []
+    if not results:
         return []
     used = ground.used()
-    found = (_proposal(found, used, ground.context) for found in ground.results())
+    found = (_proposal(found, used, ground.context) for found in results)
     return [proposal for proposal in found if proposal is not None]
 
 

@@ -1,0 +1,182 @@
+"""Costs follow what is new: many times as much of anything takes that many times as long, not its square.
+
+Each thing is done in two sizes, one eight times the other, and the ratio of the times is looked at: 8
+is linear, 64 is quadratic.  No time by itself is.
+"""
+
+from collections.abc import Callable
+from hashlib import sha256
+from time import process_time
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from tests._builders import open_timeline, response, text, tool_use
+from timeline import Timeline
+
+SMALL: Final = 300
+TIMES: Final = 8
+RATIO_MAX: Final = 26
+TRIES: Final = 3
+MB: Final = 1_000_000
+PROSE: Final = "The quick brown fox jumps over the lazy dog, and goes home in the evening.\n"
+
+
+def begun(**options: Any) -> Timeline:
+    timeline = open_timeline(window=4_000_000, **options)
+    timeline.user("go")
+    return timeline
+
+
+def sent(timeline: Timeline) -> None:
+    rendered = timeline.render()
+    assert rendered.violations == ()
+
+
+def parallel_calls(number: int) -> None:
+    timeline = begun()
+    timeline.record(response(*(tool_use(f"c{n}") for n in range(number)), id="m"))
+    sent(timeline)
+    for n in range(number):
+        timeline.tool_result(f"c{n}", f"result {n}")
+    sent(timeline)
+    timeline.compact()
+
+
+def results_without_a_render(number: int) -> None:
+    timeline = begun()
+    timeline.record(response(*(tool_use(f"c{n}") for n in range(number)), id="m"))
+    for n in range(number):
+        timeline.tool_result(f"c{n}", "word " * 40)
+    sent(timeline)
+    timeline.record(response(text("ok"), id="m2"))
+    timeline.compact()
+
+
+def calls_of_one_id(number: int) -> None:
+    timeline = begun()
+    timeline.record(response(*(tool_use("same") for _ in range(number)), id="m"))
+    for n in range(number):
+        timeline.tool_result("same", f"result {n}")
+    sent(timeline)
+    timeline.compact()
+
+
+def rounds(number: int) -> None:
+    timeline = begun()
+    for n in range(number):
+        timeline.record(response(tool_use("same"), id=f"m{n}"))
+        timeline.tool_result("same", f"result {n}")
+    sent(timeline)
+    timeline.compact()
+
+
+def answers_without_an_id(number: int) -> None:
+    timeline = begun()
+    for n in range(number):
+        timeline.record(response(text(f"answer {n}")))
+    sent(timeline)
+
+
+def notes(number: int) -> None:
+    timeline = begun()
+    for n in range(number):
+        timeline.note(f"note {n}")
+    sent(timeline)
+    timeline.record(response(text("ok")))
+    timeline.compact()
+
+
+def prompts(number: int) -> None:
+    timeline = begun()
+    for n in range(number):
+        timeline.user(f"prompt {n}: never touch file_{n}.py")
+    sent(timeline)
+    timeline.record(response(text("ok")))
+    timeline.compact()
+
+
+def hides(number: int) -> None:
+    timeline = begun()
+    timeline.record(response(*(tool_use(f"c{n}") for n in range(number)), id="m"))
+    for n in range(number):
+        timeline.tool_result(f"c{n}", f"result {n}")
+    for n in range(number):
+        timeline.hide(f"tc:t1.c{n}.result")
+    sent(timeline)
+
+
+def calls_left_open(number: int) -> None:
+    timeline = begun()
+    timeline.record(response(*(tool_use(f"c{n}") for n in range(number)), id="m"))
+    assert len(timeline.open_calls) == number
+    assert len(timeline.close_calls()) == number
+    sent(timeline)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    best = float("inf")
+    for _ in range(TRIES):
+        start = process_time()
+        work()
+        best = min(best, process_time() - start)
+    return best
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        parallel_calls,
+        results_without_a_render,
+        calls_of_one_id,
+        rounds,
+        answers_without_an_id,
+        notes,
+        prompts,
+        hides,
+        calls_left_open,
+    ],
+)
+def test_many_times_as_many_take_that_many_times_as_long(work: Callable[[int], None]) -> None:
+    work(SMALL)  # what is loaded at the first use is loaded now
+    few, many = seconds(lambda: work(SMALL)), seconds(lambda: work(SMALL * TIMES))
+    assert many / few < RATIO_MAX
+
+
+# Sizes.
+
+
+def oversized(add: Callable[[Timeline, str], object]) -> tuple[float, float]:
+    """Times of a first and a second render with a text far beyond the window, as multiples of what it
+    takes to write it as JSON and hash it."""
+    huge = PROSE * (8 * MB // len(PROSE))
+    bare = seconds(lambda: sha256(msgspec.json.encode({"text": huge})).digest())
+    timeline = open_timeline(window=100_000)
+    timeline.user("go")
+    add(timeline, huge)
+    start = process_time()
+    first = timeline.render()
+    middle = process_time()
+    assert timeline.render().content_hash == first.content_hash
+    end = process_time()
+    assert first.cannot_fit is not None
+    return (middle - start) / bare, (end - middle) / bare
+
+
+@pytest.mark.parametrize(
+    "add",
+    [
+        lambda timeline, huge: timeline.user(huge),
+        lambda timeline, huge: timeline.steer(huge),
+        lambda timeline, huge: timeline.note(huge),
+        lambda timeline, huge: timeline.plan(huge),
+        lambda timeline, huge: timeline.record(response(text(huge))),
+        lambda timeline, huge: timeline.record(response(tool_use("c", command=huge))),
+    ],
+    ids=["prompt", "steer", "note", "plan", "answer", "call"],
+)
+def test_what_cannot_fit_costs_a_few_passes_over_it(add: Callable[[Timeline, str], object]) -> None:
+    first, second = oversized(add)
+    assert first < 50
+    assert second < 50
