@@ -25,9 +25,9 @@ EXPORTS = {
         UsageRecorded UserAttachment UserFollowup UserPrompt UserSteer
         VersionConflictError WEB_TOOLS Work artifact_id artifact_id_of_hash
         artifact_ids_in canonical_block checked_calls clean_json decode_block
-        decode_event default_durability did_you_mean encode_block encode_event fields_in
-        images_of in_words is_known is_web_url kind_of leaves nearest path_of path_stem
-        tag_of text_of text_of_parts texts_in tool_kind tool_target window_of
+        decode_event default_durability did_you_mean encode_block encode_event fault_in
+        fields_in images_of in_words is_known is_web_url kind_of leaves nearest path_of
+        path_stem tag_of text_of text_of_parts texts_in tool_kind tool_target window_of
         written_paths
     """,
     "render": """

@@ -56,9 +56,13 @@ def test_views_that_go_on_from_one_view_do_not_feel_each_other(
 
 
 @given(logs, st.data())
-def test_a_hide_and_its_undoing_find_all_that_they_name(log: list[Block], data: st.DataObject) -> None:
+def test_a_hide_and_its_undoing_find_all_that_they_name(
+    log: list[Block], data: st.DataObject
+) -> None:
     start = make.view_of(*log)
-    blocks = data.draw(st.lists(st.sampled_from([b.id for b in log]), max_size=3) if log else st.just([]))
+    blocks = data.draw(
+        st.lists(st.sampled_from([b.id for b in log]), max_size=3) if log else st.just([])
+    )
     hidden = tuple(Hidden(block=block, replacement="gone") for block in blocks)
     event = BlocksHidden(id=EventId("h"), at=0.0, hidden=hidden, reason="cleared")
     after = commit(start, event)
