@@ -312,6 +312,8 @@ class Folding:
 
     def _calibrate(self, event: UsageRecorded) -> None:
         """Move the model's ratio towards what this request really had."""
+        if event.response:
+            self._registry.responses[event.response] = self._version
         known = self._state.calibrations
         new = calibrated(known.get(event.model, Calibration()), event)
         self._evolve(calibrations={**known, event.model: new} if new.samples else known)

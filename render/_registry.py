@@ -13,6 +13,7 @@ import attrs
 
 from blocks import Block, BlockId, CallId, ToolCall, ToolResult, TurnId, path_of, path_stem
 from render._group import Entry, Group, Place
+from render._verbatim import response_of
 
 
 @attrs.define(eq=False)
@@ -25,6 +26,12 @@ class Registry:
     """Every id that a call has on the wire."""
     turns: dict[CallId, TurnId] = attrs.field(factory=dict[CallId, TurnId], init=False)
     """By call id: the turn of the newest such call."""
+    unanswered: dict[CallId, int] = attrs.field(factory=dict[CallId, int], init=False)
+    """By call id: calls less results."""
+    answered: dict[CallId, int] = attrs.field(factory=dict[CallId, int], init=False)
+    """By call id: the version of the newest result."""
+    responses: dict[str, int] = attrs.field(factory=dict[str, int], init=False)
+    """By response id: the version of its newest event."""
     paths: dict[str, int] = attrs.field(factory=dict[str, int], init=False)
     """By path: the version."""
     blocks: dict[BlockId, list[int]] = attrs.field(factory=dict[BlockId, list[int]], init=False)
@@ -90,7 +97,13 @@ class Registry:
         self.blocks.setdefault(block.id, []).append(version)
         if entry.place not in (Place.RESPONSE, Place.SILENT):
             self.is_answered = True
+        if response := response_of(block):
+            self.responses[response] = version
+        if isinstance(block, ToolResult) and entry.place is not Place.ORPHAN:
+            self.unanswered[block.call_id] = self.unanswered.get(block.call_id, 0) - 1
+            self.answered[block.call_id] = version
         if isinstance(block, ToolCall):
+            self.unanswered[block.call_id] = self.unanswered.get(block.call_id, 0) + 1
             self.is_calling = True
             self.wire_ids.add(entry.wire_id)
             self.turns[block.call_id] = block.turn

@@ -78,6 +78,18 @@ class View:
         """The turn of the newest call of this id."""
         return self._known.turns.get(call_id)
 
+    def unanswered(self, call_id: CallId) -> int | None:
+        """How many calls of this id have no result; None: there is no such call."""
+        return self._known.unanswered.get(call_id)
+
+    def answered_at(self, call_id: CallId) -> int:
+        """Version of the newest result of a call with this id; 0: there is none."""
+        return self._known.answered.get(call_id, 0)
+
+    def recorded_at(self, response: str) -> int:
+        """Version of the newest event of the response with this id; 0: there is none."""
+        return self._known.responses.get(response, 0)
+
     def own_registry(self) -> Registry:
         """The registry for whoever adds to this view; to be released."""
         if self.registry.claim(self._newest):

@@ -4,18 +4,8 @@ Looked up in the window, before each try to commit: another process may have bee
 were recorded elsewhere may repeat ids as they like; they come in through `append`.
 """
 
-from blocks import (
-    AlreadyRecordedError,
-    AssistantBlock,
-    Block,
-    BlockAppended,
-    OpaqueBlock,
-    ToolCall,
-    ToolResult,
-    UnknownCallError,
-    UsageRecorded,
-)
-from render import Place, View
+from blocks import AlreadyRecordedError, CallId, UnknownCallError
+from render import View
 
 
 def refuse_repeated_response(view: View, response: str) -> None:
@@ -24,42 +14,21 @@ def refuse_repeated_response(view: View, response: str) -> None:
     Raises:
         AlreadyRecordedError: with the version of its last event.
     """
-    if not response:
-        return
-    for version, event in reversed(view.tape):
-        found: object = ""
-        if isinstance(event, BlockAppended):
-            found = _response_of(event.block)
-        elif isinstance(event, UsageRecorded):
-            found = event.response
-        if found == response:
-            raise AlreadyRecordedError(f"response {response!r}", version)
+    version = view.recorded_at(response) if response else 0
+    if version:
+        raise AlreadyRecordedError(f"response {response!r}", version)
 
 
-def refuse_repeated_result(view: View, call_id: str) -> None:
+def refuse_repeated_result(view: View, call_id: CallId) -> None:
     """Refuse the result of a call that nobody made, or that has its result.
 
     Raises:
         UnknownCallError: with the open calls.
         AlreadyRecordedError: with the version of that result.
     """
-    newest = view.groups[-1] if view.groups else None
-    if newest and not newest.sealed and call_id in newest.open_calls:
-        return
-    calls, answered = 0, list[int]()
-    for entry in view.entries:
-        block = entry.source
-        if isinstance(block, ToolCall):
-            calls += block.call_id == call_id
-        elif isinstance(block, ToolResult) and block.call_id == call_id:
-            answered += [entry.version] if entry.place is not Place.ORPHAN else []
-    if not calls:
-        raise UnknownCallError(call_id, newest.open_calls if newest else ())
-    if len(answered) >= calls:
-        raise AlreadyRecordedError(f"the result of call {call_id!r}", answered[-1])
-
-
-def _response_of(block: Block) -> object:
-    if isinstance(block, OpaqueBlock):
-        return block.fields.get("response")
-    return block.response if isinstance(block, AssistantBlock) else ""
+    unanswered = view.unanswered(call_id)
+    if unanswered is None:
+        raise UnknownCallError(call_id, view.groups[-1].open_calls if view.groups else ())
+    if unanswered <= 0:
+        version = view.answered_at(call_id)
+        raise AlreadyRecordedError(f"the result of call {call_id!r}", version)

@@ -150,12 +150,11 @@ class Verbs(Looking):
         checked_text(call_id, "tool_result()", "call_id")
         if envelope is not None:
             checked_kind(envelope, Envelope, "tool_result()", "envelope")
-        refuse_repeated_result(self.core.view, call_id)
         known = envelope or Envelope(outcome="failure" if is_error else "success")
         made = self._recorder
         turn = self.core.view.turn_of(CallId(call_id)) or made.turn
         result = attrs.evolve(made, turn=turn).result(call_id, output, known, is_error=is_error)
-        once = partial(refuse_repeated_result, call_id=call_id)
+        once = partial(refuse_repeated_result, call_id=CallId(call_id))
         return (yield from self.core.append([result], check=once))
 
     def notice(self, text: str) -> Flow[int]:
