@@ -61,7 +61,7 @@ EDITOR_TOOLS: Final = frozenset({"str_replace_editor", "str_replace_based_edit_t
 _FILES: Final = ("file_path", "path", "filename", "notebook_path")
 _TARGETS: Final = (*_FILES, "cmd", "command", "pattern", "query", "url", "input")
 _PATCHED: Final = re.compile(
-    r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE
+    r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.*\S)", re.MULTILINE
 )
 
 

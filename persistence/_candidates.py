@@ -42,7 +42,7 @@ _FOLDS: Final = (
 _ODD: Final = (  # numbers as JSON writes them here, and Python does not
     r"contains(payload, 'react.tool.call') AND regexp_matches(payload, '[0-9]e-?[0-9]|0\.0000')"
 )
-_NAME: Final = re.compile(r"(?!None|True|False)[\w-]*[^\W\d][\w-]*")
+_NAME: Final = re.compile(r"(?!None|True|False)(?=[\d-]*+[^\W\d])[\w-]++")
 
 
 @attrs.frozen

@@ -5,6 +5,7 @@ words are none, however long.
 """
 
 import re
+from string import ascii_letters
 
 LENGTH_MAX = 160
 """Longer ones are data, not names."""
@@ -12,18 +13,35 @@ SEARCHED_MAX = 100_000
 """Characters of a text that are searched for names: the agent has seen no more of a longer one than
 its beginning and its end."""
 
-# Quantifiers are possessive (`++`) where nothing that follows could match what they gave back.
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_COLON = r":(?://|\\)"
+"""What follows the first word of a URL or of a Windows path."""
+
+# Linear: every character is looked at a bounded number of times, whatever the text.  Quantifiers are
+# possessive (`++`) where nothing that follows could match what they gave back; a path is tried where a
+# run of its characters begins, not again at each of them; and what is sure to hold no path and no
+# dotted name is taken whole, to be looked into for the rest (`_WORD`).
 _TOKEN = re.compile(
     r"(?=[\w.@~+/-])(?:"  # most positions are refused here
     r"https?://[^\s\"'<>()\[\]{}`|\\,;]+"  # a URL
-    r"|[A-Za-z]:\\[\w.\\-]+"  # a Windows path
-    r"|[\w.@~+-]*+(?:/[\w.@~+-]++)++"  # a path
-    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # a UUID
-    r"|[A-Za-z_][\w-]*+(?:\.[A-Za-z_]\w*+)++"  # a dotted name
-    r"|[0-9a-f]{7,}+|\d{4,}+"  # a hash, a long number
-    r"|[A-Za-z_]\w{5,}+"  # a name, if it has an inner mark of one
+    r"|[A-Za-z]:\\[\w.\\-]++(?:[@~+][\w.@~+-]*+(?:/[\w.@~+-]++)++)?+"  # a Windows path, and another
+    r"|(?:(?<![\w.@~+-])[\w.@~+-]++)?+(?:/[\w.@~+-]++)++"  # a path
+    rf"|{_UUID}"
+    r"|[A-Za-z_][\w-]*+(?:"
+    r"(?:\.[A-Za-z_]\w*+)++"  # a dotted name
+    rf"|(?<=[\w-]{{4}})(?!{_COLON}))"  # hyphened words
+    rf"|[A-Za-z_][\w-]*-(?={_UUID}\w*+{_COLON})"  # such up to where a last UUID or word begins
+    rf"|[A-Za-z_][\w-]*-(?=\w*+{_COLON})"
+    r"|[0-9a-f]{7,}+|\d{4,}+|[A-Za-z_]\w{5,}+"  # a hash, a long number, a name
+    r"|(?:[-.@~+]|[^\W\dA-Za-z_])++"  # nothing
     r")"
 )
+_WORD = re.compile(
+    rf"{_UUID}|[0-9a-f]{{7,}}+|\d{{4,}}+"
+    r"|[A-Za-z_]\w{5,}+"  # a name, if it has an inner mark of one
+)
+_LETTERS = frozenset("_" + ascii_letters)
+_WINDOWS = re.compile("(?=[@~+])")
 _INNER = re.compile(r"[/\\]|\w\.\w|[^\W_]_+[^\W_]|[a-z][A-Z]|[A-Z]{2}[a-z]")
 _HASH = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,}")
 
@@ -37,8 +55,21 @@ def searched(text: str, characters_max: int = SEARCHED_MAX) -> tuple[str, ...]:
 
 def identifiers(text: str) -> set[str]:
     """The identifiers of a text; each is looked at once, however often it occurs."""
-    terms = {token.rstrip(".-:/") for token in set(_TOKEN.findall(text))}
+    terms = {token.rstrip(".-:/") for token in _tokens(text)}
     return {term for term in terms if len(term) <= LENGTH_MAX and _is_rare(term)}
+
+
+def _tokens(text: str) -> set[str]:
+    """All that may be an identifier."""
+    tokens, words = set[str](), list[str]()
+    for token in set(_TOKEN.findall(text)):
+        if ":\\" in token:
+            tokens.update(_WINDOWS.split(token, 1))
+        elif "/" in token or ("." in token and token[0] in _LETTERS):
+            tokens.add(token)
+        else:
+            words.append(token)
+    return tokens.union(_WORD.findall("\n".join(words)))
 
 
 def _is_rare(term: str) -> bool:

@@ -7,7 +7,6 @@ of it.  When that would not fit, the folded blocks are quoted in bounded chunks 
 Everything quoted is data: delimiters inside it are escaped, and the instruction says so.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Any, Final
@@ -20,6 +19,7 @@ from render._clip import cut_text
 from render._context import Context, Json
 from render._group import Entry
 from render._merge import merge_summaries
+from render._quote import escaped, quoted
 from render._range import RangePlan
 from render._rendered import show
 from render._report import report_summary
@@ -52,8 +52,8 @@ QUOTE_SHARE: Final = 0.1
 """Of the limit, what one quoted block may have before it is shortened, with a marker."""
 PROSE_SHARE: Final = 0.3
 """Of the summary's tokens, what its state, its plan, its turn context may have each."""
-_DELIMITER: Final = re.compile(r"<(?=\s*/?\s*(?:block|summary-so-far)\b)", re.IGNORECASE)
-_BREAKING: Final = re.compile(r'[\x00-\x1f"<>]')
+_CHUNK, _SO_FAR = "block", "summary-so-far"
+"""Tags of what is quoted to a model that summarises; neither can be spelled within the other."""
 
 
 @attrs.frozen(kw_only=True)
@@ -84,7 +84,7 @@ def summary_prompts(
 
 def continued(prompt: Prompt, so_far: StructuredSummary) -> Prompt:
     """The prompt of a later chunk, with what the earlier ones gave."""
-    text = f"<summary-so-far>\n{_escaped(report_summary(so_far))}\n</summary-so-far>\n"
+    text = quoted(_SO_FAR, escaped(report_summary(so_far), _CHUNK)) + "\n"
     message = prompt.request["messages"][0]
     contents = [{"type": "text", "text": text}, *message["content"]]
     request = {**prompt.request, "messages": [{**message, "content": contents}]}
@@ -161,18 +161,7 @@ def _quoted(entry: Entry, context: Context) -> str:
     tokens = context.counter.count(text)
     if tokens > tokens_max:
         text = cut_text(text, tokens, tokens_max, entry.path, context)
-    path, kind = _attribute(entry.path), _attribute(tag_of(entry.block))
-    return f'<block path="{path}" kind="{kind}">\n{_escaped(text)}\n</block>'
-
-
-def _escaped(text: str) -> str:
-    """Text that can neither close the quotation that it stands in nor open another."""
-    return _DELIMITER.sub(r"<\\", text)
-
-
-def _attribute(text: str) -> str:
-    """A name that somebody else chose, within quotation marks."""
-    return _BREAKING.sub("_", text)
+    return quoted(_CHUNK, escaped(text, _SO_FAR), path=entry.path, kind=tag_of(entry.block))
 
 
 # The answer.

@@ -18,6 +18,7 @@ import attrs
 from blocks import ArtifactId, AssistantCompletion, FoldState, ToolCall, artifact_ids_in, leaves
 from render._context import Context, Policy
 from render._group import Group, Place
+from render._quote import quoted
 from render._view import View
 
 READERS: Final = frozenset({"read_artifact", "read_timeline"})
@@ -115,7 +116,6 @@ def _shown(
 
 
 def _labelled(artifact: ArtifactId, text: str, size: int) -> str:
-    quoted = text.replace("</artifact>", "<\\/artifact>")
     if len(text) < size:
-        quoted += f"\n[… cut here: {size} characters in all; read_artifact reads on …]"
-    return f'<artifact id="{artifact}">\n{quoted}\n</artifact>'
+        text += f"\n[… cut here: {size} characters in all; read_artifact reads on …]"
+    return quoted("artifact", text, id=artifact)

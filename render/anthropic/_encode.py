@@ -45,6 +45,7 @@ from blocks import (
 from render._context import Json, TokenCounter
 from render._group import Entry, Group, Place
 from render._hidden import replaced
+from render._quote import quoted
 from render._report import report
 from render._slice import Shown
 from render._verbatim import verbatim
@@ -254,11 +255,11 @@ def _user_text(entry: Entry, block: Block) -> str:
         case UserAttachment():
             return ""
         case Note():
-            return f"<note>\n{block.text}\n</note>"
+            return quoted("note", block.text)
         case Plan():
-            return f"<plan>\n{block.text}\n</plan>"
+            return quoted("plan", block.text)
         case SystemMessage():
-            return f"<notice>\n{block.text}\n</notice>"
+            return quoted("notice", block.text)
         case RangeSummary():
             return report(block)
         case ToolResult():
@@ -268,7 +269,7 @@ def _user_text(entry: Entry, block: Block) -> str:
 
 
 def _earlier(entry: Entry, text: str) -> str:
-    return f'<earlier-message path="{entry.path}">\n{text}\n</earlier-message>'
+    return quoted("earlier-message", text, path=entry.path)
 
 
 def _late(call_id: CallId, text: str) -> str:

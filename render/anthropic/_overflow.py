@@ -37,8 +37,8 @@ _NUMBERS: Final = tuple(
     for pattern in (
         r"<n> tokens > <m>",
         r"context limit: <n> \+ [\d,_]+ > <m>",
-        r"maximum context length is <m> tokens.*?messages resulted in <n> tokens",
-        r"maximum context length is <m> tokens.*?\(<n> in the messages",
+        r"maximum context length is <m> tokens.{0,200}?messages resulted in <n> tokens",
+        r"maximum context length is <m> tokens.{0,200}?\(<n> in the messages",
         r"maximum context length is <m> tokens",
     )
 )

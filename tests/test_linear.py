@@ -1,0 +1,111 @@
+"""What looks for patterns in texts takes time that grows with their length, whatever they spell."""
+
+from collections.abc import Callable
+from time import process_time
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from blocks import artifact_ids_in, written_paths
+from persistence._candidates import is_needle
+from render._identifiers import identifiers
+from render._quote import escaped
+from render.anthropic._overflow import overflow_of
+from timeline import Timeline
+from timeline.replay._names import rare_names
+
+CHARACTERS = 30_000
+RATIO_MAX = 12
+"""Of the time that as much prose takes. Measured: at most 2; a quadratic pattern has hundreds."""
+PROSE = "Some say that src/app/main.py, line 12, has all the tests that ever passed; who knows. "
+UNITS = (
+    *("-", ".", "@", "+", "_", "a", "a-", "a.", "a@", "a.1", "A", "aB", "1", "1-", "f0", "語", "語a", "٣", "é"),
+    *("/", "a/", "a//", "\\", "a:\\", "://", "http://", "a-a-://", "C:\\a@b", "abcdef-", "ab-cd-", " ", "\n", "\t"),
+    *("[", "(", "{", "<", "< ", "</", "<a><b>", "<artifact ", "&", "&amp;", "&#60;", '"', "'", "``", "\0", "\ufeff"),
+    *("*** Update File:", "*** Update File: a\n", "*** Update File: a  \n\n", "*** Move to: a" + " " * 500 + "b"),
+    *("12345678-1234-1234-1234-", "12345678-1234-1234-1234-123456789012-", "art-0123456789abcdef", "art-"),
+    *("maximum context length is 1 tokens ", "1 tokens > ", "do not ", "exit code ", "Never!", ". "),
+)  # fmt: skip
+BEGINNINGS = ("a-", "*** Update File: a", "<")
+EDGES = ("", "/x", "://x", "!", "< /")
+
+
+def in_a_patch(text: str) -> object:
+    return written_paths("apply_patch", {"input": text})
+
+
+def in_an_error(text: str) -> object:
+    return overflow_of(400, "", "maximum context length is " + text)
+
+
+FINDERS: tuple[Callable[[str], object], ...] = (
+    identifiers,
+    rare_names,
+    artifact_ids_in,
+    in_a_patch,
+    in_an_error,
+    is_needle,
+    lambda text: escaped(text, "artifact", "summary"),
+)
+
+
+def seconds(find: Callable[[str], object], text: str) -> float:
+    """Of the processor, the lesser of two tries."""
+    times: list[float] = []
+    for _ in range(2):
+        began = process_time()
+        find(text)
+        times.append(process_time() - began)
+    return min(times)
+
+
+def full_of(unit: str, before: str = "", behind: str = "") -> str:
+    return before + (unit * (CHARACTERS // len(unit) + 1))[:CHARACTERS] + behind
+
+
+@pytest.fixture(scope="module")
+def prose() -> float:
+    """The time that the dearest finder takes for prose."""
+    return max(seconds(find, full_of(PROSE)) for find in FINDERS)
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=ascii)
+def test_known_bad_texts_cost_what_prose_costs(unit: str, prose: float) -> None:
+    for find in FINDERS:
+        for edge in EDGES:
+            assert seconds(find, full_of(unit, behind=edge)) < RATIO_MAX * prose
+        for before in BEGINNINGS:
+            assert seconds(find, full_of(unit, before, "b")) < RATIO_MAX * prose
+
+
+PIECES = st.one_of(st.sampled_from(UNITS), st.text("aA1f-._/:@\\ 語<&;\n", min_size=1, max_size=8))
+
+
+@given(st.lists(PIECES, min_size=1, max_size=4).map("".join), PIECES, PIECES)
+@example("a-語.@1/", "a", "://")
+def test_any_mixture_costs_what_prose_costs(
+    prose: float, unit: str, before: str, behind: str
+) -> None:
+    for find in FINDERS:
+        assert seconds(find, full_of(unit, before, behind)) < RATIO_MAX * prose
+
+
+def compaction(text: str) -> float:
+    """Of a timeline with a large result of this text."""
+    with Timeline.open("t", window=30_000, counter="estimate") as timeline:
+        timeline.user("Run the tests.")
+        for number, said in enumerate([text, *["one two three " * 150] * 60]):
+            call = {"type": "tool_use", "id": f"c{number}", "name": "Bash", "input": {}}
+            timeline.record({"id": f"m{number}", "content": [call]})
+            timeline.tool_result(f"c{number}", said)
+        began = process_time()
+        timeline.render()
+        timeline.compact()
+        assert timeline.view.compaction is not None
+        return process_time() - began
+
+
+@pytest.mark.parametrize("unit", ["-", ".", "a-", "語", "@"])
+def test_a_compaction_costs_the_same_whatever_a_tool_returned(unit: str) -> None:
+    assert compaction(full_of(unit)) < RATIO_MAX * compaction(full_of(PROSE))
