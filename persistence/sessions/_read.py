@@ -21,6 +21,7 @@ from persistence.sessions import (
     _swe_agent,
     _tau,
 )
+from persistence.sessions._pieces import BYTES_MAX
 from persistence.sessions._session import Session
 from persistence.sessions._source import Source, open_source
 
@@ -59,19 +60,22 @@ def read_session(
     path: str | os.PathLike[str],
     *,
     format: str = "auto",  # noqa: A002 -- the word users know from the command line
+    bytes_max: int = BYTES_MAX,
 ) -> Session:
     """The recorded session at `path`; its format is told from its content unless given.
 
-    What is broken in the file is skipped and reported in the session's notices.
+    What is broken in the file is skipped and reported in the session's notices.  A file may have
+    `bytes_max` bytes, unpacked, and a JSON value for each 24 of them; a session takes three to ten
+    times as much in memory.
 
     Raises:
-        SessionFormatError: the file is missing, unreadable, or of no known format.
-        MisuseError: there is no such format.
+        SessionFormatError: the file is missing, unreadable, too large, or of no known format.
+        MisuseError: there is no such format, or the limit is none.
     """
     path = os.fspath(path)
     if format != "auto" and format not in _FORMATS:
         raise MisuseError(f"no session format {format!r}; known: auto, {', '.join(FORMATS)}")
-    source = open_source(path)
+    source = open_source(path, bytes_max)
     name = _detect(source) if format == "auto" else format
     session = _FORMATS[name].read(source)
     if not session.items:

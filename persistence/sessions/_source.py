@@ -1,27 +1,29 @@
-"""From a file to JSON objects, with as much of a damaged file as can still be read."""
+"""From a file to JSON objects, with as much of a damaged file as can still be read.
 
-import gzip
+The file is read, and unpacked, piece by piece; of lines only one is held beside what was made of it.
+"""
+
 import json
-import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import attrs
 import msgspec
 
 from blocks import CodecError, SessionFormatError, clean_json, fault_in
 from persistence.sessions._json import Json, obj, objs
+from persistence.sessions._pieces import BYTES_MAX, Lines, Numbered, numbered, opened
 from persistence.sessions._session import Notice
 
 Record: TypeAlias = tuple[int, Json]
 """A JSON object with its line number; 0 when it is an item of one big list."""
 
-_GZIP = b"\x1f\x8b"
-_BOM = b"\xef\xbb\xbf"
-_HEAD_BYTES = 8192
 _HEAD_RECORDS = 200
 _SUFFIXES = (".gz", ".jsonl", ".json", ".traj", ".ndjson")
+NOTICES_MAX: Final = 1_000
+"""Lines that are reported one by one; the rest are counted."""
 _BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _stdlib = json.JSONDecoder()
 
@@ -61,65 +63,73 @@ class Source:
         return self.records[0][1] if len(self.records) == 1 else {}
 
 
-def open_source(path: str) -> Source:
+def open_source(path: str, bytes_max: int = BYTES_MAX) -> Source:
     """Read `path`, which may end in `#` and the number of a conversation in the file.
 
     Raises:
-        SessionFormatError: there is no JSON object in it that could be read.
+        SessionFormatError: there is no JSON object in it that could be read, or it is too large.
     """
     file, mark, number = path.rpartition("#")
     if mark and number.isdecimal() and not Path(path).exists():
-        return attrs.evolve(_read(file), index=int(number))
-    return _read(path)
+        return attrs.evolve(_read(file, bytes_max), index=int(number))
+    return _read(path, bytes_max)
 
 
-def _read(path: str) -> Source:
-    data = _bytes(path)
+def _read(path: str, bytes_max: int) -> Source:
+    with opened(path, bytes_max) as lines:
+        first = next(lines, None)
+        if first is None:
+            raise SessionFormatError(f"{path}: empty; there is no session in it")
+        try:
+            value = msgspec.json.decode(first[1])
+        except _BROKEN:  # a document over many lines, or a broken line
+            return _held(path, first, lines)
+        second = next(lines, None)
+        if second is None:
+            return _one(path, value)
+        del value
+        return _lines(path, chain((first, second), lines))
+
+
+def _held(path: str, first: Numbered, lines: Lines) -> Source:
+    """A file whose first line says nothing by itself, so that all of it has to be looked at."""
+    data = first[1]
+    lines.rest(data)
     try:
         value = msgspec.json.decode(data)
     except _BROKEN:
-        return _lines(path, data)
+        return _lines(path, numbered(data, first[0]), data)
+    return _one(path, value)
+
+
+def _one(path: str, value: Any) -> Source:
     records = _document(value)
     if not records:
         raise SessionFormatError(f"{path}: JSON, but without a single object; no session in it")
     return Source(path=path, records=tuple(records))
 
 
-def _bytes(path: str) -> bytes:
-    try:
-        data = Path(path).read_bytes()
-        if data.startswith(_GZIP):
-            data = gzip.decompress(data)
-    except FileNotFoundError:
-        raise SessionFormatError(f"{path}: no such file; give the path of a session file") from None
-    except (EOFError, zlib.error) as error:
-        raise SessionFormatError(f"{path}: broken gzip ({error}); fetch the file again") from error
-    except OSError as error:
-        raise SessionFormatError(f"{path}: cannot be read: {error.strerror or error}") from error
-    data = data.removeprefix(_BOM)
-    if not data.strip():
-        raise SessionFormatError(f"{path}: empty; there is no session in it")
-    if b"\0" in data[:_HEAD_BYTES]:
-        raise SessionFormatError(f"{path}: binary; a session file is JSON or JSON lines")
-    return data
-
-
-def _lines(path: str, data: bytes) -> Source:
+def _lines(path: str, lines: Iterable[Numbered], data: bytearray | None = None) -> Source:
+    """The objects of many lines; `data`: all of them, in case that they are one document."""
     records: list[Record] = []
     notices: list[Notice] = []
-    for number, line in enumerate(data.split(b"\n"), 1):
-        if line := line.strip():
-            for value in _values(line):
-                if found := obj(value):
-                    records.append((number, found))
-                else:
-                    notices.append(Notice(line=number, text=_complaint(value)))
-    records = records or _whole(data)
+    unread = 0
+    for number, line in lines:
+        for value in _values(line):
+            if found := obj(value):
+                records.append((number, found))
+            elif len(notices) < NOTICES_MAX:
+                notices.append(Notice(line=number, text=_complaint(value)))
+            else:
+                unread += 1
+    records = records or (_whole(data) if data else [])
     if not records:
         raise SessionFormatError(
             f"{path}: not readable as JSON or JSON lines (line {notices[0].line}: "
             f"{notices[0].text}); the file may be cut off or of another kind"
         )
+    if unread:
+        notices.append(Notice(line=0, text=f"{unread:,} more such places, skipped"))
     return Source(path=path, records=tuple(records), notices=tuple(notices))
 
 
@@ -129,7 +139,7 @@ def _complaint(value: Any) -> str:
     return "no JSON object, skipped"
 
 
-def _values(line: bytes) -> Iterator[Any]:
+def _values(line: bytearray) -> Iterator[Any]:
     """What a line holds: one object, several glued together, or the error that broke it."""
     try:
         value = msgspec.json.decode(line)
@@ -154,7 +164,7 @@ def _glued(text: str) -> Iterator[Any]:
             end += 1
 
 
-def _whole(data: bytes) -> list[Record]:
+def _whole(data: bytearray) -> list[Record]:
     """One document over many lines that only Python's reader accepts (it holds a NaN)."""
     text = data.decode("utf-8", "replace").strip()
     values = list(_glued(text))

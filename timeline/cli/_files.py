@@ -1,10 +1,34 @@
-"""JSON files given as options."""
+"""Files given as arguments: sessions, and JSON for options."""
 
+import argparse
 import json
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from timeline.cli._errors import UsageError
+
+if TYPE_CHECKING:
+    from persistence.sessions import Session
+
+
+def session_options(parser: argparse.ArgumentParser) -> None:
+    """How session files are read."""
+    add = parser.add_argument
+    add("--format", default="auto", metavar="NAME", help="format of a file, if not detected")
+    add("--bytes-max", type=int, metavar="N", help="bytes a file may have, unpacked (256 MiB)")
+
+
+def session_from(file: str, options: argparse.Namespace) -> "Session":
+    """A session file, as these options say.
+
+    Raises:
+        SessionFormatError: it cannot be read.
+        MisuseError: an option makes no sense.
+    """
+    from persistence.sessions import read_session
+
+    limit = {} if options.bytes_max is None else {"bytes_max": options.bytes_max}
+    return read_session(file, format=options.format, **limit)
 
 
 def system_from(path: Path | None) -> str | list[dict[str, Any]] | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from timeline.cli._console import plural, print_json
 from timeline.cli._errors import DONE, complain
+from timeline.cli._files import session_from, session_options
 from timeline.cli._store import store_option, store_path
 
 if TYPE_CHECKING:
@@ -20,17 +21,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     parser.add_argument("file", metavar="FILE", help="a session file, of any known format")
     parser.add_argument("--name", default="", metavar="NAME", help="default: the session's")
-    parser.add_argument("--format", default="auto", metavar="NAME", help="if not detected")
+    session_options(parser)
     store_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Read all of it first, then append it in one commit."""
     from blocks import TimelineId
-    from persistence.sessions import read_session
     from timeline.replay import room_for
 
-    session = read_session(options.file, format=options.format)
+    session = session_from(options.file, options)
     name, path = TimelineId(options.name or session.name), store_path(options)
     events = list(_events(session))
     with room_for(path, name) as store:

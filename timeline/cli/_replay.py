@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from timeline.cli._chart import check_chart, write_chart
 from timeline.cli._console import print_json
 from timeline.cli._errors import DONE, FAILED, UsageError, complain
-from timeline.cli._files import system_from, tools_from
+from timeline.cli._files import session_from, session_options, system_from, tools_from
 from timeline.cli._progress import progress_bar
 from timeline.cli._story import tell
 
@@ -52,7 +52,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--name", default="", metavar="NAME", help="name of the timeline (default: the session's)")
     add("--dump", type=Path, metavar="FILE", help="write every request as a line of JSON")
     add("--plot", type=Path, metavar="FILE", help="draw cost against recall: a .png or .svg file")
-    add("--format", default="auto", metavar="NAME", help="format of the files, if not detected")
+    session_options(parser)
     add("--system", type=Path, metavar="FILE", help="system prompt: a JSON string or text blocks")
     add("--tools", type=Path, metavar="FILE", help="tool definitions: a JSON list")
 
@@ -117,11 +117,10 @@ def _tried(file: str, policy: str, options: argparse.Namespace) -> "ReplayResult
 
 
 def _replayed(file: str, policy: str, options: argparse.Namespace) -> "ReplayResult":
-    from persistence.sessions import read_session
     from timeline.replay import replay
 
     chosen = _options(policy, options)
-    session = read_session(file, format=options.format)
+    session = session_from(file, options)
     bar = progress_bar(session.name, len(session.calls))
     with _dump(options.dump) as dump, bar as progress:
         return replay(session, chosen, store=options.store, dump=dump, progress=progress)
