@@ -2,30 +2,52 @@
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TextIO
+
+from blocks import clean_json
+from timeline.cli._visible import line, unguarded, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 PIPE_COLUMNS = 200
 """Into a pipe or a file nothing needs to be cut to the width of a screen."""
+DAY_AND_TIME = "%Y-%m-%d %H:%M:%S"
 
 
-def screen() -> "Console":
-    """Standard output."""
-    from rich.console import Console
+def screen(stream: TextIO | None = None) -> "Console":
+    """Standard output, or another stream."""
+    from timeline.cli._screen import Screen
 
-    console = Console(highlight=False, soft_wrap=False)
+    console = Screen(file=unguarded(stream or sys.stdout))
     if not console.is_terminal:
         console.width = PIPE_COLUMNS
     return console
 
 
+def say(text: str) -> None:
+    """One line for people."""
+    print(line(text))
+
+
 def print_json(value: Any) -> None:
     """One value on one line, for machines."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+    try:
+        data = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        data = json.dumps(clean_json(value), ensure_ascii=False)
+    sys.stdout.write(visible(data) + "\n")
 
 
 def plural(number: int, word: str) -> str:
     """`1 call`, `2 calls`."""
     return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def when(seconds: float, form: str = DAY_AND_TIME) -> str:
+    """A time as people read it, here; one that no calendar has, as the number that it is."""
+    try:
+        return datetime.fromtimestamp(seconds).astimezone().strftime(form)
+    except (ValueError, OverflowError, OSError):
+        return f"@{seconds:.6g}"

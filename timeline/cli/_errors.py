@@ -4,6 +4,8 @@ import argparse
 import sys
 from typing import NoReturn
 
+from timeline.cli._visible import line
+
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
@@ -21,5 +23,4 @@ class Parser(argparse.ArgumentParser):
 
 def complain(message: str) -> None:
     """One line on stderr."""
-    line = " ".join(message.split())
-    print(f"foldline: {line}", file=sys.stderr)
+    print(f"foldline: {line(' '.join(message.split()))}", file=sys.stderr)

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from timeline.cli._console import plural, print_json
+from timeline.cli._console import plural, print_json, say
 from timeline.cli._errors import DONE
 from timeline.cli._store import hidden_option, log_of, opened, store_option
 
@@ -39,5 +39,5 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"timeline": options.id, "file": str(options.out), "events": len(events)})
     else:
-        print(f"{options.id}: {plural(len(events), 'event')} in {options.out}")
+        say(f"{options.id}: {plural(len(events), 'event')} in {options.out}")
     return DONE

@@ -2,7 +2,7 @@
 
 import argparse
 
-from timeline.cli._console import print_json
+from timeline.cli._console import print_json, say
 from timeline.cli._errors import DONE
 from timeline.cli._store import log_of, opened, store_option
 
@@ -34,5 +34,5 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"timeline": options.new, "parent": options.id, "at": at, "version": version})
     else:
-        print(f"{options.new}: {options.id} up to version {at}")
+        say(f"{options.new}: {options.id} up to version {at}")
     return DONE

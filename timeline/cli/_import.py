@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from timeline.cli._console import plural, print_json
+from timeline.cli._console import plural, print_json, say
 from timeline.cli._errors import DONE, complain
 from timeline.cli._files import session_from, session_options
 from timeline.cli._store import store_option, store_path
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         print_json(facts)
     else:
         calls = plural(len(session.calls), "call")
-        print(f"{name}: {plural(len(events), 'event')}, {calls} ({session.format}) in {path}")
+        say(f"{name}: {plural(len(events), 'event')}, {calls} ({session.format}) in {path}")
     return DONE
 
 

@@ -1,10 +1,9 @@
 """`foldline list`: the timelines of a store."""
 
 import argparse
-from datetime import datetime
 from typing import TYPE_CHECKING
 
-from timeline.cli._console import print_json, screen
+from timeline.cli._console import print_json, screen, when
 from timeline.cli._errors import DONE
 from timeline.cli._store import opened, store_option
 
@@ -47,8 +46,3 @@ def _tell(found: "Sequence[TimelineInfo]") -> None:
     for info in found:
         table.add_row(info.id, f"{info.version:,}", when(info.created_at), when(info.updated_at))
     screen().print(table if found else "no timelines yet")
-
-
-def when(seconds: float) -> str:
-    """A time of day as people read it, here."""
-    return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -89,18 +89,17 @@ def _commit(
         print_json({"version": version, "committed": version != before})
         return DONE
     said = f"committed, version {version}" if version != before else "had been committed before"
-    screen().print(f"{options.id}: {said}", highlight=False)
+    screen().print(f"{options.id}: {said}")
     return DONE
 
 
 def _print(plan: "CompactionPlan") -> None:
     from rich import box
     from rich.table import Table
-    from rich.text import Text
 
     console = screen()
     if not plan.proposals:
-        console.print(f"{plan.timeline}: nothing that a compaction could do", highlight=False)
+        console.print(f"{plan.timeline}: nothing that a compaction could do")
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in ("rung", "versions", "turns", "blocks", "frees", "why"):
@@ -112,18 +111,16 @@ def _print(plan: "CompactionPlan") -> None:
         table.add_row(
             type(proposal).__name__.lower(),
             "-".join(ends),
-            Text("-".join(turns)),
+            "-".join(turns),
             str(len(proposal.blocks)),
             f"{proposal.tokens_freed:,}",
             proposal.reason,
         )
     console.print(table)
     if len(plan.proposals) > SHOWN:
-        console.print(f"... and {len(plan.proposals) - SHOWN} more", highlight=False)
+        console.print(f"... and {len(plan.proposals) - SHOWN} more")
     if plan.warnings:
-        console.print(
-            f"{len(plan.warnings)} blocks in two lists, such as {plan.warnings[0]}", highlight=False
-        )
+        console.print(f"{len(plan.warnings)} blocks in two lists, such as {plan.warnings[0]}")
     console.print(
         f"version {plan.version}: {plan.tokens_before:,} -> {plan.tokens_after:,} tokens"
         f" of {plan.limit:,}; {plan.target:,} are enough",

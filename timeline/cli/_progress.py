@@ -5,6 +5,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from timeline.cli._console import screen
+from timeline.cli._visible import line
+
 if TYPE_CHECKING:
     from timeline.replay._replay import Progress
 
@@ -15,10 +18,9 @@ def progress_bar(title: str, total: int) -> "Generator[Progress | None]":
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=total)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=screen(sys.stderr), transient=True) as bar:
+        task = bar.add_task(line(title), total=total)
         yield lambda done, _: bar.update(task, completed=done)

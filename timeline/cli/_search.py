@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from timeline.cli._console import plural, print_json, screen
+from timeline.cli._console import plural, print_json, screen, when
 from timeline.cli._errors import DONE
-from timeline.cli._list import when
 from timeline.cli._store import hidden_option, opened, store_option
+from timeline.cli._visible import line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,10 +80,10 @@ def _tell(query: str, hits: "Sequence[Hit]") -> None:
     table.add_column("when", no_wrap=True)
     table.add_column("path and text", overflow="fold", ratio=1)
     for hit in hits:
-        found = Text(hit.path, style="cyan") + Text("\n") + _marked(hit)
-        table.add_row(Text(hit.timeline), when(hit.at), found)
+        found = Text(line(hit.path), style="cyan") + Text("\n") + _marked(hit)
+        table.add_row(hit.timeline, when(hit.at), found)
     console = screen()
-    console.print(table if hits else Text(f"nothing matches {query!r}"))
+    console.print(table if hits else f"nothing matches {query!r}")
     if hits:
         console.print(plural(len(hits), "hit"), style="dim")
 

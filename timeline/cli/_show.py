@@ -2,14 +2,14 @@
 
 import argparse
 import sys
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import attrs
 
-from timeline.cli._console import print_json, screen
+from timeline.cli._console import print_json, screen, when
 from timeline.cli._errors import DONE
 from timeline.cli._store import hidden_option, log_of, opened, store_option
+from timeline.cli._visible import line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -141,15 +141,14 @@ def _table(rows: "Sequence[Row]", width: int) -> "Table":
     for index in (0, len(columns) - 1):
         table.columns[index].justify = "right"
     for row in rows:
-        time = datetime.fromtimestamp(row.at).astimezone().strftime("%H:%M:%S")
         table.add_row(
             str(row.version),
-            time,
+            when(row.at, "%H:%M:%S"),
             *((row.turn, row.kind) if is_wide else ()),
-            Text(_shortened(row.path, path_columns)),
+            _shortened(line(row.path), path_columns),
             Text(row.state, style=STYLES[row.state]),
             f"{row.tokens:,}",
-            Text(row.text, style="dim" if row.state == "folded" else ""),
+            Text(line(row.text), style="dim" if row.state == "folded" else ""),
         )
     return table
 

@@ -81,7 +81,6 @@ def _counted(names: Iterable[str]) -> dict[str, int]:
 
 def _tell(stats: dict[str, Any]) -> None:
     from rich.table import Table
-    from rich.text import Text
 
     console = screen()
     table = Table.grid(padding=(0, 2))
@@ -92,10 +91,10 @@ def _tell(stats: dict[str, Any]) -> None:
     sections = ["events", "blocks", "states", "tools", *["usage"] * bool(stats["usage"]["calls"])]
     for section in sections:
         for index, (name, count) in enumerate(stats[section].items()):
-            table.add_row("" if index else section, Text(name), f"{count:,}")
+            table.add_row("" if index else section, name, f"{count:,}")
     for index, (name, value) in enumerate(_signals(stats["quality"])):
         table.add_row("" if index else "quality", name, value)
-    console.print(Text(stats["timeline"], style="bold"))
+    console.print(stats["timeline"], style="bold")
     console.print(table)
 
 

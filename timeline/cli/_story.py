@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from timeline.cli._comparison import tell_comparison, two_digits
 from timeline.cli._console import plural, screen
 from timeline.cli._curve import curve, short
+from timeline.cli._visible import line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,9 +30,9 @@ def _tell_one(result: "ReplayResult", console: "Console") -> None:
     from rich.table import Table
     from rich.text import Text
 
-    title = Text(result.session, style="bold")
+    title = Text(line(result.session), style="bold")
     facts = f"{result.format}, {result.model}, policy {result.policy}, window {result.window:,}"
-    console.print(title.append(f"  {facts}", style="not bold dim"))
+    console.print(title.append(f"  {line(facts)}", style="not bold dim"))
     console.print()
     if result.points:
         console.print(curve(result.points, result.window, min(console.width, CURVE_COLUMNS)))
@@ -41,7 +42,7 @@ def _tell_one(result: "ReplayResult", console: "Console") -> None:
         table.add_row(Text(name, style="dim"), Text(value, style="bold"), more)
     console.print(table)
     for notice in result.notices[:NOTICES_SHOWN]:
-        console.print(Text(f"note: {notice}", style="dim"), overflow="ellipsis", no_wrap=True)
+        console.print(f"note: {notice}", style="dim", overflow="ellipsis", no_wrap=True)
     if (left := len(result.notices) - NOTICES_SHOWN) > 0:
         console.print(Text(f"note: and {plural(left, 'more note')} (--json)", style="dim"))
 

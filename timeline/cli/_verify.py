@@ -2,7 +2,7 @@
 
 import argparse
 
-from timeline.cli._console import plural, print_json
+from timeline.cli._console import plural, print_json, say
 from timeline.cli._errors import DONE, FAILED
 from timeline.cli._store import existing, store_option
 
@@ -28,8 +28,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         for problem in report.problems:
             where = f" {problem.timeline} version {problem.version}:" if problem.timeline else ""
-            print(f"problem:{where} {problem.what}")
+            say(f"problem:{where} {problem.what}")
         what = f"{plural(report.timelines, 'timeline')}, {plural(report.events, 'event')}"
         found = "holds together" if report.ok else plural(len(report.problems), "problem")
-        print(f"{path}: {what}, {found}")
+        say(f"{path}: {what}, {found}")
     return DONE if report.ok else FAILED

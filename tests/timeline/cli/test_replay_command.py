@@ -150,5 +150,7 @@ def test_a_dump_that_cannot_be_written_is_one_line(run: Run, session: Path, targ
 
 
 def test_debug_shows_the_traceback(run: Run) -> None:
-    with pytest.raises(Exception, match="no such file"):
-        run("replay", "missing.jsonl", "--debug")
+    ran = run("replay", "missing.jsonl", "--debug")
+    assert ran.code == 1
+    assert ran.err.startswith("Traceback")
+    assert ran.err.splitlines()[-1].startswith("foldline: missing.jsonl: no such file")
