@@ -9,8 +9,9 @@ import gzip
 import zlib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import IO, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -63,7 +64,7 @@ class Lines:
     """The lines of a stream that are not blank."""
 
     _path: str
-    _stream: IO[bytes]
+    _stream: gzip.GzipFile | BufferedReader
     _bytes_max: int
     _has: str
     """What is said of a file that is too large: it `has` or it `unpacks to`."""

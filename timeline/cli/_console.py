@@ -50,4 +50,4 @@ def when(seconds: float, form: str = DAY_AND_TIME) -> str:
     try:
         return datetime.fromtimestamp(seconds).astimezone().strftime(form)
     except (ValueError, OverflowError, OSError):
-        return f"@{seconds:.6g}"
+        return f"@{seconds:.3g}"

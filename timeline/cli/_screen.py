@@ -18,7 +18,8 @@ class Screen(Console):
 
     def render_str(self, text: str, **options: Any) -> Text:
         """A string that is printed, or stands in a table, as a text."""
-        return super().render_str(line(text), **{**options, "markup": False, "emoji": False})
+        options.update(markup=False, emoji=False)
+        return super().render_str(line(text), **options)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None

@@ -9,7 +9,6 @@ a file goes what was written, byte for byte, as with `git show` and `cat`.
 """
 
 import codecs
-import io
 import re
 import sys
 from collections.abc import Generator, Iterable
@@ -87,8 +86,9 @@ def guarded() -> Generator[None]:
 
 
 def _guard(stream: TextIO) -> TextIO:
-    if isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(errors=_ERRORS)
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors=_ERRORS)
     return cast("TextIO", _Guard(stream)) if stream.isatty() else stream
 
 
