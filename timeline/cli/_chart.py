@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from timeline.cli._errors import UsageError
+from timeline.cli._visible import line
 
 if TYPE_CHECKING:
     from timeline.replay import Means, ReplayResult
@@ -49,7 +50,7 @@ def _figure(means: "Sequence[Means]", results: "Sequence[ReplayResult]") -> Any:
         )
         axes.scatter([mean.cost], [mean.far], 70, colour, zorder=3)
         place = {"xytext": _LABEL_POINTS, "textcoords": "offset points"}
-        axes.annotate(mean.policy, (mean.cost, mean.far), **place)
+        axes.annotate(line(mean.policy), (mean.cost, mean.far), parse_math=False, **place)
     front = sorted((mean.cost, mean.far) for mean in means if mean.is_front)
     axes.plot([c for c, _ in front], [f for _, f in front], color="grey", linewidth=1, zorder=1)
     axes.set_xlabel("cost (share of sending everything)")
