@@ -79,8 +79,8 @@ def test_into_a_store_and_under_a_name(run: Run, session: Path) -> None:
     ("arguments", "message"),
     [
         (("--window", 10), "window 10: the system prompt and the tools alone have"),
-        (("--window", 0), "window 0: the prompt needs a positive number of tokens"),
-        (("--window", -1), "window -1: the prompt needs a positive number of tokens"),
+        (("--window", 0), "window is a positive number of tokens, not 0"),
+        (("--window", -1), "window is a positive number of tokens, not -1"),
         (("--window", "wide"), "invalid int value: 'wide'"),
         (("--policy", "nope"), "no policy 'nope'; known:"),
         (("--policy", "none.toml"), "policy file none.toml"),
