@@ -481,6 +481,7 @@ def other_value(field: Any) -> Any:
         "system_ttl": "1h",
         "on_failure": "raise",
         "name": "mine",
+        "compaction": False,
         "turns_visible": 30,
         "rounds_visible": 90,
         "target_ratio": 0.2,

@@ -79,5 +79,5 @@ def test_recorded_sessions_keep_every_promise(path: Path, server: PracticeServer
     result = replay(read_session(path), options)
     assert result.problems == ()
     assert result.over_window_calls == 0
-    assert len(server.requests) >= result.compactions
+    assert len(server.requests) >= result.folds
     assert not server.refused
