@@ -13,6 +13,7 @@ from render._context import TokenCounter as TokenCounter
 from render._context import ToolPolicy as ToolPolicy
 from render._due import compaction_due as compaction_due
 from render._entries import LADDER as LADDER
+from render._fitting import fitting_fold as fitting_fold
 from render._fixed import Fixed as Fixed
 from render._fold import commit as commit
 from render._fold import decide as decide
@@ -24,7 +25,6 @@ from render._folded import apply_range as apply_range
 from render._folded import compaction_event as compaction_event
 from render._folded import extractive as extractive
 from render._folded import fits_after as fits_after
-from render._folded import fitting_fold as fitting_fold
 from render._folded import skip as skip
 from render._folded import truncated as truncated
 from render._group import Entry as Entry

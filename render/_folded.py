@@ -7,8 +7,7 @@
 Nothing is deleted: it is one event, which says what stands for a range of the log.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Sequence
 
 import attrs
 import msgspec
@@ -23,7 +22,6 @@ from blocks import (
     RangeSummary,
     SkipReason,
     StructuredSummary,
-    Trigger,
     text_of,
 )
 from render._budget import corrected, fixed_tokens, threshold_of, total_tokens
@@ -36,13 +34,11 @@ from render._group import Entry, Place
 from render._index import IndexBudget, build_index
 from render._merge import merge_summaries
 from render._ordinals import ordinals_after
-from render._range import RangePlan, plan_range, plan_turns
+from render._range import RangePlan
 from render._report import digest_sections, report_summary
 from render._view import View
 
 INDEX_TOKENS_MIN = 200
-SHARES: Final = ((1.0, 1.0), (0.3, 1.0), (0.0, 1.0), (0.0, 0.4), (0.0, 0.1))
-"""What is tried of the tail's share, and of what a compaction leaves besides."""
 FITTING = 0.95
 """Share of the trigger that a compaction must come under, so that the next round needs none."""
 
@@ -64,47 +60,6 @@ class Fold:
     context: Context = attrs.field(repr=False)
     squeeze: float = 1.0
     """What the shares of the policy were multiplied by in `context`."""
-
-
-def fitting_fold(view: View, context: Context, trigger: Trigger) -> Fold | None:
-    """The fold that keeps most and still leaves a request within its budget; None: nothing to fold.
-
-    The shares of the tail and, where that is not enough, of everything else are reduced until the
-    probe fits.  The probe is the extractive summary: it is free.
-    """
-    best: Fold | None = None
-    for found in _folds(view, context, trigger):
-        best = found
-        if fits_after(view, found.range, found.context):
-            break
-    return best
-
-
-def _folds(view: View, context: Context, trigger: Trigger) -> Iterator[Fold]:
-    """Folds that keep less and less."""
-    policy = context.policy
-    if policy.keep_turns:
-        for turns, squeeze in _turn_shares(policy.keep_turns, trigger):
-            within = squeezed(context, squeeze)
-            if plan := plan_turns(view, within, trigger, turns):
-                yield Fold(range=plan, context=within, squeeze=squeeze)
-        if trigger == "cold":
-            return
-    for keep, squeeze in SHARES:
-        within = squeezed(context, squeeze)
-        if plan := plan_range(view, within, trigger, keep * policy.keep_ratio):
-            yield Fold(range=plan, context=within, squeeze=squeeze)
-
-
-def _turn_shares(turns: int, trigger: Trigger) -> Iterator[tuple[int, float]]:
-    """How many turns are kept, and the factor on what is left besides; where the cache is cold and
-    the request fits anyway, there is no reason to keep fewer."""
-    yield turns, 1.0
-    while trigger != "cold" and turns > 1:
-        turns //= 2
-        yield turns, 1.0
-    if trigger != "cold":
-        yield from ((1, 0.4), (1, 0.1))
 
 
 def fits_after(view: View, plan: RangePlan, context: Context) -> bool:

@@ -7,7 +7,8 @@ rung of the ladder.
 from collections.abc import Iterable
 
 from blocks import Trigger
-from render._folded import Fold, Summary, apply_range, extractive, fits_after, fitting_fold
+from render._fitting import fitting_fold
+from render._folded import Fold, Summary, apply_range, extractive, fits_after
 from render._ladder._ground import Ground
 from render._ladder._plan import Summarize
 from render._range import plan_at
