@@ -23,6 +23,7 @@ from blocks import (
 )
 from render._budget import Account
 from render._context import Context
+from render._group import Entry
 from render.anthropic import Piece
 
 PartKind: TypeAlias = Literal[
@@ -42,10 +43,11 @@ PartKind: TypeAlias = Literal[
     "block",
 ]
 MisfitReason: TypeAlias = Literal["over_limit", "fixed_over_target"]
-_Part: TypeAlias = tuple[PartKind, str, int]
-"""The kind, the path and the tokens of one block."""
-STAND_IN_TOKENS: Final = 60
-"""What is left of a hidden block: its replacement, and the envelope."""
+STAND_IN_TOKENS: Final[dict[PartKind, int]] = {"note": 20, "plan": 20, "call": 40, "thinking": 0}
+"""What is left of a hidden block: what stands for it, and the envelope."""
+OTHER_STAND_IN_TOKENS: Final = 35
+ALONE: Final = 0.8
+"""Share of all blocks of a kind from which on the largest is named alone."""
 _KINDS: Final[tuple[tuple[type | tuple[type, ...], PartKind], ...]] = (
     ((UserPrompt, UserFollowup, UserSteer), "prompt"),
     (UserAttachment, "attachment"),
@@ -58,6 +60,17 @@ _KINDS: Final[tuple[tuple[type | tuple[type, ...], PartKind], ...]] = (
     (SystemMessage, "notice"),
     (RangeSummary, "summary"),
 )
+
+
+@attrs.frozen
+class _Part:
+    """One block as it is shown."""
+
+    kind: PartKind
+    path: str
+    tokens: int
+    removable: int = 0
+    """Tokens that hiding it would free."""
 
 
 @attrs.frozen(kw_only=True)
@@ -117,7 +130,9 @@ class CannotFit:
 
     def __str__(self) -> str:
         causes = ", ".join(map(str, self.causes))
-        return f"{self.total} tokens do not fit {self.limit}: {causes}; {self.advice}"
+        if self.reason == "over_limit":
+            return f"{self.total} tokens do not fit {self.limit}: {causes}; {self.advice}"
+        return f"of {self.total} tokens no compaction can reduce {self.fixed}: {causes}; {self.advice}"
 
 
 def cannot_fit(
@@ -130,7 +145,7 @@ def cannot_fit(
     target = int(context.policy.target_ratio * context.limit)
     if sizes.total <= target:
         return None
-    opened = sum(tokens for _, _, tokens in _open(pieces))
+    opened = sum(part.tokens for part in _open(pieces))
     pinned = sum(map(attrgetter("pinned"), pieces)) + opened
     fixed = sizes.system + sizes.tools + round(sizes.ratio * pinned)
     if sizes.total > context.limit:
@@ -180,40 +195,52 @@ def _causes(parts: Iterable[_Part], sizes: Account, reason: MisfitReason) -> Ite
         yield Cause(kind="overhead", tokens=round(sizes.prefix))
     by_kind: dict[PartKind, list[_Part]] = {}
     for part in parts:
-        by_kind.setdefault(part[0], []).append(part)
-    for kind, found in by_kind.items():
-        fixed = STAND_IN_TOKENS if kind != "thinking" else 0
-        removable = sum(max(tokens - fixed, 0) for _, _, tokens in found)
-        yield Cause(
-            kind=kind,
-            tokens=round(sizes.ratio * sum(tokens for _, _, tokens in found)),
-            blocks=len(found),
-            largest=max(found, key=lambda part: part[2])[1],
-            removable=0 if kind == "summary" else int(sizes.ratio * removable),
-        )
+        by_kind.setdefault(part.kind, []).append(part)
+    yield from (_cause(found, sizes.ratio) for found in by_kind.values())
+
+
+def _cause(parts: Sequence[_Part], ratio: float) -> Cause:
+    """The blocks of one kind; the largest alone, if it is nearly all of it."""
+    largest = max(parts, key=attrgetter("removable", "tokens"))
+    if largest.tokens >= ALONE * sum(part.tokens for part in parts):
+        parts = [largest]
+    return Cause(
+        kind=largest.kind,
+        tokens=round(ratio * sum(part.tokens for part in parts)),
+        blocks=len(parts),
+        largest=largest.path,
+        removable=int(ratio * sum(part.removable for part in parts)),
+    )
 
 
 # The blocks of a request.
 
 
 def _parts(pieces: Iterable[Piece]) -> Iterator[_Part]:
-    """What is shown of each block: its kind, its path, its tokens."""
     for piece in pieces:
         for entry in piece.group.entries:
             if tokens := piece.tokens_of(entry.version):
-                yield _kind_of(entry.block), entry.path, tokens
+                yield _part(entry, tokens)
+
+
+def _part(entry: Entry, tokens: int) -> _Part:
+    kind = _kind_of(entry.block)
+    if kind == "summary" or entry.dropped:  # nothing can be shown instead
+        return _Part(kind, entry.path, tokens)
+    left = STAND_IN_TOKENS.get(kind, OTHER_STAND_IN_TOKENS)
+    return _Part(kind, entry.path, tokens, max(tokens - left, 0))
 
 
 def _pinned(pieces: Sequence[Piece]) -> Iterator[_Part]:
     """The same of what no compaction can take: notes, and the calls that are open."""
-    yield from (part for part in _parts(pieces) if part[0] == "note")
+    yield from (part for part in _parts(pieces) if part.kind == "note")
     yield from _open(pieces)
 
 
 def _open(pieces: Sequence[Piece]) -> Iterator[_Part]:
     for piece in pieces[-1:]:
         for entry, _ in piece.group.unanswered:
-            yield "call", entry.path, piece.tokens_of(entry.version)
+            yield _part(entry, piece.tokens_of(entry.version))
 
 
 def _kind_of(block: Block) -> PartKind:
