@@ -155,7 +155,7 @@ class Policy:
     """One folded user text."""
     clip_ratio: float = attrs.field(default=0.05, validator=checks.share())
     """What one tool result has in any case, and half of what all results of one round have together."""
-    clip_room: float = attrs.field(default=1.0, validator=checks.share())
+    clip_room: float = attrs.field(default=0.0, validator=checks.share())
     """Of the room below the trigger, what new results may fill to be shown whole before one that is
     larger than `clip_ratio` is clipped; 0: none."""
 

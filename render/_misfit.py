@@ -132,7 +132,9 @@ class CannotFit:
         causes = ", ".join(map(str, self.causes))
         if self.reason == "over_limit":
             return f"{self.total} tokens do not fit {self.limit}: {causes}; {self.advice}"
-        return f"of {self.total} tokens no compaction can reduce {self.fixed}: {causes}; {self.advice}"
+        return (
+            f"of {self.total} tokens no compaction can reduce {self.fixed}: {causes}; {self.advice}"
+        )
 
 
 def cannot_fit(

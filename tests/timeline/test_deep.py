@@ -120,7 +120,7 @@ def test_tools_and_system_are_refused_by_place(shape: Shape) -> None:
 @pytest.mark.parametrize("shape", [lists, objects])
 def test_how_deep_is_too_deep_does_not_depend_on_the_stack(shape: Shape) -> None:
     deepest = NESTING_MAX - 2  # the block and its input are two levels more
-    assert canonical_block(call(shape(deepest)))
+    assert canonical_block(call(shape(deepest))) is not None
     with pytest.raises(CodecError):
         canonical_block(call(shape(deepest + 1)))
 
@@ -154,7 +154,10 @@ def test_a_line_of_a_session_file_is_left_out_with_a_notice(tmp_path: Any, depth
 
 @shapes
 def test_the_validator_takes_anything(shape: Shape) -> None:
-    for content in (shape(DEEP), [{"type": "tool_result", "tool_use_id": "c", "content": shape(DEEP)}]):
+    for content in (
+        shape(DEEP),
+        [{"type": "tool_result", "tool_use_id": "c", "content": shape(DEEP)}],
+    ):
         assert validate_request({"messages": [{"role": "user", "content": content}]})
 
 
@@ -179,6 +182,10 @@ def test_a_number_that_nobody_can_read_back_is_refused_by_place(value: Any) -> N
         clean_json([value])
 
 
-@given(st.recursive(st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+@given(
+    st.recursive(
+        st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    )
+)
 def test_ordinary_values_have_no_fault(value: Any) -> None:
     assert fault_in(value) is None
