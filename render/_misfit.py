@@ -246,4 +246,7 @@ def _open(pieces: Sequence[Piece]) -> Iterator[_Part]:
 
 
 def _kind_of(block: Block) -> PartKind:
-    return next((kind for types, kind in _KINDS if isinstance(block, types)), "block")
+    for types, kind in _KINDS:
+        if isinstance(block, types):
+            return kind
+    return "block"

@@ -143,7 +143,7 @@ class Redaction:
         if isinstance(value, tuple):
             items = cast("tuple[object, ...]", value)
             new = tuple(n for item in items if not _is_gone(item, n := self._redacted(item)))
-            return value if new == value else new
+            return items if new == items else new
         if isinstance(value, msgspec.Struct):
             kept = _ADDRESSES.get(type(value), frozenset())
             fields = {f: getattr(value, f) for f in value.__struct_fields__ if f not in kept}

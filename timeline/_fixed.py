@@ -39,10 +39,9 @@ def fixed_of(content: bytes) -> Fixed:
     """
     try:
         system, tools = msgspec.json.decode(content)
-        fault = fault_in({"system": system, "tools": tools})
-    except RecursionError:
-        fault = "they are nested too deeply"
-    if fault:
+    except RecursionError as error:
+        raise MisuseError("render(): system and tools are nested too deeply") from error
+    if fault := fault_in({"system": system, "tools": tools}):
         raise MisuseError(f"render(): system and tools are sent as JSON, but {fault}")
     return Fixed(tuple(system), tuple(tools))
 

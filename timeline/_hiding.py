@@ -214,7 +214,7 @@ def _rewritten(
     quoting = [e for e in view.entries if e.replacement and e.hidden_as != "requested"]
     masks = [(entry.replacement, entry.dropped) for entry in quoting]
     redaction = redaction_of(hidden.values(), masks, said)
-    for reason, entries in groupby(quoting, key=lambda entry: entry.hidden_as):
+    for reason, entries in groupby(quoting, key=_reason):
         masked = [
             _as_shown(e, changed) for e in entries if (changed := _masked(e, redaction)) is not e
         ]
@@ -265,3 +265,7 @@ def _masked(entry: Entry, redaction: Redaction) -> Entry:
     if text == entry.replacement and span == entry.dropped:
         return entry
     return attrs.evolve(entry, replacement=text, dropped=span)
+
+
+def _reason(entry: Entry) -> HideReason | None:
+    return entry.hidden_as
