@@ -63,6 +63,7 @@ from blocks._errors import UnknownCallError as UnknownCallError
 from blocks._errors import UnknownPathError as UnknownPathError
 from blocks._errors import UnknownTimelineError as UnknownTimelineError
 from blocks._errors import VersionConflictError as VersionConflictError
+from blocks._events import Answered as Answered
 from blocks._events import BlockAppended as BlockAppended
 from blocks._events import BlocksHidden as BlocksHidden
 from blocks._events import BlocksRestored as BlocksRestored
@@ -88,6 +89,7 @@ from blocks._faults import fault_in as fault_in
 from blocks._fields import fields_in as fields_in
 from blocks._fold_state import Calibration as Calibration
 from blocks._fold_state import FoldState as FoldState
+from blocks._fold_state import Waiting as Waiting
 from blocks._ids import ArtifactId as ArtifactId
 from blocks._ids import BlockId as BlockId
 from blocks._ids import CallId as CallId

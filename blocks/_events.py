@@ -33,10 +33,21 @@ class BaseEvent(
     """Seconds since the epoch."""
 
 
+class Answered(Struct, frozen=True, kw_only=True):
+    """The request that a response answers."""
+
+    shown: int
+    """Version of the view that it showed."""
+    sent: str
+    """Hash of what it sent; see `RequestRendered`."""
+
+
 class BlockAppended(BaseEvent, frozen=True, kw_only=True, tag="BlockAppended"):
     """A block joined the timeline."""
 
     block: Block
+    answers: Answered | None = None
+    """Of the first block of a response: the request that it answers; None: the newest."""
 
 
 class Hidden(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -170,6 +181,8 @@ class RequestRendered(BaseEvent, frozen=True, kw_only=True, tag="RequestRendered
     cache_points: tuple[int, ...] = ()
     """Versions of the blocks that carry one, oldest first; the last is the tail."""
     prefix_hash: str = ""
+    sent: str = ""
+    """Hash of system, tools and all content, cache marks aside: what thinking is bound to."""
     ttl: float = 300.0
     rehydrated: tuple[ArtifactId, ...] = ()
     """Artifacts whose content it showed after the tail."""

@@ -23,6 +23,16 @@ class Calibration(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """From sample to sample, the older ones fading: what the ratio is made of."""
 
 
+class Waiting(Struct, frozen=True, kw_only=True):
+    """A request without an answer."""
+
+    shown: int
+    """Version of the view that it showed."""
+    sent: str
+    """Hash of what it sent."""
+    at: float
+
+
 class FoldState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The few numbers of the fold as they stood just before a version."""
 
@@ -43,6 +53,10 @@ class FoldState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The same of the latest request that had another tail: what a repeated request must find."""
     tokens: int = 0
     """Estimated size of the last request."""
+    shown: int = 0
+    """Version of the view that the last request showed."""
+    waiting: tuple[Waiting, ...] = ()
+    """Requests that have no answer yet, as far as the log says what was sent, the newest last."""
     failures: int = 0
     """Skipped or failed compactions in a row."""
     failed_tokens: int = 0

@@ -118,7 +118,7 @@ def with_returned(sizes: Account, tokens: int) -> Account:
 
 def account(view: View, context: Context) -> Account:
     """The account of the request that this view would be rendered to."""
-    encoder = Encoder(counter=context.counter, keep_thinking=context.keep_thinking)
+    encoder = Encoder.of(context)
     pieces = encoder.pieces(slice_visible(view))
     head = pieces[0].tokens if view.compaction and not view.summarised else 0
     messages = sum(map(attrgetter("tokens"), pieces))

@@ -71,7 +71,7 @@ class _Results:
 
 def _large(view: View, context: Context) -> list[_Results]:
     """The groups that are larger than a share and have new results, the newest first."""
-    encoder = Encoder(counter=context.counter, keep_thinking=context.keep_thinking)
+    encoder = Encoder.of(context)
     share = int(context.policy.clip_ratio * context.limit)
     found: list[_Results] = []
     for group in reversed(view.groups):

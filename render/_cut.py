@@ -18,13 +18,16 @@ The rules, in the order in which they are applied (design 2.2, after the third s
 4. legal       no kept result answers a folded call, no open call is folded, and the calls of one
                round stay together, in whatever order their results came. If the selected cut is
                not legal, the nearest legal one counts, older first.
+   Where thinking has to lead (`Model.thinking_leads`), no cut parts it from the calls of its round.
 5. turn start  a turn header, a user prompt, or anything by the user. A cut elsewhere splits a turn.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias
 
 from blocks import (
     AssistantCompletion,
+    AssistantThinking,
     Block,
     OpaqueBlock,
     RangeSummary,
@@ -35,6 +38,11 @@ from blocks import (
 )
 from render._group import Entry, Place
 from render._verbatim import verbatim
+
+Spans: TypeAlias = Sequence[tuple[int, int]]
+"""Ranges of indices that no cut may enter; it may be before their first one."""
+
+ANYWHERE: Final[Spans] = ()
 
 
 def is_candidate(block: Block) -> bool:
@@ -60,10 +68,13 @@ def is_turn_start(block: Block) -> bool:
     return isinstance(block, TurnHeader) or block.author == "user"
 
 
-def find_cut(entries: Sequence[Entry], tokens: Sequence[int], keep: int) -> int | None:
+def find_cut(
+    entries: Sequence[Entry], tokens: Sequence[int], keep: int, whole: Spans = ANYWHERE
+) -> int | None:
     """Index of the first entry to keep, or None when there is nothing to fold.
 
-    `tokens[i]` is what `entries[i]` costs as it is shown; the index is in 1..len(entries)-1.
+    `tokens[i]` is what `entries[i]` costs as it is shown; `whole` are further ranges that no cut may
+    enter.  The index is in 1..len(entries)-1.
     """
     start = _walk_back(entries, tokens, keep)
     if start is None:
@@ -72,12 +83,12 @@ def find_cut(entries: Sequence[Entry], tokens: Sequence[int], keep: int) -> int 
     candidate = next((i for i in after if is_candidate(entries[i].block)), None)
     if candidate is None:
         candidate = next((i for i in reversed(range(start)) if is_candidate(entries[i].block)), 0)
-    legal = _legal(entries)
+    legal = _legal(entries, whole)
     cut = _step_back(entries, candidate)
     return cut if cut and legal[cut] else _nearest(entries, candidate, legal)
 
 
-def turns_cut(entries: Sequence[Entry], turns: int) -> int | None:
+def turns_cut(entries: Sequence[Entry], turns: int, whole: Spans = ANYWHERE) -> int | None:
     """Index of the first entry to keep so that the newest `turns` stay whole, or None when there
     are no more; an older legal cut where that one is not legal."""
     starts: list[int] = []
@@ -89,17 +100,18 @@ def turns_cut(entries: Sequence[Entry], turns: int) -> int | None:
             starts.append(index)
     if len(starts) <= turns:
         return None
-    return next((cut for cut in range(starts[-turns], 0, -1) if is_legal(entries, cut)), None)
+    legal = _legal(entries, whole)
+    return next((cut for cut in range(starts[-turns], 0, -1) if legal[cut]), None)
 
 
-def is_legal(entries: Sequence[Entry], cut: int) -> bool:
+def is_legal(entries: Sequence[Entry], cut: int, whole: Spans = ANYWHERE) -> bool:
     """Whether the kept range may begin with this entry."""
-    return 0 < cut < len(entries) and _legal(entries)[cut]
+    return 0 < cut < len(entries) and _legal(entries, whole)[cut]
 
 
-def latest_cut(entries: Sequence[Entry]) -> int | None:
+def latest_cut(entries: Sequence[Entry], whole: Spans = ANYWHERE) -> int | None:
     """The newest legal cut: all but the last round folded."""
-    legal = _legal(entries)
+    legal = _legal(entries, whole)
     indices = reversed(range(1, len(entries)))
     return next((i for i in indices if legal[i] and is_candidate(entries[i].block)), None)
 
@@ -131,11 +143,25 @@ def _nearest(entries: Sequence[Entry], cut: int, legal: Sequence[bool]) -> int |
     return None
 
 
-def _legal(entries: Sequence[Entry]) -> list[bool]:
+def thoughts(entries: Sequence[Entry]) -> Spans:
+    """From the first thinking of a round to its first call: together, or not at all."""
+    return tuple(_thoughts(entries))
+
+
+def _thoughts(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
+    begun: dict[int, int] = {}
+    for index, entry in enumerate(entries):
+        if isinstance(entry.block, AssistantThinking):
+            begun.setdefault(entry.round, index)
+        elif isinstance(entry.block, ToolCall) and entry.round in begun:
+            yield begun.pop(entry.round), index
+
+
+def _legal(entries: Sequence[Entry], whole: Spans) -> list[bool]:
     """For every index: may the kept range begin here?"""
     legal = [True] * len(entries)
     checked = 0  # spans may overlap; each index is looked at once
-    for first, last in sorted(_spans(entries)):
+    for first, last in sorted((*_spans(entries), *whole)):
         for index in range(max(first, checked) + 1, min(last + 1, len(entries))):
             legal[index] = False
         checked = max(checked, last)

@@ -8,6 +8,7 @@ import attrs
 import msgspec
 
 from blocks import (
+    Answered,
     ArtifactId,
     AssistantThinking,
     Block,
@@ -38,10 +39,20 @@ from render._entries import (
     summary_entry,
     unbind,
 )
-from render._group import Entry, Group, Place
+from render._group import Asked, Entry, Group, Place
 from render._registry import Registry
 from render._rehydration import with_returned
-from render._verbatim import is_server_compaction, response_of, verbatim
+from render._rounds import (
+    answered_of,
+    is_stale,
+    joins,
+    meanwhile,
+    moved,
+    now_waiting,
+    sealed,
+    was_paused,
+)
+from render._verbatim import is_server_compaction, response_of
 from render._view import View
 from render._wire_ids import free_wire_id
 
@@ -135,11 +146,8 @@ class Folding:
         if self._turn_start == 0:
             self._turn_start = version
         place = place_of(block)
-        if place is Place.RESPONSE and not self._joins(block):
-            if self._was_paused():
-                self._go_on(block)
-            else:
-                self._begin_round(block)
+        if place is Place.RESPONSE and not joins(self._current, block, self._registry):
+            self._answer(block, event.answers)
         if is_server_compaction(block):
             self._summarised = version
         place, wire_id = self._pair(version, block, place)
@@ -151,6 +159,8 @@ class Folding:
             place=place,
             round=self._current.round,
             wire_id=wire_id,
+            unbound=self._current.stale and place is Place.RESPONSE,
+            asked=self._current.asked if place is Place.RESPONSE else None,
             state=before,
         )
         registry.add(entry)
@@ -172,41 +182,39 @@ class Folding:
             self._owned = self._view.own_registry()
         return self._owned
 
-    def _joins(self, block: Block) -> bool:
-        """Whether what the model said belongs to the round that is open.
-
-        Blocks of one response do, even with a result of an earlier call of it in between (logs
-        interleave parallel calls); without a response id, whatever follows directly.
-        """
-        group = self._current
-        if group.round == 0 or group.sealed:
-            return False
-        response = response_of(block)
-        if response or group.response:
-            return response == group.response
-        return not self._registry.is_answered
-
-    def _begin_round(self, block: Block) -> None:
+    def _answer(self, block: Block, said: Answered | None) -> None:
+        """A response begins: behind what its request showed, and before what came since."""
         self._close()
+        request, waiting = answered_of(said, self._state)
+        entries = self._groups[-1].entries
+        index = meanwhile(entries, request)
+        stale = is_stale(request, max(self._newest, self._rewritten))
+        if was_paused(entries[:index]) and not self._registry.is_calling:
+            self._groups[-1] = attrs.evolve(self._groups[-1], sealed=0)  # asked again, it goes on
+        else:
+            self._begin_round(index)
+        asked = Asked(sent=request.sent, begun=self._version)
+        self._groups[-1] = attrs.evolve(
+            self._groups[-1], response=response_of(block), asked=asked, stale=stale
+        )
+        self._evolve(waiting=waiting)
+
+    def _begin_round(self, index: int) -> None:
+        """A new round; it begins with what came since `index` in the one before."""
         rounds = self._state.rounds + 1
         self._evolve(rounds=rounds)
-        response = response_of(block)
-        group = Group(entries=(), round=rounds, response=response)
-        if self._groups and not self._groups[-1].entries:
-            self._groups.pop()
-        self._groups.append(group)
+        before = self._groups.pop()
+        since = moved(before.entries[index:], rounds)
+        if since:
+            before = attrs.evolve(before, entries=before.entries[:index])
+        self._groups += [before] if before.entries else []
+        self._groups.append(Group(entries=since, round=rounds))
         self._registry.begin_group()
 
-    def _was_paused(self) -> bool:
-        """Whether the provider stopped in the middle of its own work, and nobody spoke since."""
-        newest = (self._joined or (self._groups[-1].entries if self._groups else ()))[-1:]
-        paused = any(verbatim(entry.block) is not None for entry in newest)
-        return paused and not self._registry.is_calling
-
-    def _go_on(self, block: Block) -> None:
-        """What it says when asked again belongs to the same round."""
-        self._close()
-        self._groups[-1] = attrs.evolve(self._groups[-1], response=response_of(block), sealed=0)
+    @property
+    def _newest(self) -> int:
+        """Version of the newest entry."""
+        return next((group.last for group in reversed(self._groups) if group.entries), 0)
 
     def _close(self) -> None:
         if self._joined:
@@ -281,7 +289,8 @@ class Folding:
         return found
 
     def _rendered(self, version: int, event: RequestRendered) -> None:
-        self._seal(event.shown or version)
+        shown = event.shown or version
+        self._seal(shown)
         tail = event.cache_points[-1] if event.cache_points else 0
         before = self._state
         self._evolve(
@@ -291,6 +300,8 @@ class Folding:
             tail=tail,
             tail_before=before.tail if tail != before.tail else before.tail_before,
             tokens=event.tokens,
+            shown=shown,
+            waiting=now_waiting(before.waiting, event, shown),
             rehydrated=with_returned(before, event.rehydrated),
         )
 
@@ -301,7 +312,7 @@ class Folding:
             group = self._groups[index]
             if group.entries and group.first <= shown:
                 if not group.sealed:
-                    self._groups[index] = attrs.evolve(group, sealed=shown)
+                    self._groups[index] = sealed(group, shown)
                 return
 
     def _skipped(self, version: int, event: CompactionSkipped) -> None:

@@ -46,6 +46,16 @@ class Place(Enum):
     """A result without a call; not shown."""
 
 
+@attrs.frozen(kw_only=True)
+class Asked:
+    """What a response answers."""
+
+    sent: str
+    """Hash of the request; empty: nobody noted it."""
+    begun: int
+    """Version of the first block of the response."""
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class Entry:
     """A block, where it stands in the log, and how it is shown."""
@@ -71,6 +81,8 @@ class Entry:
     """Of the first block of a dropped span: what `replacement` says, as data."""
     unbound: bool = False
     """Of thinking: what precedes it was rewritten after it had been thought."""
+    asked: Asked | None = None
+    """Of what the model said: the request that it was said to."""
     original: Block | None = attrs.field(default=None, repr=False)
     """The block as it was appended, if it is hidden on request; for `restore` and `read` only."""
     state: FoldState = attrs.field(repr=False)
@@ -95,6 +107,10 @@ class Group:
     What that request answered on behalf of a tool stays answered, and what comes later joins
     behind what it showed, so that the next request extends it.
     """
+    asked: Asked | None = None
+    """The request that the newest response of the group answers."""
+    stale: bool = False
+    """Whether that request had shown something else than what now precedes the response."""
     _memo: dict[Any, Any] = attrs.field(factory=dict[Any, Any], init=False, repr=False)
 
     def memo(self, key: object, make: Callable[[], _T]) -> _T:

@@ -10,6 +10,7 @@ import attrs
 from attrs.validators import ge, gt, in_, min_len
 
 Tokenizer: TypeAlias = Literal["old", "new"]
+ThinkingMode: TypeAlias = Literal["adaptive", "between_tools", "disabled", "enabled"]
 
 
 @attrs.frozen(kw_only=True)
@@ -41,6 +42,8 @@ class Model:
     """Whether a request may end in an assistant message."""
     thinking_bound: bool = True
     """Whether a thinking block's signature binds to everything before it."""
+    thinking_modes: tuple[ThinkingMode, ...] = attrs.field(default=(), converter=tuple)
+    """Types that the request's `thinking` may have; empty: not known."""
     system_messages: bool = False
     """Whether a message of role `system` may stand between the others."""
 
@@ -57,3 +60,9 @@ class Model:
     long_price_write_5m: float = attrs.field(default=0.0, validator=ge(0))
     long_price_write_1h: float = attrs.field(default=0.0, validator=ge(0))
     long_price_read: float = attrs.field(default=0.0, validator=ge(0))
+
+    @property
+    def thinking_leads(self) -> bool:
+        """Whether the message whose calls are being answered may have to begin with thinking: the
+        provider's rule for thinking of type `enabled`."""
+        return "enabled" in self.thinking_modes

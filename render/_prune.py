@@ -52,7 +52,7 @@ def prune_expired(view: View, context: Context) -> View:
     """Hide old, large tool traffic in one batch; only in the cold moment, only if it pays."""
     if not view.groups or not context.policy.compacts or not is_cold(view, context):
         return view
-    encoder = Encoder(counter=context.counter, keep_thinking=context.keep_thinking)
+    encoder = Encoder.of(context)
     hidden: list[Hidden] = []
     saved = 0
     for group, entry, is_far in _aged(view, context):

@@ -10,7 +10,16 @@ from blocks import Carried, Trigger, encode_block
 from render._budget import fixed_tokens, total_tokens
 from render._carry import carry
 from render._context import Context
-from render._cut import find_cut, is_legal, is_turn_start, latest_cut, turns_cut
+from render._cut import (
+    ANYWHERE,
+    Spans,
+    find_cut,
+    is_legal,
+    is_turn_start,
+    latest_cut,
+    thoughts,
+    turns_cut,
+)
 from render._group import Entry
 from render._view import View
 from render.anthropic import Encoder
@@ -64,15 +73,16 @@ def plan_range(
     else:
         sizes = _entry_tokens(view, context)
         keep = _keep_tokens(context, ratio)
-    cut = find_cut(entries, sizes, keep) if keep else latest_cut(entries)
+    whole = _whole(entries, context)
+    cut = find_cut(entries, sizes, keep, whole) if keep else latest_cut(entries, whole)
     if cut is None and sum(sizes) < keep:
-        cut = latest_cut(entries) if trigger == "forced" else None
+        cut = latest_cut(entries, whole) if trigger == "forced" else None
     return _plan(view, context, trigger, cut) if cut else None
 
 
 def plan_turns(view: View, context: Context, trigger: Trigger, turns: int) -> RangePlan | None:
     """The plan that keeps the newest `turns` whole, or None when there are no more."""
-    cut = turns_cut(view.entries, turns)
+    cut = turns_cut(view.entries, turns, _whole(view.entries, context))
     return _plan(view, context, trigger, cut) if cut else None
 
 
@@ -80,7 +90,13 @@ def plan_at(view: View, context: Context, trigger: Trigger, version: int) -> Ran
     """The plan whose first kept block has this version; None: it is not a legal cut here."""
     entries = view.entries
     index = next((i for i, entry in enumerate(entries) if entry.version == version), 0)
-    return _plan(view, context, trigger, index) if index and is_legal(entries, index) else None
+    legal = index and is_legal(entries, index, _whole(entries, context))
+    return _plan(view, context, trigger, index) if legal else None
+
+
+def _whole(entries: Sequence[Entry], context: Context) -> Spans:
+    """What no cut may part, besides calls and their results."""
+    return thoughts(entries) if context.model.thinking_leads else ANYWHERE
 
 
 def _plan(view: View, context: Context, trigger: Trigger, cut: int) -> RangePlan:
@@ -110,7 +126,7 @@ def _keep_tokens(context: Context, keep_ratio: float) -> int:
 
 
 def _entry_tokens(view: View, context: Context) -> list[int]:
-    encoder = Encoder(counter=context.counter, keep_thinking=context.keep_thinking)
+    encoder = Encoder.of(context)
     tokens: list[int] = []
     for group in view.groups:
         shown = encoder.shown(group)

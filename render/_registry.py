@@ -41,7 +41,9 @@ class Registry:
     is_calling: bool = attrs.field(default=False, init=False)
     """Whether it holds a call."""
     is_answered: bool = attrs.field(default=False, init=False)
-    """Whether it holds anything that the model did not say."""
+    """Whether it holds anything that the model did not say, after it began to."""
+    _has_begun: bool = attrs.field(default=False, init=False)
+    """Whether it holds anything that the model said."""
     _waiting: dict[CallId, deque[tuple[int, str]]] = attrs.field(
         factory=dict[CallId, deque[tuple[int, str]]], init=False
     )
@@ -81,7 +83,7 @@ class Registry:
 
     def begin_group(self) -> None:
         """What is added from now on belongs to a new group."""
-        self.is_calling = self.is_answered = False
+        self.is_calling = self.is_answered = self._has_begun = False
         self._waiting.clear()
 
     def next_path(self, block: Block) -> str:
@@ -96,7 +98,8 @@ class Registry:
         self.paths.setdefault(entry.path, version)
         self.blocks.setdefault(block.id, []).append(version)
         if entry.place not in (Place.RESPONSE, Place.SILENT):
-            self.is_answered = True
+            self.is_answered = self._has_begun
+        self._has_begun = self._has_begun or entry.place is Place.RESPONSE
         if response := response_of(block):
             self.responses[response] = version
         if isinstance(block, ToolResult) and entry.place is not Place.ORPHAN:

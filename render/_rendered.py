@@ -24,6 +24,7 @@ from render._group import number
 from render._misfit import CannotFit, cannot_fit
 from render._prefix import prefix_of
 from render._rehydration import Returned
+from render._sent import sent_hash
 from render._slice import slice_visible
 from render._view import View
 from render.anthropic import Encoder, RequestValidator, Violation, appended, assemble
@@ -43,6 +44,8 @@ class Rendered:
     content_hash: str
     """SHA-256 over the request, cache marks included, as hexadecimal text."""
     prefix_hash: str
+    sent: str
+    """Hash of system, tools and all content, cache marks aside: what an answer's thinking is bound to."""
     shown: int
     """Version of the view that was rendered."""
     decisions: tuple[Event, ...] = attrs.field(default=(), repr=False)
@@ -100,6 +103,7 @@ class Rendered:
             shown=self.shown,
             cache_points=tuple(point.version for point in self.cache_points),
             prefix_hash=self.prefix_hash,
+            sent=self.sent,
             ttl=ttl,
             rehydrated=self.rehydrated,
         )
@@ -117,7 +121,7 @@ def show(
     -> validate
     """
     shown = slice_visible(view)
-    encoder = Encoder(counter=context.counter, keep_thinking=context.keep_thinking)
+    encoder = Encoder.of(context)
     pieces = encoder.pieces(shown)
     points = place_cache_points(shown, pieces, fixed_tokens(context), context)
     messages = assemble(pieces, [(point.piece, point.spot) for point in points])
@@ -134,6 +138,7 @@ def show(
         cache_points=points,
         content_hash=_hash(prefix.digest, map(attrgetter("digest"), pieces), points, returned),
         prefix_hash=prefix.digest,
+        sent=sent_hash(shown, pieces, returned, context),
         shown=view.version,
         decisions=view.decisions,
         rehydrated=tuple(artifact.artifact for artifact in returned),

@@ -2,7 +2,8 @@
 
 Two rules of the provider meet here (its documentation on thinking and on preserved thinking):
 
-* within the current tool loop, thinking comes back complete or the whole loop's goes;
+* within the current tool loop, thinking comes back complete or the whole loop's goes; where it has to
+  lead the message whose calls are answered (`Model.thinking_leads`) it stays, and cuts respect it;
 * on models that bind a signature to everything before it (`Model.thinking_bound`), thinking that
   stands behind a rewrite is refused, so it goes; once gone it never comes back, hence an event.
 """
@@ -14,14 +15,18 @@ from render._context import Context
 from render._fold import decide
 from render._group import Entry, Group
 from render._prefix import prefix_of
+from render._sent import misplaced
+from render._slice import slice_visible
 from render._view import View
+from render.anthropic import Encoder
 
 
 def strip_unbound(view: View, context: Context) -> View:
     """Hide the thinking that the last rewrite, or other tools or another system, made unusable."""
-    if not context.keep_thinking or not (view.rewritten or _is_elsewhere(view, context)):
+    if not context.keep_thinking:
         return view
-    hidden = tuple(Hidden(block=entry.block.id) for entry in _unusable(view, context))
+    unusable = dict.fromkeys(entry.block.id for entry in _unusable(view, context))
+    hidden = tuple(Hidden(block=block) for block in unusable)
     if not hidden:
         return view
     event = BlocksHidden(id=EventId(""), at=context.now, hidden=hidden, reason="unsigned")
@@ -29,8 +34,18 @@ def strip_unbound(view: View, context: Context) -> View:
 
 
 def _unusable(view: View, context: Context) -> Iterator[Entry]:
+    """Thinking that the provider would refuse where it stands now."""
+    if context.model.thinking_bound:
+        shown = slice_visible(view)
+        yield from misplaced(shown, Encoder.of(context).pieces(shown), context)
+    if context.model.thinking_bound or view.rewritten:
+        yield from _behind_rewrite(view, context)
+
+
+def _behind_rewrite(view: View, context: Context) -> Iterator[Entry]:
     """Thinking behind a rewrite, where it is bound; that of a loop which the cut went through."""
-    split = view.compaction.event.summary.split_turn_id if view.compaction else None
+    is_split = view.compaction is not None and not context.model.thinking_leads
+    split = view.compaction.event.summary.split_turn_id if is_split and view.compaction else None
     cut_at = view.compaction.version if view.compaction else 0
     elsewhere = _is_elsewhere(view, context)
     for entries in view.shelf.each("thinking", view.groups, _thinking):

@@ -98,9 +98,9 @@ class AsyncTimeline:
         """See `Timeline.attach`."""
         return await self._run(self._verbs.attach(name, part, mime))
 
-    async def record(self, response: object) -> int:
+    async def record(self, response: object, *, rendered: Rendered | None = None) -> int:
         """See `Timeline.record`."""
-        return await self._run(self._verbs.record(response))
+        return await self._run(self._verbs.record(response, rendered))
 
     async def tool_result(
         self,

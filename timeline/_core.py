@@ -7,6 +7,7 @@ from functools import partial
 import attrs
 
 from blocks import (
+    Answered,
     Block,
     BlockAppended,
     Event,
@@ -57,14 +58,17 @@ class Core(Journal):
         *facts: Event,
         at: float | None = None,
         check: Check | None = None,
+        answers: Answered | None = None,
     ) -> Flow[int]:
-        """Append blocks and further facts in one commit."""
+        """Append blocks and further facts in one commit; `answers`: the request that the blocks answer."""
         if not blocks and not facts:
             raise MisuseError("nothing to append: give at least one block")
         now = checked_time(self.clock() if at is None else at)
         events = [
-            BlockAppended(id=EventId(self.ids()), at=now, block=block)
-            for block in checked_blocks(blocks)
+            BlockAppended(
+                id=EventId(self.ids()), at=now, block=block, answers=None if index else answers
+            )
+            for index, block in enumerate(checked_blocks(blocks))
         ]
         return (yield from self.commit(*events, *facts, check=check))
 
@@ -85,6 +89,8 @@ class Core(Journal):
 
         view, tokens, rendered = yield from self.repeated(settled)
         yield from self.compactor.report(view.decisions, tokens, rendered.tokens)
+        # What waits for the next commit has no version of its own yet: others may come before it.
+        rendered = attrs.evolve(rendered, shown=self.version)
         event = rendered.event(context.now, context.policy.ttl_seconds)
         self.remember(event)
         return attrs.evolve(rendered, decisions=(*kept, *rendered.decisions))

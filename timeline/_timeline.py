@@ -100,9 +100,15 @@ class Timeline:
         """A file that comes with the user's words."""
         return self._run(self._verbs.attach(name, part, mime))
 
-    def record(self, response: object) -> int:
-        """A model's response (the SDK's message, or its JSON): blocks and usage, one commit."""
-        return self._run(self._verbs.record(response))
+    def record(self, response: object, *, rendered: Rendered | None = None) -> int:
+        """A model's response (the SDK's message, or its JSON): blocks and usage, one commit.
+
+        `rendered` is the request that it answers; default: the newest.  What was appended since that
+        request is shown after the response.  Say which it was when a timeline renders for several
+        (for a look at it, say, while the model is at work): of an answer to one of several, nobody
+        knows which, the thinking is not sent back where it is bound to what preceded it.
+        """
+        return self._run(self._verbs.record(response, rendered))
 
     def tool_result(
         self,

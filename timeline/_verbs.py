@@ -7,6 +7,7 @@ import attrs
 import msgspec
 
 from blocks import (
+    Answered,
     Block,
     BlocksHidden,
     BlocksRestored,
@@ -121,8 +122,9 @@ class Verbs(Looking):
         made = self._recorder
         return (yield from self.append(Plan(id=made.new_id(), turn=made.turn, text=text)))
 
-    def record(self, response: object) -> Flow[int]:
+    def record(self, response: object, rendered: Rendered | None) -> Flow[int]:
         """A model's response: its blocks and its usage, in one commit, once."""
+        answers = self._answered(rendered)
         message = message_of(response)
         blocks = self._recorder.response(message)
         facts: list[Event] = []
@@ -133,7 +135,22 @@ class Verbs(Looking):
             return self.core.version
         known = message.get("id") or ""
         once = partial(refuse_repeated_response, response=known)
-        return (yield from self.core.append(blocks, *facts, check=once))
+        return (yield from self.core.append(blocks, *facts, check=once, answers=answers))
+
+    def _answered(self, rendered: Rendered | None) -> Answered | None:
+        """The request that a response answers, if somebody says which."""
+        if rendered is None:
+            return None
+        given: object = rendered
+        if not isinstance(given, Rendered):
+            kind = type(given).__name__
+            raise MisuseError(f"rendered={kind}: give what `render` returned, a Rendered")
+        if rendered.shown > self.core.view.version:
+            raise MisuseError(
+                f"this request showed version {rendered.shown} of a timeline, and {self.core.id!r} "
+                f"has {self.core.view.version}: record the response where the request came from"
+            )
+        return Answered(shown=rendered.shown, sent=rendered.sent)
 
     def learn(self, usage: UsageRecorded | None) -> Flow[int]:
         """What a provider counted for a request of ours."""

@@ -65,7 +65,7 @@ class Ground:
     @property
     def encoder(self) -> Encoder:
         """Knows what each block costs as it is shown."""
-        return Encoder(counter=self.context.counter, keep_thinking=self.context.keep_thinking)
+        return Encoder.of(self.context)
 
     @property
     def groups(self) -> Iterator[Group]:

@@ -13,12 +13,14 @@ Repairs, each with a notice; the log keeps the original:
 * thinking without a signature is not shown, nor thinking at the end of a message;
 * an answer that nobody replied to is followed by a line of the user's, because most models refuse
   a request that ends with their own words;
+* calls whose thinking is hidden on request are quoted in the user's message, with their results, where
+  the provider wants thinking before calls;
 * text that is empty or white space is not shown; an image that is not valid base64 is named.
 """
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from typing import Final, TypeAlias
+from typing import Final, Self, TypeAlias
 
 import attrs
 import msgspec
@@ -42,7 +44,7 @@ from blocks import (
     clean_json,
     text_of,
 )
-from render._context import Json, TokenCounter
+from render._context import Context, Json, TokenCounter
 from render._group import Entry, Group, Place
 from render._hidden import replaced
 from render._quote import quoted
@@ -50,6 +52,7 @@ from render._report import report
 from render._slice import Shown
 from render._verbatim import verbatim
 from render.anthropic._count import content_tokens
+from render.anthropic._lead import as_texts, lacks_lead
 from render.anthropic._parts import part_content
 from render.anthropic._piece import Piece, Spot
 from render.anthropic._server import is_replayed, is_resumable, paired
@@ -69,6 +72,16 @@ class Encoder:
 
     counter: TokenCounter
     keep_thinking: bool = True
+    thinking_leads: bool = False
+    """See `Model.thinking_leads`."""
+
+    @classmethod
+    def of(cls, context: Context) -> Self:
+        """The encoder for a context."""
+        leads = context.keep_thinking and context.model.thinking_leads
+        return cls(
+            counter=context.counter, keep_thinking=context.keep_thinking, thinking_leads=leads
+        )
 
     def pieces(self, shown: Shown) -> tuple[Piece, ...]:
         """Every group in the provider's words, its hidden blocks replaced."""
@@ -83,14 +96,18 @@ class Encoder:
         return group.memo(self._key, lambda: self._encode(group))
 
     @property
-    def _key(self) -> tuple[str, str, bool]:
-        return ("anthropic", self.counter.name, self.keep_thinking)
+    def _key(self) -> tuple[str, str, bool, bool]:
+        return ("anthropic", self.counter.name, self.keep_thinking, self.thinking_leads)
 
     def _encode(self, group: Group) -> Piece:
         notices: list[str] = []
         assistant = list(self._assistant(group, notices))
         ended = bool(assistant) and not is_resumable(assistant)
-        user = list(self._user(group, notices, said=ended))
+        results = _results(group, notices)
+        if self.thinking_leads and lacks_lead(group, assistant):
+            assistant = [said for said in assistant if said[1].get("type") != "tool_use"]
+            results = as_texts(group, results)
+        user = [*results, *self._others(group, notices, said=ended)]
         try:
             digest = _digest(assistant, user)
         except UnicodeEncodeError:  # a text that went through no store
@@ -141,8 +158,9 @@ class Encoder:
 
     # The user's message.
 
-    def _user(self, group: Group, notices: list[str], *, said: bool) -> Iterator[tuple[int, Json]]:
-        yield from _results(group, notices)
+    def _others(
+        self, group: Group, notices: list[str], *, said: bool
+    ) -> Iterator[tuple[int, Json]]:
         answered = any(isinstance(e.block, ToolCall) for e in group.placed(Place.RESPONSE))
         others = [e for e in group.entries if e.place in _OTHERS]
         shown = [(e, list(_contents(e, notices))) for e in others]

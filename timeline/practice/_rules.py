@@ -5,6 +5,7 @@ from typing import Final
 
 from render import Json, Model, validate_request
 from timeline.practice._fault import ApiError
+from timeline.practice._json import child
 from timeline.practice._signature import check_thinking
 
 _FIELDS: Final = frozenset(
@@ -30,6 +31,7 @@ _FIELDS: Final = frozenset(
     }
 )
 """Of the SDK, 2.11.  `temperature` and its kin are gone since version 2026-10-21."""
+_BUDGET_MIN: Final = 1024
 _VERSION: Final = re.compile(r"-(\d+)(?:-(\d{1,2}))?(?:-|$)")
 
 
@@ -60,8 +62,28 @@ def unlawful(request: Json, model: Model) -> ApiError | None:
         if violation.rule == "request_bytes":
             return ApiError(413, "request_too_large", violation.message)
         return invalid(violation.message)
-    reason = check_thinking(request, model)
+    reason = _misconfigured(request, model) or check_thinking(request, model)
     return invalid(reason) if reason else None
+
+
+def _misconfigured(request: Json, model: Model) -> str | None:
+    """What is wrong with how thinking is switched on: each generation has its own way."""
+    config = child(request, "thinking")
+    mode = config.get("type")
+    if mode is None:
+        return None
+    if model.thinking_modes and mode not in model.thinking_modes:
+        known = "', '".join(model.thinking_modes)
+        return f"thinking.type: '{mode}' is not supported for this model; use one of '{known}'"
+    budget = config.get("budget_tokens", 0)
+    if mode == "enabled" and not (isinstance(budget, int) and budget >= _BUDGET_MIN):
+        return f"thinking.enabled.budget_tokens: Input should be greater than or equal to {_BUDGET_MIN}"
+    if mode == "enabled" and budget >= request.get("max_tokens", budget + 1):
+        return "`max_tokens` must be greater than `thinking.budget_tokens`"
+    forced = child(request, "tool_choice").get("type") in {"any", "tool"}
+    if mode == "enabled" and forced:
+        return "Thinking may not be enabled when tool_choice forces tool use."
+    return None
 
 
 def too_long(tokens: int, max_tokens: int, model: Model) -> ApiError | None:

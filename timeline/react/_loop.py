@@ -46,9 +46,10 @@ class WindowExceededError(FoldlineError):
 
     type = WINDOW
 
-    def __init__(self, response: object) -> None:
+    def __init__(self, response: object, rendered: Rendered) -> None:
         super().__init__("the answer ran into the end of the model's window")
         self.response = response
+        self.rendered = rendered
 
 
 @attrs.frozen
@@ -120,7 +121,7 @@ class Loop:
                 raise
             return (yield from self._too_long(error))
         yield from self._crossed()
-        yield Use(lambda: self.timeline.record(answer.response))
+        yield Use(lambda: self.timeline.record(answer.response, rendered=answer.rendered))
         stop = yield from self._react(answer)
         done = StepDone(
             round=self.rounds,
@@ -136,7 +137,7 @@ class Loop:
         message_of(response)
         self._usage = self._usage.plus(response)
         if stop_of(response) == WINDOW:
-            raise WindowExceededError(response)
+            raise WindowExceededError(response, rendered)
         return _Answer(rendered, response)
 
     def _crossed(self) -> Flow[None]:
@@ -152,7 +153,7 @@ class Loop:
         log.warning("the run ends: %s", error)
         if isinstance(error, WindowExceededError):
             self._hear(error.response)
-            yield Use(lambda: self.timeline.record(error.response))
+            yield Use(lambda: self.timeline.record(error.response, rendered=error.rendered))
             yield from self._decline(WINDOW)
         return WINDOW
 
@@ -215,5 +216,5 @@ def is_done(view: View) -> bool:
     said = [entry.block for entry in group.placed(Place.RESPONSE)]
     working = any(isinstance(block, ToolCall) for block in said)
     paused = bool(said) and isinstance(said[-1], OpaqueBlock)
-    heard = any(e.place is Place.USER and e.version > group.first for e in group.entries)
+    heard = any(entry.place is Place.USER for entry in group.entries)
     return bool(said) and not (working or paused or heard)

@@ -1,0 +1,82 @@
+"""What was sent, as a chain of hashes: on some models thinking is bound to all that precedes it.
+
+    system, tools -> content -> content -> ... -> the hash of a request
+
+Every content block is a link, whatever message it stands in; cache marks are no content.  A request
+notes the end of its chain in the log.  As long as the chain in front of a response still ends in the
+hash of the request that it answered, its thinking stands where it was thought; whatever happened in
+between (a word while the request was in flight, a hide, a fold, a file that came back, other tools)
+cannot go unnoticed.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from itertools import chain
+
+import msgspec
+
+from blocks import AssistantThinking
+from render._context import Context, Json
+from render._fixed import Fixed
+from render._group import Asked, Entry, Place
+from render._rehydration import Returned
+from render._slice import Shown
+from render.anthropic import Piece
+
+LENGTH = 32
+"""Characters of a hash that are noted."""
+
+
+def sent_hash(
+    shown: Shown, pieces: Sequence[Piece], returned: Iterable[Returned], context: Context
+) -> str:
+    """The hash of a request: the end of its chain."""
+    ends = chain_ends(shown, pieces, context)
+    texts = [{"type": "text", "text": artifact.text} for artifact in returned]
+    return _linked(ends[-1] if ends else _start(context.fixed), "user", texts).hex()[:LENGTH]
+
+
+def chain_ends(shown: Shown, pieces: Sequence[Piece], context: Context) -> tuple[bytes, ...]:
+    """Where the chain stands after each piece."""
+    return shown.shelf.chained("sent", pieces, _start(context.fixed), _after)
+
+
+def misplaced(shown: Shown, pieces: Sequence[Piece], context: Context) -> Iterator[Entry]:
+    """Thinking that is shown, and not behind what it was thought behind."""
+    ends = chain_ends(shown, pieces, context)
+    starts = chain([_start(context.fixed)], ends)
+    for before, piece in zip(starts, pieces, strict=False):
+        yield from piece.group.memo(("misplaced", before), lambda: tuple(_misplaced(before, piece)))
+
+
+def _misplaced(before: bytes, piece: Piece) -> Iterator[Entry]:
+    there = {spot.version for spot in piece.spots}
+    said = piece.group.placed(Place.RESPONSE)
+    for entry in said:
+        asked = entry.asked
+        if isinstance(entry.block, AssistantThinking) and asked and asked.sent:
+            own = range(asked.begun, entry.version)
+            missing = any(e.version in own and e.version not in there for e in said)
+            if entry.version in there and (missing or _ends_at(before, piece, asked) != asked.sent):
+                yield entry
+
+
+def _ends_at(before: bytes, piece: Piece, asked: Asked) -> str:
+    """Where the chain stands in front of a response."""
+    spots = (spot for spot in piece.spots if spot.role == "assistant")
+    earlier = sum(spot.version < asked.begun for spot in spots)
+    return _linked(before, "assistant", piece.assistant[:earlier]).hex()[:LENGTH]
+
+
+def _after(before: bytes, piece: Piece) -> bytes:
+    return _linked(_linked(before, "assistant", piece.assistant), "user", piece.user)
+
+
+def _linked(before: bytes, role: str, contents: Iterable[Json]) -> bytes:
+    for content in contents:
+        before = sha256(before + msgspec.json.encode([role, content])).digest()
+    return before
+
+
+def _start(fixed: Fixed) -> bytes:
+    return fixed.memo("start", lambda: sha256(msgspec.json.encode([fixed.system, fixed.tools])).digest())

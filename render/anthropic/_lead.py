@@ -1,0 +1,45 @@
+"""Calls without the thinking that led to them.
+
+Where thinking is of type `enabled`, the provider takes a message with calls, whose results are sent, only
+if it begins with thinking.  When somebody hides that thinking, the calls cannot be sent as calls any more:
+they are quoted to the model together with their results.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from json import dumps
+from typing import Final
+
+from blocks import AssistantThinking, ToolCall
+from render._context import Json
+from render._group import Group, Place
+from render.anthropic._block_rules import THINKING_TYPES
+from render.anthropic._server import Numbered
+
+_ANYWHERE: Final = frozenset({"text", "image", "document", "search_result"})
+"""Parts of a result that may stand outside of one, too."""
+
+
+def lacks_lead(group: Group, said: Sequence[Numbered]) -> bool:
+    """Whether a round would begin with thinking, had nobody hidden that."""
+    if any(content.get("type") in THINKING_TYPES for _, content in said[:1]):
+        return False
+    return any(
+        isinstance(entry.block, AssistantThinking) and entry.original is not None
+        for entry in group.entries
+    )
+
+
+def as_texts(group: Group, results: Iterable[Numbered]) -> Iterator[Numbered]:
+    """Results, each behind the call that it answers, as content that is no tool traffic."""
+    calls = {
+        entry.wire_id: entry.block
+        for entry in group.placed(Place.RESPONSE)
+        if isinstance(entry.block, ToolCall)
+    }
+    for version, result in results:
+        call = calls[result["tool_use_id"]]
+        arguments = dumps(call.input, ensure_ascii=False)
+        content = result["content"]
+        said = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        yield version, {"type": "text", "text": f"[{call.name} was called with {arguments}; it gave]"}
+        yield from ((version, part) for part in said if part.get("type") in _ANYWHERE)

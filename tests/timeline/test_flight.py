@@ -1,0 +1,261 @@
+"""Requests in flight: whatever happens between a render and the recording of its answer, the provider
+takes the next request, on every generation of models; and a reopened timeline sends the same bytes."""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import attrs
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from blocks import MisuseError, TextPart
+from persistence import MemoryStore
+from render import Json, Model, Rendered
+from tests._builders import Clock, Ids, open_timeline, request_bytes, steady
+from timeline import Timeline, known_models
+from timeline.practice._rules import unlawful
+from timeline.practice._signature import sign
+
+Step: TypeAlias = tuple[Any, ...]
+
+TOOLS = [{"name": "look", "description": "Look.", "input_schema": {"type": "object"}}]
+OTHERS = [{"name": "peek", "description": "Peek.", "input_schema": {"type": "object"}}]
+THINKING: dict[str, Json] = {
+    "adaptive": {"type": "adaptive"},
+    "enabled": {"type": "enabled", "budget_tokens": 1024},
+}
+MODELS = {model.name: model for model in known_models()}
+GENERATIONS = {
+    "bound": ("claude-sonnet-5-5", "adaptive"),
+    "loose": ("claude-opus-4-8", "adaptive"),
+    "either": ("claude-opus-4-6", "enabled"),
+    "manual": ("claude-opus-4-5", "enabled"),
+    "none": ("claude-haiku-3-5", ""),
+}
+"""One of each: how thinking is switched on, and what it is bound to."""
+
+
+def test_every_model_is_of_one_of_these_generations() -> None:
+    known = {_generation(MODELS[name], mode) for name, mode in GENERATIONS.values()}
+    for model in MODELS.values():
+        for mode in [mode for mode in model.thinking_modes if mode in THINKING] or [""]:
+            same = _generation(model, mode) in known
+            assert same or _generation(model, mode) == (False, "adaptive", True), model
+
+
+def _generation(model: Model, mode: str) -> tuple[bool, str, bool]:
+    return model.thinking_bound, mode, model.thinking_leads
+
+
+@attrs.frozen
+class Flown:
+    """A request on its way to the provider, and the answer that it will get."""
+
+    rendered: Rendered
+    message: Json
+
+
+@attrs.define
+class Flight:
+    """Does steps to a timeline; every request that is sent has to be taken."""
+
+    model: str
+    mode: str
+    window: int
+    clock: Clock = attrs.field(factory=Clock)
+    store: MemoryStore = attrs.field(factory=MemoryStore)
+    sent: int = 0
+    _ids: Ids = attrs.field(factory=lambda: Ids("i"))
+    _numbers: Ids = attrs.field(factory=Ids)
+    _flying: list[Flown] = attrs.field(factory=list[Flown])
+    _answered: set[str] = attrs.field(factory=set[str])
+    timeline: Timeline = attrs.field(init=False)
+    other: Timeline = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.timeline, self.other = self.open(), self.open()
+
+    def open(self) -> Timeline:
+        policy = steady(rounds_intact=2, prune_block_tokens=10, prune_tokens_min=50, keep_ratio=0.3)
+        return open_timeline(
+            store=self.store,
+            clock=self.clock,
+            ids=self._ids,
+            model=self.model,
+            window=self.window,
+            policy=policy,
+        )
+
+    def run(self, steps: Sequence[Step]) -> "Flight":
+        for kind, *rest in [*steps, ("send", "call", 1)]:
+            getattr(self, f"_do_{kind}")(*rest)
+            for timeline in (self.timeline, self.other):
+                self._reopens_equal(timeline)
+        self._do_reopen()
+        self._do_send("call", 1)
+        return self
+
+    # The same bytes, live and reopened.
+
+    def _reopens_equal(self, timeline: Timeline) -> None:
+        """Unless somebody else has appended something that it has not seen yet."""
+        timeline.flush()
+        if timeline.version == self.store.head(timeline.id):
+            live, again = (each.snapshot().render(tools=TOOLS) for each in (timeline, self.open()))
+            assert request_bytes(live) == request_bytes(again)
+
+    # Requests and answers.
+
+    def _do_send(self, kind: str, calls: int) -> None:
+        rendered = self.timeline.render(tools=TOOLS)
+        if not rendered.fits or not rendered.messages:
+            return
+        request = self._taken(rendered)
+        self._flying.append(Flown(rendered, self._message(request, kind, calls)))
+
+    def _taken(self, rendered: Rendered) -> Json:
+        request = rendered.anthropic(max_tokens=2000)
+        if self.mode:
+            request["thinking"] = THINKING[self.mode]
+        assert rendered.violations == ()
+        assert unlawful(request, MODELS[self.model]) is None
+        self.sent += 1
+        return request
+
+    def _message(self, request: Json, kind: str, calls: int) -> Json:
+        number = self._numbers()
+        content: list[Json] = []
+        if self.mode and (kind != "mute" or self.mode == "enabled"):
+            text = f"thought {number}"
+            proof = sign(text, request, MODELS[self.model])
+            content.append({"type": "thinking", "thinking": text, "signature": proof})
+        content.append({"type": "text", "text": f"answer {number}"})
+        if kind == "server":
+            own = {"id": f"srvtoolu_{number}", "name": "web_search", "input": {}}
+            content.append({"type": "server_tool_use", **own})
+        elif kind != "text":
+            content += [
+                {"type": "tool_use", "id": f"toolu_{number}_{n}", "name": "look", "input": {"n": n}}
+                for n in range(calls)
+            ]
+        stop = {"server": "pause_turn", "text": "end_turn"}.get(kind, "tool_use")
+        return {"id": f"msg_{number}", "content": content, "stop_reason": stop}
+
+    def _do_land(self, index: int, who: str, named: bool) -> None:  # noqa: FBT001 -- data
+        if not self._flying:
+            return
+        flown = self._flying.pop(index % len(self._flying))
+        named = named or flown.rendered.sent in self._answered  # of two answers to one request, say so
+        self._answered.add(flown.rendered.sent)
+        rendered = flown.rendered if named else None
+        if rendered is not None and rendered.shown > self._who(who).view.version:
+            self._who(who).flush()
+            rendered = None if rendered.shown > self._who(who).view.version else rendered
+        self._who(who).record(flown.message, rendered=rendered)
+
+    def _do_lose(self) -> None:
+        if self._flying:
+            self._flying.pop()
+
+    def _do_look(self, with_tools: str) -> None:
+        self.timeline.render(tools={"same": TOOLS, "other": OTHERS}.get(with_tools))
+
+    def _who(self, who: str) -> Timeline:
+        return self.other if who == "other" else self.timeline
+
+    # What comes meanwhile.
+
+    def _do_say(self, kind: str, who: str, lines: int) -> None:
+        timeline, text = self._who(who), f"word {self._numbers()}\n" * lines
+        if kind == "attach":
+            timeline.attach("file.txt", TextPart(text=text))
+        else:
+            getattr(timeline, kind)(text)
+
+    def _do_result(self, index: int, who: str, lines: int) -> None:
+        """For a call that waits, or (late) for one that was shown as interrupted."""
+        waiting = [call for group in self.timeline.view.groups for call in group.open_calls]
+        if waiting:
+            call = waiting[-1 - index % len(waiting)]
+            self._who(who).tool_result(call, f"result {self._numbers()} line\n" * lines)
+
+    def _do_hide(self, index: int) -> None:
+        if entries := self.timeline.view.entries:
+            self.timeline.hide(entries[index % len(entries)].block.id)
+
+    def _do_restore(self, index: int) -> None:
+        hidden = [e for e in self.timeline.view.entries if e.original is not None]
+        if hidden:
+            self.timeline.restore(hidden[index % len(hidden)].block.id)
+
+    def _do_compact(self) -> None:
+        self.timeline.compact(tools=TOOLS)
+
+    def _do_expand(self) -> None:
+        try:
+            self.timeline.expand()
+        except MisuseError:
+            assert self.timeline.view.compaction is None
+
+    def _do_wait(self) -> None:
+        self.clock.wait(400.0)
+
+    def _do_reopen(self) -> None:
+        self.timeline.close()
+        self.timeline = self.open()
+
+
+SIZES = st.sampled_from((1, 3, 30))
+WHO = st.sampled_from(("self", "self", "other"))
+
+
+def words() -> st.SearchStrategy[Step]:
+    kinds = ("user", "steer", "followup", "note", "notice", "attach", "plan")
+    return st.tuples(st.just("say"), st.sampled_from(kinds), WHO, SIZES)
+
+
+def events() -> st.SearchStrategy[Step]:
+    index = st.integers(0, 5)
+    kinds = st.sampled_from(("call", "call", "call", "text", "server", "mute"))
+    sends = st.tuples(st.just("send"), kinds, st.integers(1, 2))
+    lands = st.builds(
+        lambda index, who, named: ("land", index, who, named), index, WHO, st.booleans()
+    )
+    results = st.tuples(st.just("result"), index, WHO, SIZES)
+    others = st.one_of(
+        st.tuples(st.just("look"), st.sampled_from(("same", "other", "none"))),
+        st.tuples(st.sampled_from(("hide", "restore")), st.integers(0, 40)),
+        st.tuples(st.sampled_from(("compact", "expand", "wait", "reopen", "lose"))),
+    )
+    return st.one_of(sends, sends, lands, lands, results, words(), others)
+
+
+def rounds() -> st.SearchStrategy[list[Step]]:
+    """A round as it should be, with something in the middle of it."""
+    return st.tuples(events(), events(), st.booleans()).map(
+        lambda made: [
+            ("send", "call", 1),
+            made[0],
+            ("land", 0, "self", made[2]),
+            made[1],
+            ("result", 0, "self", 30),
+        ]
+    )
+
+
+def flights() -> st.SearchStrategy[list[Step]]:
+    """What happens, after the user has asked for something."""
+    parts = st.one_of(rounds(), rounds(), st.lists(events(), min_size=1, max_size=4))
+    made = st.lists(parts, min_size=1, max_size=8)
+    return made.map(lambda found: [("say", "user", "self", 1), *(s for part in found for s in part)])
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+@given(steps=flights(), window=st.sampled_from((700, 1500, 100_000)))
+def test_no_interleaving_leads_to_a_request_that_is_refused(
+    generation: str, steps: list[Step], window: int
+) -> None:
+    model, mode = GENERATIONS[generation]
+    flight = Flight(model, mode, window).run(steps)
+    event("requests", payload=flight.sent)
