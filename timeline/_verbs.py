@@ -15,6 +15,7 @@ from blocks import (
     Envelope,
     Event,
     EventId,
+    MisuseError,
     Note,
     Plan,
     Recorded,
@@ -167,6 +168,8 @@ class Verbs(Looking):
         checked_text(call_id, "tool_result()", "call_id")
         if envelope is not None:
             checked_kind(envelope, Envelope, "tool_result()", "envelope")
+        if not self.core.view.unanswered(CallId(call_id)):  # somebody else may have recorded the call
+            yield from self.core.catch_up()
         known = envelope or Envelope(outcome="failure" if is_error else "success")
         made = self._recorder
         turn = self.core.view.turn_of(CallId(call_id)) or made.turn

@@ -2,6 +2,7 @@
 takes the next request, on every generation of models; and a reopened timeline sends the same bytes."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import attrs
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from blocks import MisuseError, TextPart
+from blocks import AlreadyRecordedError, MisuseError, TextPart
 from persistence import MemoryStore
 from render import Json, Model, Rendered
 from tests._builders import Clock, Ids, open_timeline, request_bytes, steady
@@ -39,7 +40,8 @@ GENERATIONS = {
 def test_every_model_is_of_one_of_these_generations() -> None:
     known = {_generation(MODELS[name], mode) for name, mode in GENERATIONS.values()}
     for model in MODELS.values():
-        for mode in [mode for mode in model.thinking_modes if mode in THINKING] or [""]:
+        modes: list[str] = [mode for mode in model.thinking_modes if mode in THINKING]
+        for mode in modes or [""]:
             same = _generation(model, mode) in known
             assert same or _generation(model, mode) == (False, "adaptive", True), model
 
@@ -178,7 +180,8 @@ class Flight:
         waiting = [call for group in self.timeline.view.groups for call in group.open_calls]
         if waiting:
             call = waiting[-1 - index % len(waiting)]
-            self._who(who).tool_result(call, f"result {self._numbers()} line\n" * lines)
+            with suppress(AlreadyRecordedError):  # it has come, late
+                self._who(who).tool_result(call, f"result {self._numbers()} line\n" * lines)
 
     def _do_hide(self, index: int) -> None:
         if entries := self.timeline.view.entries:
