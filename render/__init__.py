@@ -44,6 +44,7 @@ from render._ladder import climb_of as climb_of
 from render._ladder import gains_enough as gains_enough
 from render._ladder import normalised as normalised
 from render._ladder import plan_compaction as plan_compaction
+from render._ladder import recut as recut
 from render._ladder import replayable_calls as replayable_calls
 from render._merge import merge_summaries as merge_summaries
 from render._misfit import CannotFit as CannotFit

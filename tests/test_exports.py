@@ -51,7 +51,7 @@ EXPORTS = {
         Arrived FORMATS Item Notice Responded Session export_lines read_session
     """,
     "timeline": """
-        AnthropicSummarizer AsyncTimeline Compacted Compacting ExtractiveSummarizer Hooks Options
+        AnthropicSummarizer AsyncTimeline Compacted Compacting Edit ExtractiveSummarizer Hooks Options
         Policy Step Summarizer SummaryFailedError SummaryRequest Timeline aretry_with_compaction
         known_models model_named named_policies overflow_in policy_named retry_with_compaction
         AsyncReactAgent Quality ReactAgent quality_of tool

@@ -14,6 +14,7 @@ _check_siblings()
 from render import Policy as Policy  # noqa: E402 -- after the check, as all that follows
 from timeline._hooks import Compacted as Compacted  # noqa: E402
 from timeline._hooks import Compacting as Compacting  # noqa: E402
+from timeline._hooks import Edit as Edit  # noqa: E402
 from timeline._hooks import Hooks as Hooks  # noqa: E402
 from timeline._models import known_models as known_models  # noqa: E402
 from timeline._models import model_named as model_named  # noqa: E402

@@ -21,6 +21,7 @@ from timeline._background import AsyncPreparation
 from timeline._core import Core
 from timeline._fixed import System, Tools
 from timeline._flow import Flow, Work, adrive
+from timeline._hold import AsyncHold
 from timeline._given import Given, Output
 from timeline._looking import repr_of
 from timeline._opening import Opening
@@ -98,7 +99,7 @@ class AsyncTimeline:
         """See `Timeline.attach`."""
         return await self._run(self._verbs.attach(name, part, mime))
 
-    async def record(self, response: object, *, rendered: Rendered | None = None) -> int:
+    async def record(self, response: object, rendered: Rendered | None = None) -> int:
         """See `Timeline.record`."""
         return await self._run(self._verbs.record(response, rendered))
 
@@ -277,8 +278,8 @@ class AsyncTimeline:
 
 
 async def _run(core: Core, lock: Any, flow: Flow[_T]) -> _T:
-    async with lock:
-        return await adrive(core.current(flow))
+    async with AsyncHold(lock) as hold:
+        return await adrive(core.current(flow), hold)
 
 
 def _done(work: Callable[[], None]) -> Flow[None]:

@@ -7,13 +7,15 @@ its range is still what it was.  Appends meanwhile are legal, and a restart find
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from blocks import Event
-from render import Context, compaction_due
+from blocks import Event, SummaryPrepared
+from render import Context, Summary, compaction_due
 from timeline._core import Core
 from timeline._summarize import SummaryRequest, asummarize, summarize
 
@@ -21,6 +23,19 @@ if TYPE_CHECKING:
     from asyncio import Task
 
 log = logging.getLogger("foldline")
+
+
+_inside: ContextVar[bool] = ContextVar("preparing", default=False)
+"""Set for a summariser that prepares, and for what it starts: it must not wait for itself."""
+
+
+@contextmanager
+def _preparing() -> Generator[None]:
+    token = _inside.set(True)  # noqa: FBT003 -- its value
+    try:
+        yield
+    finally:
+        _inside.reset(token)
 
 
 @attrs.define
@@ -49,8 +64,9 @@ class Preparation:
     def _work(self, request: SummaryRequest) -> None:
         compactor = self.core.compactor
         try:
-            summary = summarize(compactor.summarizer, request)
-            if event := compactor.worth_keeping(request, summary):
+            with _preparing():
+                summary = summarize(compactor.summarizer, request)
+            if event := fact_of(self.core, request, summary):
                 self.commit(event)
         except Exception:
             log.warning("a summary could not be prepared; the compaction will ask", exc_info=True)
@@ -58,13 +74,14 @@ class Preparation:
     def wait(self, context: Context) -> None:
         """When a compaction is due now: let what is on its way arrive, rather than pay twice."""
         thread = self._thread
-        if thread and thread.is_alive() and compaction_due(self.core.view, context):
+        waits = thread and thread.is_alive() and not _inside.get()
+        if thread and waits and compaction_due(self.core.view, context):
             thread.join()
 
     def finish(self) -> None:
         """Wait for what is on its way."""
         thread = self._thread
-        if thread and thread is not threading.current_thread():
+        if thread and not _inside.get():
             thread.join()
 
 
@@ -92,22 +109,22 @@ class AsyncPreparation:
     async def _work(self, request: SummaryRequest) -> None:
         compactor = self.core.compactor
         try:
-            summary = await asummarize(compactor.summarizer, request)
-            if event := compactor.worth_keeping(request, summary):
+            with _preparing():
+                summary = await asummarize(compactor.summarizer, request)
+            if event := fact_of(self.core, request, summary):
                 await self.commit(event)  # type: ignore[misc]
         except Exception:
             log.warning("a summary could not be prepared; the compaction will ask", exc_info=True)
 
     async def wait(self, context: Context) -> None:
         """See `Preparation.wait`."""
-        if self._task and not self._task.done() and compaction_due(self.core.view, context):
+        waits = self._task and not self._task.done() and not _inside.get()
+        if self._task and waits and compaction_due(self.core.view, context):
             await _arrived(self._task)
 
     async def finish(self) -> None:
         """See `Preparation.finish`."""
-        from asyncio import current_task
-
-        if self._task and not self._task.done() and self._task is not current_task():
+        if self._task and not self._task.done() and not _inside.get():
             await _arrived(self._task)
 
 
@@ -116,6 +133,13 @@ async def _arrived(task: "Task[None]") -> None:
     from asyncio import wait
 
     await wait([task])
+
+
+def fact_of(core: Core, request: SummaryRequest, summary: Summary) -> SummaryPrepared | None:
+    """The fact to commit; None: the summary may quote what somebody has hidden meanwhile."""
+    if core.view.state.withheld != request.view.state.withheld:
+        return None
+    return core.compactor.worth_keeping(request, summary)
 
 
 def generation(core: Core) -> int:

@@ -1,7 +1,7 @@
 """Compaction as a flow: ask the hooks, ask the summariser, put up with whatever it does."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -35,8 +35,10 @@ from render import (
     total_tokens,
     truncated,
 )
+from timeline._attempt import Attempt
+from timeline._edits import NoSuchEditError, outcome, planned, rewritten
 from timeline._flow import Ask, Flow, Tell
-from timeline._hooks import Compacted, Compacting, Hooks
+from timeline._hooks import Compacted, Compacting, Edit, Hooks
 from timeline._keeper import Keeper
 from timeline._summarize import ExtractiveSummarizer, Summarizer, SummaryRequest
 
@@ -57,17 +59,19 @@ class Compactor:
     """Moves content to the artifact store; without one nothing is externalized."""
 
     def compact(
-        self, view: View, context: Context, keep: Callable[[View], Flow[View]], *, force: bool
+        self, view: View, context: Context, attempt: Attempt, *, force: bool
     ) -> Flow[View]:
         """The view after a compaction, if one is due and nothing speaks against it.
 
-        `keep` commits what the view has decided so far: a summary that was paid for is durable
-        before it is used.
+        Raises:
+            VersionConflictError: the hooks have appended something; what was planned is out of date.
         """
         trigger = "forced" if force else compaction_due(view, context)
         if trigger is None or not context.policy.compacts:
             return view
-        known = yield from self.known(view, context, trigger)
+        if attempt.is_nested and not force and total_tokens(view, context) <= context.limit:
+            return view  # somebody is at it
+        known = yield from self.known(view, context, trigger, attempt.cuts)
         climb = plan_compaction(view, context, trigger, known)
         if climb and is_worth_it(climb, context) and not (yield from self.stored(view, climb)):
             known = attrs.evolve(known, resting=frozenset({"externalize"}))
@@ -77,27 +81,55 @@ class Compactor:
             return skip(view, "cannot_fit" if over else "no_cut", context)
         if not is_worth_it(climb, context):  # nobody is asked, nothing paid for what is not to be
             return apply_compaction(view, climb, None, context)
-        if (yield from self._vetoed(climb.plan)):
+        yield from self._tell(climb.plan, attempt)
+        attempt.journal.check_current(view)
+        if attempt.vetoed:
             return skip(view, "vetoed", context)
-        return (yield from self.carry_out(view, climb, context, keep))
+        return (yield from self.carry_out(view, climb, context, attempt))
 
     def carry_out(
-        self, view: View, climb: Climb, context: Context, keep: Callable[[View], Flow[View]]
+        self, view: View, climb: Climb, context: Context, attempt: Attempt
     ) -> Flow[View]:
-        """The view after what a plan says; its artifacts are stored already."""
-        if climb.fold is None:
-            return apply_compaction(view, climb, None, context)
-        request = SummaryRequest(plan=climb.fold.range, view=view, context=climb.fold.context)
-        summary = self.prepared(request)
-        if summary is None:
-            summary = yield from self.summary(request)
-            if event := self.worth_keeping(request, summary):
-                view = yield from keep(decide(view, event))
+        """The view after what a plan says, as the hooks have edited it; its artifacts are stored
+        already.  An edit that does not do is told in the log, and nothing else comes of it."""
+        for edit in attempt.edits:
+            try:
+                return (yield from self._edited(view, climb, edit, context, attempt))
+            except NoSuchEditError as reason:
+                log.warning("an edit of a compaction is ignored: %s", reason)  # noqa: TRY400
+                view = attempt.current(view)
+        view, summary = yield from self._written(view, climb, attempt)
         return apply_compaction(view, climb, summary, context)
 
-    def known(self, view: View, context: Context, trigger: Trigger) -> Flow[Known]:
+    def _edited(
+        self, view: View, climb: Climb, edit: Edit, context: Context, attempt: Attempt
+    ) -> Flow[View]:
+        climb, given = planned(view, climb, edit, context)
+        view, summary = (view, given) if given else (yield from self._written(view, climb, attempt))
+        if summary is not None:
+            summary = yield from rewritten(summary, edit, attempt)
+            attempt.journal.check_current(view)
+        return outcome(view, climb, summary, context)
+
+    def _written(self, view: View, climb: Climb, attempt: Attempt) -> Flow[tuple[View, Summary | None]]:
+        """The summary that a plan needs; the view, once what was paid for it is committed."""
+        if climb.fold is None:
+            return view, None
+        plan = climb.fold.range
+        request = SummaryRequest(plan=plan, view=view, context=climb.fold.context)
+        summary = self.prepared(request) or attempt.summary_of(plan, view)
+        if summary is None:
+            summary = yield from self.summary(request, attempt)
+            attempt.answered(plan, view, summary)
+            if event := self.worth_keeping(request, summary):
+                view = yield from attempt.keep(decide(view, event))
+        return view, summary
+
+    def known(
+        self, view: View, context: Context, trigger: Trigger, cuts: tuple[int, ...] = ()
+    ) -> Flow[Known]:
         """What somebody has paid for or can look at."""
-        cuts = self._prepared_cuts(view, context, trigger)
+        cuts = (*cuts, *self._prepared_cuts(view, context, trigger))
         if self.keeper is None:
             return Known(cuts=cuts)
         current = yield from self.keeper.current(view, context)
@@ -109,19 +141,24 @@ class Compactor:
             return True
         return (yield from self.keeper.move(view, climb.plan)) if self.keeper else False
 
-    def _vetoed(self, plan: CompactionPlan) -> Flow[bool]:
-        """Whether a hook said no: then a prompt that would not fit says so."""
+    def _tell(self, plan: CompactionPlan, attempt: Attempt) -> Flow[None]:
+        """Tell the hooks, once, and hear what they say."""
+        if attempt.is_told or attempt.is_nested:
+            return
+        attempt.is_told = True
         asked = Compacting(before_tokens=plan.tokens_before, trigger=plan.trigger, plan=plan)
-        vetoed = False
         for hook in self.hooks.on_before_compaction:
-            vetoed = (yield Tell(hook, asked)) is False or vetoed
-        return vetoed
+            with attempt.away():
+                answer: object = yield Tell(hook, asked)
+            attempt.hear(hook, answer)
 
-    def report(self, decided: Sequence[Event], before: int, after: int) -> Flow[None]:
+    def report(
+        self, decided: Sequence[Event], before: int, after: int, attempt: Attempt
+    ) -> Flow[None]:
         """Tell the hooks about a compaction that is now committed, given the tokens of the request."""
         folds = [event for event in decided if isinstance(event, RangeCompacted)]
         rungs = {e.reason for e in decided if isinstance(e, BlocksHidden)} & LADDER
-        if not folds and not rungs:
+        if attempt.is_nested or not (folds or rungs):
             return
         done = Compacted(
             before_tokens=before,
@@ -130,17 +167,21 @@ class Compactor:
             trigger=folds[-1].trigger if folds else "proactive",
         )
         for hook in self.hooks.on_after_compaction:
-            yield Tell(hook, done)
+            with attempt.away():
+                yield Tell(hook, done)
 
     # The summary.
 
-    def summary(self, request: SummaryRequest) -> Flow[Summary]:
+    def summary(self, request: SummaryRequest, attempt: Attempt) -> Flow[Summary]:
         """The summary, whatever the summariser does: the agent's loop never sees it fail."""
+        if attempt.is_nested:
+            return _degraded(extractive(request.plan))
         if self.is_spent(request.view, request.context):
             log.warning("the timeline has had its model calls for summaries; extractive from now")
             return _degraded(extractive(request.plan))
         try:
-            answer: Summary = yield Ask(self.summarizer, request)
+            with attempt.away():
+                answer: Summary = yield Ask(self.summarizer, request)
         except Exception as error:
             policy = request.context.policy
             if policy.on_failure == "raise":

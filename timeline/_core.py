@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from functools import partial
+from typing import TypeAlias
 
 import attrs
 
@@ -29,6 +30,7 @@ from render import (
     strip_unbound,
     total_tokens,
 )
+from timeline._attempt import Attempt
 from timeline._blocks import checked_blocks
 from timeline._checks import checked_time
 from timeline._compactor import Compactor
@@ -39,6 +41,25 @@ from timeline._keeper import Keeper
 PAGE = 2000
 NEAR_KNOWN = 1000
 """Paths, of the newest blocks, among which one that may have been meant is looked for."""
+
+
+PASSES_MAX = 8
+"""Times that a request is made anew because its own hooks and observers have appended something; what
+they append to the last one comes after its answer."""
+
+Teller: TypeAlias = Callable[[View, Rendered], Flow[None]]
+"""Tells observers about a request, given the view that it was decided on."""
+
+
+@attrs.frozen(kw_only=True)
+class _Made:
+    """A request whose decisions are committed."""
+
+    before: View
+    """What was decided on."""
+    tokens: int
+    """Before a compaction."""
+    rendered: Rendered
 
 
 @attrs.define(kw_only=True, repr=False)
@@ -74,40 +95,58 @@ class Core(Journal):
 
     # Rendering.
 
-    def render(self, context: Context, *, force: bool = False) -> Flow[Rendered]:
-        """Decide, commit what was decided once, show."""
+    def render(
+        self, context: Context, tell: "Teller | None" = None, *, force: bool = False
+    ) -> Flow[Rendered]:
+        """Decide, commit what was decided once, show.
+
+        What hooks and observers append meanwhile is in the request: then all is decided anew.
+        """
         self.check_open()
-        kept: list[Event] = []
-
-        def settled() -> Flow[tuple[View, int, Rendered]]:
-            yield from self.catch_up()
-            view, tokens = yield from self._decide(self.view, context, kept, force=force)
-            returned = yield from self.keeper.bring_back(view, context)
-            rendered = show(view, context, self._validator, returned)
-            yield from self.settle(view)
-            return view, tokens, rendered
-
-        view, tokens, rendered = yield from self.repeated(settled)
-        yield from self.compactor.report(view.decisions, tokens, rendered.tokens)
-        # What waits for the next commit has no version of its own yet: others may come before it.
-        rendered = attrs.evolve(rendered, shown=self.version)
+        attempt, forced = Attempt(journal=self), force
+        decisions: list[Event] = []
+        for _ in range(PASSES_MAX):
+            made = yield from self.repeated(partial(self._settled, context, attempt, force=forced))
+            version, rendered, forced = self.view.version, made.rendered, False
+            decisions += rendered.decisions
+            yield from self.compactor.report(
+                rendered.decisions, made.tokens, rendered.tokens, attempt
+            )
+            if tell is not None and not attempt.is_nested:
+                with attempt.away():
+                    yield from tell(made.before, rendered)
+            if self.view.version == version:
+                break
         event = rendered.event(context.now, context.policy.ttl_seconds)
         self.remember(event)
-        return attrs.evolve(rendered, decisions=(*kept, *rendered.decisions))
+        return attrs.evolve(rendered, decisions=tuple(decisions))
+
+    def _settled(self, context: Context, attempt: Attempt, *, force: bool) -> Flow["_Made"]:
+        """Decide, show, and commit what was decided."""
+        yield from self.catch_up()
+        before = self.view
+        view, tokens = yield from self._decide(before, context, attempt, force=force)
+        returned = yield from self.keeper.bring_back(view, context)
+        rendered = show(view, context, self._validator, returned)
+        yield from self.settle(view)
+        decided = (*attempt.kept, *view.decisions)
+        attempt.kept.clear()
+        # What waits for the next commit has no version of its own yet: others may come before it.
+        rendered = attrs.evolve(rendered, shown=self.version, decisions=decided)
+        return _Made(before=before, tokens=tokens, rendered=rendered)
 
     def _decide(
-        self, view: View, context: Context, kept: list[Event], *, force: bool
+        self, view: View, context: Context, attempt: Attempt, *, force: bool
     ) -> Flow[tuple[View, int]]:
         """The deciding stages: what they change is recorded, so the next render agrees.
 
         Beside the view, the tokens that the request had before it was compacted.
         """
-        keep = partial(self.keep, kept=kept)
         view = prune_expired(view, context)
         view = clip_oversized(view, context)
         view = limit_pictures(view, context)
         tokens = total_tokens(view, context)
-        view = yield from self.compactor.compact(view, context, keep, force=force)
+        view = yield from self.compactor.compact(view, context, attempt, force=force)
         return strip_unbound(view, context), tokens
 
     # Reading.

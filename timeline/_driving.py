@@ -5,6 +5,7 @@ one of these two runs it, the sync one doing the work itself, the async one awai
 """
 
 from collections.abc import Awaitable, Callable, Generator
+from contextlib import closing
 from functools import partial
 from typing import Any, TypeVar
 
@@ -15,28 +16,30 @@ _T = TypeVar("_T")
 def drive(flow: Generator[_E, Any, _T], perform: Callable[[_E], Any]) -> _T:
     """Run a flow to its end; what it returned."""
     step: Callable[[], _E] = partial(next, flow)
-    while True:
-        try:
-            effect = step()
-        except StopIteration as stop:
-            result: _T = stop.value
-            return result
-        try:
-            step = partial(flow.send, perform(effect))
-        except Exception as error:  # noqa: BLE001 -- the flow decides; it re-raises what it cannot mend
-            step = partial(flow.throw, error)
+    with closing(flow):  # an interrupt ends it half way
+        while True:
+            try:
+                effect = step()
+            except StopIteration as stop:
+                result: _T = stop.value
+                return result
+            try:
+                step = partial(flow.send, perform(effect))
+            except Exception as error:  # noqa: BLE001 -- the flow decides; it re-raises what it cannot mend
+                step = partial(flow.throw, error)
 
 
 async def adrive(flow: Generator[_E, Any, _T], perform: Callable[[_E], Awaitable[Any]]) -> _T:
     """Run a flow to its end, awaiting what it asks for."""
     step: Callable[[], _E] = partial(next, flow)
-    while True:
-        try:
-            effect = step()
-        except StopIteration as stop:
-            result: _T = stop.value
-            return result
-        try:
-            step = partial(flow.send, await perform(effect))
-        except Exception as error:  # noqa: BLE001 -- as above
-            step = partial(flow.throw, error)
+    with closing(flow):
+        while True:
+            try:
+                effect = step()
+            except StopIteration as stop:
+                result: _T = stop.value
+                return result
+            try:
+                step = partial(flow.send, await perform(effect))
+            except Exception as error:  # noqa: BLE001 -- as above
+                step = partial(flow.throw, error)

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 import attrs
 
 from timeline import _driving
+from timeline._hold import AsyncHold, Hold
 from timeline._hooks import acall, call
 from timeline._summarize import Summarizer, SummaryRequest, asummarize, summarize
 
@@ -65,37 +66,41 @@ Effect: TypeAlias = Work | Ask | Tell | Pause
 Flow: TypeAlias = Generator[Effect, Any, _T]
 
 
-def drive(flow: Flow[_T]) -> _T:
-    """Run a flow to its end."""
-    return _driving.drive(flow, _perform)
+def drive(flow: Flow[_T], hold: Hold | None = None) -> _T:
+    """Run a flow to its end; what holds a lock lets it go while other people's code is called."""
+    return _driving.drive(flow, lambda effect: _perform(effect, hold))
 
 
-async def adrive(flow: Flow[_T]) -> _T:
+async def adrive(flow: Flow[_T], hold: AsyncHold | None = None) -> _T:
     """Run a flow to its end, awaiting what it asks for."""
-    return await _driving.adrive(flow, lambda effect: _aperform(effect, flow))
+    return await _driving.adrive(flow, lambda effect: _aperform(effect, flow, hold))
 
 
-def _perform(effect: Effect) -> object:
+def _perform(effect: Effect, hold: Hold | None) -> object:
     match effect:
         case Work():
             return effect.do()
         case Ask():
-            return summarize(effect.summarizer, effect.request)
+            with hold.away() if hold else contextlib.nullcontext():
+                return summarize(effect.summarizer, effect.request)
         case Tell():
-            return call(effect.hook, effect.argument)
+            with hold.away() if hold else contextlib.nullcontext():
+                return call(effect.hook, effect.argument)
         case Pause():
             time.sleep(effect.seconds)
             return None
 
 
-async def _aperform(effect: Effect, flow: Flow[Any]) -> object:
+async def _aperform(effect: Effect, flow: Flow[Any], hold: AsyncHold | None) -> object:
     match effect:
         case Work():
             return await _finished(effect, flow)
         case Ask():
-            return await asummarize(effect.summarizer, effect.request)
+            async with hold.away() if hold else contextlib.nullcontext():
+                return await asummarize(effect.summarizer, effect.request)
         case Tell():
-            return await acall(effect.hook, effect.argument)
+            async with hold.away() if hold else contextlib.nullcontext():
+                return await acall(effect.hook, effect.argument)
         case Pause():
             import asyncio
 

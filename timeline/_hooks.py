@@ -1,4 +1,5 @@
-"""Hooks: what a runtime may add around a compaction. A hook can veto; it cannot break anything."""
+"""Hooks: what a runtime may add around a compaction. A hook can veto and edit; it cannot break
+anything, and it may use the timeline that it was called by."""
 
 import inspect
 import logging
@@ -7,12 +8,13 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from blocks import ArgumentError, checked_calls, in_words
+from blocks import ArgumentError, StructuredSummary, checked_calls, in_words
 from render import CompactionPlan
 
 log = logging.getLogger("foldline")
 
-BeforeCompaction: TypeAlias = Callable[["Compacting"], "bool | Awaitable[bool | None] | None"]
+Answer: TypeAlias = "bool | Edit | None"
+BeforeCompaction: TypeAlias = Callable[["Compacting"], "Answer | Awaitable[Answer]"]
 AfterCompaction: TypeAlias = Callable[["Compacted"], "Any | Awaitable[Any]"]
 
 
@@ -23,6 +25,24 @@ class Compacting:
     before_tokens: int
     trigger: str
     plan: CompactionPlan
+
+
+EditSummary: TypeAlias = "Callable[[StructuredSummary], Any]"
+
+
+@attrs.frozen(kw_only=True)
+class Edit:
+    """What a hook wants a compaction to do otherwise.
+
+    An edit that cannot be (a cut that is not legal, a summary of a wrong type, a request that would not
+    fit or gain too little) is logged, and the compaction is what it would have been without it.
+    """
+
+    keep_from: int | str | None = None
+    """The first block to keep: its version, path or id. None: as planned."""
+    summary: "StructuredSummary | EditSummary | None" = None
+    """The summary of what is folded: as it is to be, so that no summariser is asked, or a function
+    (async, too, in an `AsyncTimeline`) from what the summariser wrote to what is to be committed."""
 
 
 @attrs.frozen(kw_only=True)
@@ -71,7 +91,7 @@ class Hooks:
     on_before_compaction: tuple[BeforeCompaction, ...] = attrs.field(
         default=(), converter=_before, validator=functions
     )
-    """Returning False vetoes: the compaction is skipped. A prompt that does not fit without it says
+    """Returning an `Edit` changes it; returning False vetoes: the compaction is skipped. A prompt that does not fit without it says
     `CannotFit`."""
     on_after_compaction: tuple[AfterCompaction, ...] = attrs.field(
         default=(), converter=_after, validator=functions

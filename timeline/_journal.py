@@ -58,6 +58,8 @@ class Journal:
     view: View = attrs.field(factory=View, init=False)
     pending: tuple[Event, ...] = attrs.field(default=(), init=False)
     closed: bool = attrs.field(default=False, init=False)
+    away: int = attrs.field(default=0, init=False)
+    """Flows that wait for other people's code; the lock is free meanwhile."""
     _behind: bool = attrs.field(default=False, init=False)
     """The store may hold more than the view: a commit was interrupted, say. Cured by `load`."""
     _precedence: Precedence = attrs.field(
@@ -71,7 +73,10 @@ class Journal:
         window: LogWindow = yield Work(lambda: self.store.load_window(self.id))
         there = {event.id for _, event in window.events}
         self.pending = tuple(event for event in self.pending if event.id not in there)
-        self.view = commit(open_view(window), *self.pending)
+        fresh = open_view(window)
+        if fresh.state.withheld != self.view.state.withheld:  # a summary may quote what is hidden now
+            self.pending = tuple(e for e in self.pending if not isinstance(e, SummaryPrepared))
+        self.view = commit(fresh, *self.pending)
         self._behind = False
 
     def current(self, flow: Flow[_T]) -> Flow[_T]:
@@ -207,9 +212,25 @@ class Journal:
         if self.closed:
             raise ClosedError(f"timeline {self.id!r} is closed; open it again to go on")
 
+    def check_current(self, view: View) -> None:
+        """Whether a view is what this one has become by decisions alone.
+
+        Raises:
+            VersionConflictError: something was appended here while it was decided, by a hook say.
+        """
+        version = view.version - len(view.decisions)
+        if version != self.view.version:
+            raise VersionConflictError(expected=version, found=self.view.version)
+
     def settle(self, view: View) -> Flow[int]:
         """Commit the decisions of a view, with what was pending before them; the new version."""
         decided = tuple(self._stamp(event) for event in view.decisions)
+        try:
+            self.check_current(view)
+        except VersionConflictError:
+            if self.view.state.withheld == view.state.withheld:
+                self._hold(decided)
+            raise
         if not decided:
             self.view = view.settled()
             return self.version
@@ -227,10 +248,3 @@ class Journal:
         stamped = self._stamp(event)
         self.pending = (*self.pending, stamped)
         self.view = commit(self.view, stamped)
-
-    def keep(self, view: View, kept: list[Event] | None = None) -> Flow[View]:
-        """Commit what a view has decided so far, note it in `kept`, and go on from there."""
-        yield from self.settle(view)
-        if kept is not None:
-            kept += view.decisions
-        return self.view

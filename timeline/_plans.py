@@ -37,6 +37,7 @@ from render import (
     plan_compaction,
     total_tokens,
 )
+from timeline._attempt import Attempt
 from timeline._core import Core
 from timeline._flow import Flow
 
@@ -82,11 +83,12 @@ def commit_plan(core: Core, plan: CompactionPlan, context: Context) -> Flow[int]
 
 
 def _carry_out(core: Core, climb: Climb, context: Context) -> Flow[int]:
-    view = yield from core.compactor.carry_out(core.view, climb, context, core.keep)
+    attempt = Attempt(journal=core)
+    view = yield from core.compactor.carry_out(core.view, climb, context, attempt)
     named = tuple(_named(climb.plan, view.decisions))
     found = yield from core.settle(attrs.evolve(view, decisions=named))
     before, after = climb.plan.tokens_before, total_tokens(core.view, context)
-    yield from core.compactor.report(named, before, after)
+    yield from core.compactor.report(named, before, after, attempt)
     return found
 
 

@@ -22,6 +22,7 @@ from blocks import (
     TimelineId,
 )
 from render import Context, Rendered, View, commit, total_tokens
+from timeline._core import Teller
 from timeline._flow import Flow, Tell
 
 log = logging.getLogger("foldline")
@@ -48,6 +49,8 @@ _KINDS: Final[dict[HideReason, StepKind]] = {
     "requested": "hidden",
     "unsigned": "hidden",
 }
+
+_ENDS: Final[frozenset[StepKind]] = frozenset({"rehydrated", "rendered"})
 
 
 @attrs.frozen(kw_only=True)
@@ -104,18 +107,14 @@ class Watch:
     tracer: Tracer | None = None
 
     def render(
-        self, name: TimelineId, before: View, context: Context, flow: Flow[Rendered]
+        self, name: TimelineId, context: Context, render: Callable[[Teller | None], Flow[Rendered]]
     ) -> Flow[Rendered]:
-        """Drive a render, then tell."""
+        """Drive a render that tells what it did."""
         if not self.observers and self.tracer is None:
-            return (yield from flow)
+            return (yield from render(None))
         with self._span() as span:
-            rendered = yield from flow
-            for step in steps_of(name, before, rendered, context):
-                if span:
-                    span.add_event(f"foldline.{step.kind}", _attributes(step))
-                for observer in self.observers:
-                    yield Tell(observer, step)
+            told = _Told(name=name, context=context, watch=self, span=span)
+            rendered = yield from render(told.tell)
             if span:
                 span.set_attributes(_totals(name, rendered))
         return rendered
@@ -133,6 +132,28 @@ class Watch:
         finally:
             if span:
                 span.end()
+
+
+@attrs.define(kw_only=True)
+class _Told:
+    """What is told of one render: how it ended only once, however often it was made anew."""
+
+    name: TimelineId
+    context: Context
+    watch: Watch
+    span: Span | None
+    _is_over: bool = attrs.field(default=False, init=False)
+
+    def tell(self, before: View, rendered: Rendered) -> Flow[None]:
+        """Tell whoever watches, step by step."""
+        was_over, self._is_over = self._is_over, True
+        for step in steps_of(self.name, before, rendered, self.context):
+            if was_over and step.kind in _ENDS:
+                continue
+            if self.span:
+                self.span.add_event(f"foldline.{step.kind}", _attributes(step))
+            for observer in self.watch.observers:
+                yield Tell(observer, step)
 
 
 def steps_of(

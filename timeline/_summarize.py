@@ -56,13 +56,20 @@ async def asummarize(summarizer: Summarizer, request: SummaryRequest) -> Summary
     return _checked(await answer if inspect.isawaitable(answer) else answer)
 
 
+def checked_summary(summary: StructuredSummary) -> StructuredSummary:
+    """The summary as it can be stored and sent.
+
+    Raises:
+        msgspec.ValidationError: a field holds what it cannot.
+    """
+    return msgspec.convert(clean_json(msgspec.to_builtins(summary)), StructuredSummary)
+
+
 def _checked(answer: object) -> Summary:
     if not isinstance(answer, Summary):
         raise TypeError(f"a summariser must return a Summary, not {type(answer).__name__}")
     try:
-        written = msgspec.convert(
-            clean_json(msgspec.to_builtins(answer.summary)), StructuredSummary
-        )
+        written = checked_summary(answer.summary)
     except msgspec.ValidationError as error:
         raise TypeError(f"a summariser's Summary holds what it cannot: {error}") from error
     return answer if written == answer.summary else attrs.evolve(answer, summary=written)

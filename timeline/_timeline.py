@@ -22,6 +22,7 @@ from timeline._background import Preparation
 from timeline._core import Core
 from timeline._fixed import System, Tools
 from timeline._flow import Flow, drive
+from timeline._hold import Hold
 from timeline._given import Given, Output
 from timeline._looking import repr_of
 from timeline._opening import Opening
@@ -100,7 +101,7 @@ class Timeline:
         """A file that comes with the user's words."""
         return self._run(self._verbs.attach(name, part, mime))
 
-    def record(self, response: object, *, rendered: Rendered | None = None) -> int:
+    def record(self, response: object, rendered: Rendered | None = None) -> int:
         """A model's response (the SDK's message, or its JSON): blocks and usage, one commit.
 
         `rendered` is the request that it answers; default: the newest.  What was appended since that
@@ -303,5 +304,5 @@ class Timeline:
 
 
 def _run(core: Core, lock: Any, flow: Flow[_T]) -> _T:
-    with lock:
-        return drive(core.current(flow))
+    with Hold(lock) as hold:
+        return drive(core.current(flow), hold)

@@ -42,6 +42,7 @@ from render import (
     open_view,
     plan_at,
 )
+from timeline._attempt import Attempt
 from timeline._checks import (
     checked_keys,
     checked_kind,
@@ -228,14 +229,15 @@ class Verbs(Looking):
 
     def render(self, context: Context) -> Flow[Rendered]:
         """The next request."""
-        return (yield from self._watched(context, self.core.render(context)))
+        return (yield from self._watched(context, force=False))
 
     def compact(self, context: Context) -> Flow[Rendered]:
         """The next request, after a compaction that nothing but you asked for."""
-        return (yield from self._watched(context, self.core.render(context, force=True)))
+        return (yield from self._watched(context, force=True))
 
-    def _watched(self, context: Context, flow: Flow[Rendered]) -> Flow[Rendered]:
-        return (yield from self.watch.render(self.core.id, self.core.view, context, flow))
+    def _watched(self, context: Context, *, force: bool) -> Flow[Rendered]:
+        rendering = partial(self.core.render, context, force=force)
+        return (yield from self.watch.render(self.core.id, context, rendering))
 
     def propose(self, context: Context) -> Flow[CompactionPlan]:
         """What a compaction would do now."""
@@ -280,7 +282,10 @@ class Verbs(Looking):
         known = compactor.prepared(attrs.evolve(request, view=view))
         if known or compactor.is_spent(view, request.context):
             return known, []
-        summary = yield from compactor.summary(request)
+        withheld = view.state.withheld
+        summary = yield from compactor.summary(request, Attempt(journal=self.core))
+        if self.core.view.state.withheld != withheld:  # it may quote what is hidden now
+            return None, []
         paid = compactor.worth_keeping(request, summary)
         return None if summary.degraded else summary, [paid] if paid else []
 

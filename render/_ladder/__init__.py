@@ -8,6 +8,7 @@ from render._ladder._climb import climb_of as climb_of
 from render._ladder._climb import gains_enough as gains_enough
 from render._ladder._climb import goal_of as goal_of
 from render._ladder._climb import plan_compaction as plan_compaction
+from render._ladder._climb import recut as recut
 from render._ladder._ground import replayable_calls as replayable_calls
 from render._ladder._plan import Action as Action
 from render._ladder._plan import Clear as Clear
