@@ -39,9 +39,7 @@ def now_waiting(
     return (*still, new)
 
 
-def answered_of(
-    said: Answered | None, state: FoldState
-) -> tuple[Answered, tuple[Waiting, ...]]:
+def answered_of(said: Answered | None, state: FoldState) -> tuple[Answered, tuple[Waiting, ...]]:
     """The request that a response answers, and those that still wait.
 
     It is the one that the response names, or else the newest; where several wait, that is a guess.

@@ -10,6 +10,7 @@ cannot go unnoticed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from hashlib import sha256
 from itertools import chain
 
@@ -46,10 +47,12 @@ def misplaced(shown: Shown, pieces: Sequence[Piece], context: Context) -> Iterat
     ends = chain_ends(shown, pieces, context)
     starts = chain([_start(context.fixed)], ends)
     for before, piece in zip(starts, pieces, strict=False):
-        yield from piece.group.memo(("misplaced", before), lambda: tuple(_misplaced(before, piece)))
+        found = partial(_misplaced, before, piece)
+        yield from piece.group.memo(("misplaced", before), found)
 
 
-def _misplaced(before: bytes, piece: Piece) -> Iterator[Entry]:
+def _misplaced(before: bytes, piece: Piece) -> tuple[Entry, ...]:
+    found: list[Entry] = []
     there = {spot.version for spot in piece.spots}
     said = piece.group.placed(Place.RESPONSE)
     for entry in said:
@@ -58,7 +61,8 @@ def _misplaced(before: bytes, piece: Piece) -> Iterator[Entry]:
             own = range(asked.begun, entry.version)
             missing = any(e.version in own and e.version not in there for e in said)
             if entry.version in there and (missing or _ends_at(before, piece, asked) != asked.sent):
-                yield entry
+                found.append(entry)
+    return tuple(found)
 
 
 def _ends_at(before: bytes, piece: Piece, asked: Asked) -> str:
@@ -79,4 +83,6 @@ def _linked(before: bytes, role: str, contents: Iterable[Json]) -> bytes:
 
 
 def _start(fixed: Fixed) -> bytes:
-    return fixed.memo("start", lambda: sha256(msgspec.json.encode([fixed.system, fixed.tools])).digest())
+    return fixed.memo(
+        "start", lambda: sha256(msgspec.json.encode([fixed.system, fixed.tools])).digest()
+    )

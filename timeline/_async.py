@@ -21,8 +21,8 @@ from timeline._background import AsyncPreparation
 from timeline._core import Core
 from timeline._fixed import System, Tools
 from timeline._flow import Flow, Work, adrive
-from timeline._hold import AsyncHold
 from timeline._given import Given, Output
+from timeline._hold import AsyncHold
 from timeline._looking import repr_of
 from timeline._opening import Opening
 from timeline._settings import Options, Settings

@@ -31,7 +31,7 @@ _inside: ContextVar[bool] = ContextVar("preparing", default=False)
 
 @contextmanager
 def _preparing() -> Generator[None]:
-    token = _inside.set(True)  # noqa: FBT003 -- its value
+    token = _inside.set(True)
     try:
         yield
     finally:

@@ -58,9 +58,7 @@ class Compactor:
     keeper: Keeper | None = None
     """Moves content to the artifact store; without one nothing is externalized."""
 
-    def compact(
-        self, view: View, context: Context, attempt: Attempt, *, force: bool
-    ) -> Flow[View]:
+    def compact(self, view: View, context: Context, attempt: Attempt, *, force: bool) -> Flow[View]:
         """The view after a compaction, if one is due and nothing speaks against it.
 
         Raises:
@@ -87,16 +85,14 @@ class Compactor:
             return skip(view, "vetoed", context)
         return (yield from self.carry_out(view, climb, context, attempt))
 
-    def carry_out(
-        self, view: View, climb: Climb, context: Context, attempt: Attempt
-    ) -> Flow[View]:
+    def carry_out(self, view: View, climb: Climb, context: Context, attempt: Attempt) -> Flow[View]:
         """The view after what a plan says, as the hooks have edited it; its artifacts are stored
         already.  An edit that does not do is told in the log, and nothing else comes of it."""
         for edit in attempt.edits:
             try:
                 return (yield from self._edited(view, climb, edit, context, attempt))
             except NoSuchEditError as reason:
-                log.warning("an edit of a compaction is ignored: %s", reason)  # noqa: TRY400
+                log.warning("an edit of a compaction is ignored: %s", reason)
                 view = attempt.current(view)
         view, summary = yield from self._written(view, climb, attempt)
         return apply_compaction(view, climb, summary, context)
@@ -111,7 +107,9 @@ class Compactor:
             attempt.journal.check_current(view)
         return outcome(view, climb, summary, context)
 
-    def _written(self, view: View, climb: Climb, attempt: Attempt) -> Flow[tuple[View, Summary | None]]:
+    def _written(
+        self, view: View, climb: Climb, attempt: Attempt
+    ) -> Flow[tuple[View, Summary | None]]:
         """The summary that a plan needs; the view, once what was paid for it is committed."""
         if climb.fold is None:
             return view, None

@@ -51,9 +51,7 @@ def rewritten(summary: Summary, edit: Edit, attempt: Attempt) -> Flow[Summary]:
     return attrs.evolve(summary, summary=_checked(changed))
 
 
-def outcome(
-    view: View, climb: Climb, summary: Summary | None, context: Context
-) -> View:
+def outcome(view: View, climb: Climb, summary: Summary | None, context: Context) -> View:
     """The view after an edited compaction.
 
     Raises:

@@ -74,7 +74,9 @@ class Journal:
         there = {event.id for _, event in window.events}
         self.pending = tuple(event for event in self.pending if event.id not in there)
         fresh = open_view(window)
-        if fresh.state.withheld != self.view.state.withheld:  # a summary may quote what is hidden now
+        if (
+            fresh.state.withheld != self.view.state.withheld
+        ):  # a summary may quote what is hidden now
             self.pending = tuple(e for e in self.pending if not isinstance(e, SummaryPrepared))
         self.view = commit(fresh, *self.pending)
         self._behind = False
@@ -216,8 +218,10 @@ class Journal:
         """Whether a view is what this one has become by decisions alone.
 
         Raises:
+            ClosedError: the timeline was closed meanwhile.
             VersionConflictError: something was appended here while it was decided, by a hook say.
         """
+        self.check_open()
         version = view.version - len(view.decisions)
         if version != self.view.version:
             raise VersionConflictError(expected=version, found=self.view.version)

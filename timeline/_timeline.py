@@ -22,8 +22,8 @@ from timeline._background import Preparation
 from timeline._core import Core
 from timeline._fixed import System, Tools
 from timeline._flow import Flow, drive
-from timeline._hold import Hold
 from timeline._given import Given, Output
+from timeline._hold import Hold
 from timeline._looking import repr_of
 from timeline._opening import Opening
 from timeline._settings import Options, Settings

@@ -19,7 +19,6 @@ from typing import Final
 
 import attrs
 import msgspec
-import msgspec
 
 from blocks import BlocksHidden, CallId, Determinism, RangeCompacted, Trigger
 from render._budget import threshold_of, total_tokens

@@ -10,7 +10,6 @@ from json import dumps
 from typing import Final
 
 from blocks import AssistantThinking, ToolCall
-from render._context import Json
 from render._group import Group, Place
 from render.anthropic._block_rules import THINKING_TYPES
 from render.anthropic._server import Numbered
@@ -41,5 +40,8 @@ def as_texts(group: Group, results: Iterable[Numbered]) -> Iterator[Numbered]:
         arguments = dumps(call.input, ensure_ascii=False)
         content = result["content"]
         said = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        yield version, {"type": "text", "text": f"[{call.name} was called with {arguments}; it gave]"}
+        yield (
+            version,
+            {"type": "text", "text": f"[{call.name} was called with {arguments}; it gave]"},
+        )
         yield from ((version, part) for part in said if part.get("type") in _ANYWHERE)

@@ -148,7 +148,9 @@ class Flight:
         if not self._flying:
             return
         flown = self._flying.pop(index % len(self._flying))
-        named = named or flown.rendered.sent in self._answered  # of two answers to one request, say so
+        named = (
+            named or flown.rendered.sent in self._answered
+        )  # of two answers to one request, say so
         self._answered.add(flown.rendered.sent)
         rendered = flown.rendered if named else None
         if rendered is not None and rendered.shown > self._who(who).view.version:
@@ -251,7 +253,9 @@ def flights() -> st.SearchStrategy[list[Step]]:
     """What happens, after the user has asked for something."""
     parts = st.one_of(rounds(), rounds(), st.lists(events(), min_size=1, max_size=4))
     made = st.lists(parts, min_size=1, max_size=8)
-    return made.map(lambda found: [("say", "user", "self", 1), *(s for part in found for s in part)])
+    return made.map(
+        lambda found: [("say", "user", "self", 1), *(s for part in found for s in part)]
+    )
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
