@@ -5,6 +5,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import attrs
@@ -304,11 +305,15 @@ def edits(draw: st.DrawFn) -> Edit:
     return Edit(keep_from=key, summary=summary)
 
 
+def _answer(edit: Edit, _: object) -> Edit:
+    return edit
+
+
 @given(chosen=st.lists(edits(), min_size=1, max_size=2))
 def test_no_edit_breaks_what_holds_of_every_compaction(chosen: list[Edit]) -> None:
     """Budget, validity, coverage, and live as reopened."""
     store = MemoryStore()
-    hooks = Hooks(on_before_compaction=[lambda _, edit=edit: edit for edit in chosen])
+    hooks = Hooks(on_before_compaction=[partial(_answer, edit) for edit in chosen])
     timeline = open_timeline(store=store, window=WINDOW, hooks=hooks)
     for number in range(30):
         timeline.user(f"Question {number}: " + "what is in the feed? " * 20)
