@@ -8,8 +8,8 @@ import pytest
 
 EXPORTS = {
     "blocks": """
-        AccessRefusedError AlreadyRecordedError ArgumentError ArtifactId ArtifactNote
-        ArtifactPointer ArtifactRecord AssistantBlock AssistantCompletion
+        AccessRefusedError AlreadyRecordedError Answered ArgumentError ArtifactId
+        ArtifactNote ArtifactPointer ArtifactRecord AssistantBlock AssistantCompletion
         AssistantThinking Author Block BlockAppended BlockId BlocksHidden BlocksRestored
         Calibration CallId Carried ClosedError CodecError CommandRecord
         CompactionSkipped DamagedStoreError DataError Decision Determinism Digest
@@ -23,7 +23,7 @@ EXPORTS = {
         TimelineForked TimelineId ToolCall ToolKind ToolOutcome ToolResult ToolTally
         Trigger TurnHeader TurnId UnknownCallError UnknownPathError UnknownTimelineError
         UsageRecorded UserAttachment UserFollowup UserPrompt UserSteer
-        VersionConflictError WEB_TOOLS Work artifact_id artifact_id_of_hash
+        VersionConflictError WEB_TOOLS Waiting Work artifact_id artifact_id_of_hash
         artifact_ids_in canonical_block checked_calls clean_json decode_block
         decode_event default_durability did_you_mean encode_block encode_event fault_in
         fields_in images_of in_words is_known is_web_url kind_of leaves nearest path_of
@@ -31,16 +31,18 @@ EXPORTS = {
         written_paths
     """,
     "render": """
-        Account Action CachePoint CannotFit Cause Clear Climb Compaction CompactionPlan Context
-        Drop Entry Externalize Fixed Fold Group Json Known LADDER MASK Model ModelRules Overflow
-        PROMPT_VERSION Place Policy Prompt REPLAYED RangePlan RejectedAnswerError Rendered
-        Redaction RequestValidator Returned Rung Shown Summarize Summary TokenCounter ToolPolicy View
-        Violation Where account apply_compaction apply_range climb_of clip_oversized commit
-        compaction_due compaction_event continued decide extractive fits_after fitting_fold
-        fold gains_enough is_cold limit_pictures merge_summaries normalised open_view
-        overflow_of parse_answer plan_at plan_compaction plan_range prune_expired
-        redaction_of refusal replayable_calls report returned said_by show skip stand_in strip_unbound summary_key summary_prompts
-        total_tokens truncated validate_request wanted without_excerpts without_thinking
+        Account Action CachePoint CannotFit Cause Clear Climb Compaction CompactionPlan
+        Context Drop Entry Externalize Fixed Fold Group Json Known LADDER MASK Model
+        ModelRules Overflow PROMPT_VERSION Place Policy Prompt REPLAYED RangePlan
+        Redaction RejectedAnswerError Rendered RequestValidator Returned Rung Shown
+        Summarize Summary TokenCounter ToolPolicy View Violation Where account
+        apply_compaction apply_range climb_of clip_oversized commit compaction_due
+        compaction_event continued decide extractive fits_after fitting_fold fold
+        gains_enough is_cold limit_pictures merge_summaries normalised open_view
+        overflow_of parse_answer plan_at plan_compaction plan_range prune_expired recut
+        redaction_of refusal replayable_calls report returned said_by show skip stand_in
+        strip_unbound summary_key summary_prompts total_tokens truncated
+        validate_request wanted without_excerpts without_thinking
     """,
     "persistence": """
         ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord DuckDBStore EventStore Hit KeyRing

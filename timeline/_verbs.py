@@ -169,7 +169,9 @@ class Verbs(Looking):
         checked_text(call_id, "tool_result()", "call_id")
         if envelope is not None:
             checked_kind(envelope, Envelope, "tool_result()", "envelope")
-        if not self.core.view.unanswered(CallId(call_id)):  # somebody else may have recorded the call
+        if not self.core.view.unanswered(
+            CallId(call_id)
+        ):  # somebody else may have recorded the call
             yield from self.core.catch_up()
         known = envelope or Envelope(outcome="failure" if is_error else "success")
         made = self._recorder
