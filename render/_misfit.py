@@ -43,9 +43,10 @@ PartKind: TypeAlias = Literal[
     "block",
 ]
 MisfitReason: TypeAlias = Literal["over_limit", "fixed_over_target"]
-STAND_IN_TOKENS: Final[dict[PartKind, int]] = {"note": 20, "plan": 20, "call": 40, "thinking": 0}
-"""What is left of a hidden block: what stands for it, and the envelope."""
-OTHER_STAND_IN_TOKENS: Final = 35
+STAND_IN_TOKENS: Final[dict[PartKind, int]] = {"note": 25, "plan": 25, "call": 75, "thinking": 0}
+"""What is left of a hidden block at most: what stands for it, and its envelope; of a call, also the
+answer to one that is open."""
+OTHER_STAND_IN_TOKENS: Final = 50
 ALONE: Final = 0.8
 """Share of all blocks of a kind from which on the largest is named alone."""
 _KINDS: Final[tuple[tuple[type | tuple[type, ...], PartKind], ...]] = (

@@ -39,8 +39,8 @@ def note(timeline: Timeline) -> None:
 
 
 def notes(timeline: Timeline) -> None:
-    for number in range(40):
-        timeline.note(f"note {number} " + "words " * 30)
+    for number in range(20):
+        timeline.note(f"note {number} " + "words " * 90)
 
 
 def carried_notes(timeline: Timeline) -> None:
@@ -80,8 +80,8 @@ CAUSES: list[tuple[Callable[[Timeline], None], str, str]] = [
     (prompt, "prompt", "the prompt at ar:t2.user.prompt has 30"),
     (steer, "prompt", "the prompt at ar:t1.user.steer has 30"),
     (note, "note", "the note at ar:t1.react.note has"),
-    (notes, "note", "40 notes have"),
-    (carried_notes, "note", "40 notes have"),
+    (notes, "note", "20 notes have"),
+    (carried_notes, "note", "20 notes have"),
     (plan, "plan", "the plan at ar:t1.react.plan has"),
     (answer, "answer", "the answer at ar:t1.assistant.completion has 30"),
     (open_call, "call", "the call at tc:t1.c.call has"),
