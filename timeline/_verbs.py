@@ -210,7 +210,9 @@ class Verbs(Looking):
 
     def open_calls(self) -> tuple[CallId, ...]:
         """Calls of the newest round that have no result yet, in order."""
-        return self.core.view.groups[-1].open_calls if self.core.view.groups else ()
+        view = self.core.view
+        calls = view.groups[-1].open_calls if view.groups else ()
+        return tuple(call_id for call_id in calls if view.unanswered(call_id))  # none came late
 
     # Hiding.
 
