@@ -1,6 +1,7 @@
 """What holds for every test: no network, and as many generated examples as the occasion allows.
 
-`HYPOTHESIS_PROFILE=thorough` looks much longer; `CI=1` makes the examples the same on every run.
+`HYPOTHESIS_PROFILE=thorough` looks much longer, `few` hardly looks, the same way each time (`make mutants`);
+`CI=1` makes the examples the same on every run.
 """
 
 import os
@@ -19,6 +20,9 @@ settings.register_profile(
 )
 settings.register_profile(
     "thorough", deadline=None, max_examples=1000, suppress_health_check=SLOW_IS_FINE
+)
+settings.register_profile(
+    "few", deadline=None, max_examples=10, derandomize=True, suppress_health_check=SLOW_IS_FINE
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 

@@ -50,6 +50,28 @@ def test_whoever_waits_during_a_commit_shares_the_next() -> None:
     assert [sorted(batch) for batch in log.batches] == [[0], [1, 2, 3, 4, 5]]
 
 
+@pytest.mark.parametrize(("waiting", "batches"), [(3, [1, 3]), (4, [1, 3, 1]), (7, [1, 3, 3, 1])])
+def test_a_commit_takes_no_more_than_its_limit_and_leaves_the_rest_to_the_next(
+    monkeypatch: pytest.MonkeyPatch, waiting: int, batches: list[int]
+) -> None:
+    monkeypatch.setattr("persistence._group.BATCH_MAX", 3)
+    log = Log()
+    group = GroupCommit(log.commit)
+    threads: list[Thread] = []
+    for item in range(waiting + 1):  # one after the other: their order is that of their arrival
+        threads.append(Thread(target=group.submit, args=(item,)))
+        threads[-1].start()
+        assert log.started.wait(10)
+        while len(group._waiting) < item:
+            pass
+    log.go.set()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert [len(batch) for batch in log.batches] == batches
+    assert [item for batch in log.batches for item in batch] == list(range(waiting + 1))
+
+
 def test_after_a_commit_that_blew_up_the_next_one_goes_on() -> None:
     calls: list[Sequence[int]] = []
 

@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from blocks import Block, EventId, RequestRendered
-from render import Rendered, View, commit, validate_request
+from render import Rendered, View, commit, total_tokens, validate_request
 from tests import _builders as make
 from tests._builders import LOOSE, context, steady
 from tests.render.test_compaction import compacted, turns
@@ -102,6 +102,24 @@ def test_under_the_minimum_of_the_provider_there_are_none() -> None:
     assert points(make.shown(view, context(model=strict))) == {}
     system = ({"type": "text", "text": "s" * 80},)
     assert "tail" in points(make.shown(view, context(model=strict, system=system)))
+
+
+@pytest.mark.parametrize("system", [(), SYSTEM])
+def test_a_prefix_of_exactly_the_minimum_is_cached(system: Any) -> None:
+    """Each point by its own prefix: system, tools and the messages up to it."""
+    first = [make.prompt("x" * 4000, "t1"), *rounds(1, "t1", first=9)]
+    rest = [make.prompt("z" * 400, "t2"), *rounds(7, "t2")]
+    whole = make.view_of(*first, *rest)
+    tokens = {
+        "previous turn": total_tokens(make.view_of(*first), context(system=system)),
+        "pre-tail": total_tokens(make.view_of(*first, *rest[:-8]), context(system=system)),
+        "tail": total_tokens(whole, context(system=system)),
+    }
+    for n, (reason, minimum) in enumerate(tokens.items()):
+        for more, there in ((0, list(tokens)[n:]), (1, list(tokens)[n + 1 :])):
+            model = attrs.evolve(LOOSE, cache_tokens_min=minimum + more)
+            found = points(make.shown(whole, context(model=model, system=system)))
+            assert list(found) == there, reason
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,9 @@ from blocks import (
     encode_event,
 )
 from render import (
+    CompactionPlan,
     Context,
+    Place,
     RangePlan,
     Summary,
     View,
@@ -29,7 +31,11 @@ from render import (
     commit,
     compaction_due,
     extractive,
+    fits_after,
+    fitting_fold,
+    gains_enough,
     open_view,
+    plan_at,
     plan_compaction,
     plan_range,
     skip,
@@ -37,6 +43,7 @@ from render import (
 )
 from tests import _builders as make
 from tests._builders import context, grown, steady
+from tests.render.drawings import drawn
 
 NOW = 1_000_000.0
 
@@ -174,6 +181,18 @@ def test_a_success_forgives_the_failures_before_it() -> None:
     assert after.state.failed_tokens == 0
 
 
+def test_it_forgives_those_before_the_cut_too_and_counts_afresh() -> None:
+    """The fold begins with the state in which the first kept block found the timeline."""
+    within = context(limit=3000)
+    view = grown(failed(make.view_of(*turns(10)), 3, within), *rounds(2, "t9", first=20))
+    after = compacted(view, within)
+    assert after.compaction
+    assert after.compaction.event.cut > 64, "behind the failures"
+    assert (after.state.failures, after.state.failed_tokens) == (0, 0)
+    again = failed(after.settled(), 1, within)
+    assert again.state.failures == 1
+
+
 # Gain and target.
 
 
@@ -188,6 +207,47 @@ def test_a_compaction_that_gains_too_little_is_not_committed() -> None:
     assert event.reason == "no_gain"
     assert after.compaction is None
     assert make.request_bytes(make.shown(after)) == make.request_bytes(make.shown(view))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "enough"),
+    [
+        (1000, 750, True),
+        (1000, 751, False),
+        (2000, 1500, True),
+        (2000, 1501, False),
+        (2001, 2000, True),
+        (2001, 2001, False),
+        (4000, 3999, True),
+    ],
+)
+def test_what_is_enough_ends_exactly_at_the_share_that_the_policy_wants(
+    before: int,
+    after: int,
+    enough: bool,  # noqa: FBT001 -- a table
+) -> None:
+    """Over the limit, which is 2000 here, every token counts."""
+    plan = CompactionPlan(version=1, trigger="proactive", tokens_before=before)
+    within = context(limit=2000, policy=steady(gain_min=0.25))
+    assert gains_enough(plan, after, within) == enough
+
+
+def test_of_the_folds_that_may_be_had_the_first_that_leaves_room_for_a_round_is_taken() -> None:
+    """Five hundredths below the trigger: a fold that ends right under it is due again at once."""
+    view = make.view_of(*turns(20))
+    total = total_tokens(view, context())
+    tight = 0
+    for trigger in range(total // 8, total, total // 50):
+        within = context(policy=steady(trigger_tokens=trigger, keep_ratio=0.05))
+        fold = fitting_fold(view, within, "proactive")
+        assert fold
+        after = total_tokens(
+            apply_range(view, fold.range, extractive(fold.range), fold.context), within
+        )
+        assert after <= 0.95 * trigger or fold.squeeze == pytest.approx(0.1)
+        assert fits_after(view, fold.range, fold.context) == (after <= 0.95 * trigger)
+        tight += 0.9 * trigger < after <= 0.95 * trigger
+    assert tight, "some ends near it"
 
 
 def test_trigger_and_target_differ_so_that_it_does_not_compact_on_every_round() -> None:
@@ -261,6 +321,34 @@ def test_the_range_is_hidden_and_the_log_keeps_it() -> None:
     assert shown.violations == ()
     assert "Prompt 0." in make.text_in(shown)
     assert "xxxx" * 50 not in make.text_in(shown).split("</summary>")[0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "P c1 r1 c2 r2 c3 r3 a",
+        "P (t a c1) r1 s (a c2 c3) r3 r2 P a",
+        "H P a H P c1 | s r1 (t a c2) f n a",
+        "P a P a ! s",
+    ],
+)
+def test_rounds_keep_their_numbers_wherever_the_cut_is(line: str) -> None:
+    """A prune goes by the age of a round, and by nothing that was folded before it."""
+    view, within = drawn(line).view, context()
+    numbers = {entry.version: entry.round for entry in view.entries}
+    cuts = 0
+    for entry in view.entries:
+        plan = plan_at(view, within, "forced", entry.version)
+        if plan is None:
+            continue
+        cuts += 1
+        after = apply_range(view, plan, extractive(plan), within)
+        opened = [e for e in after.entries if e.round]
+        assert {e.version: e.round for e in opened} == {e.version: numbers[e.version] for e in opened}
+        assert all(e.round for e in after.entries if e.place is Place.RESPONSE)
+        assert after.state.rounds == view.state.rounds
+        assert grown(after, make.said("on", "t9", "new")).entries[-1].round == view.state.rounds + 1
+    assert cuts >= 3
 
 
 def test_a_chain_of_compactions_leaves_no_gap() -> None:

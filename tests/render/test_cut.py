@@ -8,7 +8,9 @@ from itertools import permutations
 
 import pytest
 
+from render import plan_at
 from render._cut import find_cut, is_candidate, is_counted, is_turn_start, latest_cut
+from tests import _builders as make
 from tests.render.drawings import Drawing, drawn
 
 
@@ -298,6 +300,53 @@ def test_interleaved_calls_and_results_of_one_response_stay_together() -> None:
         """,
         keep=15,
     )
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        """
+        P a (c1 c2) | a P
+        5 5   5  5    5 5
+             ^
+        """,
+        """
+        P a (c1 c2 c3) | a P
+        5 5   5  5  5    5 5
+             ^
+        """,
+        """
+        P a (c1 r1 c2) | a P
+        5 5   5  0  5    5 5
+             ^
+        """,
+    ],
+)
+def test_the_last_call_of_a_round_stays_with_the_others_answered_or_not(picture: str) -> None:
+    assert_cut(picture, keep=15)
+
+
+@pytest.mark.parametrize(
+    ("line", "legal"),
+    [
+        ("P (c1 c2) r1 r2 a", "c1 a"),
+        ("P (c1 c2) r2 r1 a", "c1 a"),
+        ("P (c1 r1 c2 r2) a", "c1 a"),
+        ("P (c1 c2) | a P", "c1 a P"),
+        ("P c1 | s r1 a", "c1 a"),
+        ("P (c1 c2) r1 s", "c1"),
+    ],
+)
+def test_a_span_of_parallel_calls_ends_with_its_last_result(line: str, legal: str) -> None:
+    """A cut that somebody asks for, by version, falls before it or behind it."""
+    drawing = drawn(line)
+    view, within = drawing.view, make.context()
+    found = [
+        word
+        for word, entry in zip(words(drawing), drawing.entries, strict=True)
+        if plan_at(view, within, "forced", entry.version)
+    ]
+    assert found == legal.split()
 
 
 def test_calls_in_rounds_of_their_own_may_be_parted() -> None:

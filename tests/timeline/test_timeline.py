@@ -175,6 +175,38 @@ def test_a_late_result_belongs_to_the_turn_of_its_call_and_leads_nobody_back() -
     assert timeline.view.turn == "t3"
 
 
+def test_calls_that_nobody_answers_are_closed_in_one_commit() -> None:
+    timeline = open_timeline()
+    timeline.user("go")
+    timeline.record(response(tool_use("a"), tool_use("b"), tool_use("c"), id="r1"))
+    timeline.tool_result("b", "done")
+    before = timeline.version
+    assert timeline.close_calls("given up") == ("a", "c")
+    assert timeline.version == before + 2
+    closed = [block for _, block in blocks_in(timeline)[-2:] if isinstance(block, ToolResult)]
+    assert [(r.call_id, r.is_error, r.envelope.outcome) for r in closed] == [
+        ("a", True, "partial"),
+        ("c", True, "partial"),
+    ]
+    assert make.text_in(timeline.render()).count("given up") == 2
+    assert timeline.close_calls() == (), "they are closed"
+
+
+def test_a_call_that_a_request_has_shown_as_interrupted_is_closed_no_more() -> None:
+    """The model knows already; a second answer would come after it had gone on."""
+    timeline = open_timeline()
+    timeline.user("go")
+    timeline.record(response(tool_use("a"), tool_use("b"), id="r1"))
+    sent = timeline.render()
+    timeline.flush()
+    before = timeline.version
+    assert timeline.close_calls() == ()
+    assert timeline.version == before
+    assert make.request_bytes(timeline.render()) == make.request_bytes(sent)
+    timeline.record(response(tool_use("c"), id="r2"))
+    assert timeline.close_calls() == ("c",)
+
+
 def test_nothing_to_append_is_misuse() -> None:
     with pytest.raises(MisuseError, match="nothing to append"):
         open_timeline().append()

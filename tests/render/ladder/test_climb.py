@@ -90,6 +90,43 @@ def test_it_stops_as_soon_as_the_request_is_small_enough() -> None:
     assert plan.tokens_after <= goal_of(context) < plan.tokens_before
 
 
+LIMIT = 1 << 16
+"""Shares of it are exact."""
+EXACT = {"limit": LIMIT, "keep_messages": 6, "index_ratio": 0.0}
+"""What stays does not depend on where the goal is."""
+
+
+@pytest.mark.parametrize("field", ["enough_ratio", "target_ratio"])
+def test_what_comes_exactly_to_its_goal_is_enough(field: str) -> None:
+    """The goal is the smaller of the two shares; one token less, and another rung is climbed."""
+    view = talk()
+    tokens = climbed(view, within("externalize", **EXACT)).tokens_after
+    for goal, rungs in ((tokens, ("externalize",)), (tokens - 1, ("externalize", "summarize"))):
+        shares = {"enough_ratio": 0.5, "target_ratio": 0.5, field: goal / LIMIT}
+        plan = climbed(view, within("externalize", "summarize", **EXACT, **shares))
+        assert (plan.target, plan.rungs) == (goal, rungs)
+
+
+def test_once_something_is_folded_the_target_is_enough() -> None:
+    view = talk()
+    known = {"cuts": (view.entries[11].version,)}
+    tokens = climbed(view, within("summarize", **EXACT), **known).tokens_after
+    for target, rungs in ((tokens, ("summarize",)), (tokens - 1, ("summarize", "drop"))):
+        shares = {"enough_ratio": 0.01, "target_ratio": target / LIMIT}
+        context = within("summarize", "drop", **EXACT, **shares)
+        assert climbed(view, context, **known).rungs == rungs
+
+
+def test_a_goal_is_below_the_trigger_by_enough_for_another_round() -> None:
+    """Five hundredths of it."""
+    view = talk()
+    tokens = climbed(view, within("externalize", **EXACT)).tokens_after
+    enough = -(-tokens * 20 // 19)
+    for trigger, rungs in ((enough, ("externalize",)), (enough - 2, ("externalize", "drop"))):
+        context = within("externalize", "drop", trigger_tokens=trigger, **EXACT)
+        assert climbed(view, context).rungs == rungs
+
+
 def test_a_rung_that_is_not_enough_is_followed_by_the_next() -> None:
     """Small results: there is little to move, so whole rounds go."""
     view = talk(number=200, size=400)
