@@ -20,7 +20,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint types pyright imports pytest bench tune ladder peers docs clean
+.PHONY: help demo test lint types pyright imports pytest mutants bench tune ladder peers docs clean
 
 help: ## say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -57,6 +57,11 @@ imports: $(TESTING) ## check who may import whom
 pytest: $(TESTING) ## run the tests
 	$(BIN)/python -m pytest -q -n auto
 
+mutants: $(TESTING) ## break the code on purpose: which break does no test see? (an hour; MODULES='render/_cut.py ...' for less)
+	$(PIP) install --quiet --editable '.[test,mutants]'
+	HYPOTHESIS_PROFILE=few PATH='$(CURDIR)/$(BIN)':"$$PATH" $(BIN)/mutmut run $(call mutants_of,$(MODULES))
+	$(BIN)/mutmut results
+
 bench: $(TESTING) ## measure (minutes; nothing else should run)
 	$(BIN)/python -m pytest -q -p benchmark --benchmark-quiet benchmarks/bench_*.py
 
@@ -75,7 +80,7 @@ docs: $(TESTING) ## generate docs/reference.md, refresh the captured outputs
 	$(BIN)/python docs/build_captures.py
 
 clean: ## remove the environment, the demo's output and all caches
-	rm -rf $(VENV) .peers demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
+	rm -rf $(VENV) .peers demo mutants build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(RUNTIME): pyproject.toml
@@ -89,6 +94,9 @@ $(TESTING): pyproject.toml
 	@echo '== Installing foldline and its test tools into $(VENV)'
 	$(PIP) install --quiet --editable '.[test]'
 	@touch $(RUNTIME) $@
+
+# What `mutmut` calls the mutants of a file: render/_cut.py gives render._cut.x*
+mutants_of = $(if $(1),$(patsubst %.py,'%.x*',$(subst /,.,$(1))))
 
 define environment
 if [ '$(USABLE)' != yes ]; then \

@@ -22,7 +22,7 @@ settings.register_profile(
     "thorough", deadline=None, max_examples=1000, suppress_health_check=SLOW_IS_FINE
 )
 settings.register_profile(
-    "few", deadline=None, max_examples=10, derandomize=True, suppress_health_check=SLOW_IS_FINE
+    "few", deadline=None, max_examples=5, derandomize=True, suppress_health_check=SLOW_IS_FINE
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
