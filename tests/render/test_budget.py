@@ -1,9 +1,19 @@
 """The account of a request: what it has, what it may have, and what cannot fit."""
 
+import attrs
 import pytest
 
-from blocks import EventId, PolicyError, UsageRecorded
-from render import CannotFit, Rendered, account, commit, total_tokens
+from blocks import ArtifactId, EventId, PolicyError, UsageRecorded
+from render import (
+    CannotFit,
+    Rendered,
+    RequestValidator,
+    Returned,
+    account,
+    commit,
+    show,
+    total_tokens,
+)
 from tests import _builders as make
 from tests._builders import context, steady
 
@@ -53,6 +63,44 @@ def test_the_summary_has_its_own_line() -> None:
     assert found.total == found.summary + found.messages
 
 
+def test_where_the_provider_has_summarised_itself_our_summary_is_not_shown_and_costs_nothing() -> (
+    None
+):
+    from tests.render.test_compaction import compacted, turns
+
+    value = {"type": "compaction", "content": "All of it."}
+    theirs = make.opaque("provider.compaction", "t9", author="assistant", response="r", value=value)
+    after = make.grown(
+        compacted(make.view_of(*turns(6)), context()), theirs, make.prompt("on", "t9")
+    )
+    found = account(after, context())
+    assert after.summarised
+    assert (found.summary, found.total) == (0, found.messages)
+
+
+def test_thinking_that_is_not_shown_does_not_count() -> None:
+    view = make.view_of(make.prompt("go"), make.thought(), make.call("a"), make.result("a"))
+    silent = context(keep_thinking=False)
+    assert total_tokens(view, silent) < total_tokens(view, context())
+    assert make.shown(view, silent).tokens == total_tokens(view, silent)
+
+
+def test_what_one_counter_counted_is_nothing_to_another() -> None:
+    """System and tools are counted once, and remembered by the counter's name."""
+
+    class Twice(make.CharCounter):
+        def count(self, text: str) -> int:
+            return 2 * super().count(text)
+
+    view = make.view_of(make.prompt("x"))
+    first = context(system=SYSTEM, tools=TOOLS)
+    one = account(view, first)
+    two = account(view, attrs.evolve(first, counter=Twice(name="twice")))
+    assert (two.system, two.tools) == (2 * one.system, 2 * one.tools)
+    again = account(view, first)
+    assert (again.system, again.tools) == (one.system, one.tools)
+
+
 def test_the_probe_and_the_request_cannot_disagree() -> None:
     view = make.view_of(make.prompt("x" * 400), make.call("a"), make.result("a", "y" * 800))
     within = context(system=SYSTEM)
@@ -64,10 +112,28 @@ def test_calibration_corrects_the_total_of_its_model_only() -> None:
     corrected = account(view, context(calibrate=True))
     assert corrected.total == corrected.estimated + 500, "the hidden prefix is its own term"
     assert corrected.samples == 1
+    assert (corrected.ratio, corrected.prefix) == (1.0, 500.0)
     assert corrected.error_last == pytest.approx(-1 / 3)
     assert account(view, context()).total == corrected.estimated
     other = commit(make.view_of(make.prompt("x" * 4000)), used(1000, 1500, "another"))
-    assert account(other, context(calibrate=True)).samples == 0
+    unknown = account(other, context(calibrate=True))
+    assert (unknown.samples, unknown.error_last, unknown.prefix) == (0, 0.0, 0.0)
+    assert unknown.total == unknown.estimated
+
+
+def test_what_comes_back_counts_as_the_rest_does() -> None:
+    """By the ratio; the hidden prefix is there once."""
+    view = make.view_of(make.prompt("x"))
+    for estimated in range(1000, 60_000, 2000):
+        view = commit(view, used(estimated, 20_000 + round(1.3 * estimated)))
+    within = context(calibrate=True)
+    back = Returned(artifact=ArtifactId("art-1"), text="y" * 4000, tokens=1000)
+    alone = show(view, within, RequestValidator()).account
+    found = show(view, within, RequestValidator(), [back]).account
+    assert found.rehydrated == 1000
+    assert found.estimated == alone.estimated + 1000
+    assert found.total == alone.total + round(1000 * alone.ratio)
+    assert found.total == pytest.approx(alone.total + 1300, abs=20)
 
 
 def test_the_ratio_is_learnt_from_growth_and_the_prefix_makes_the_newest_sample_exact() -> None:

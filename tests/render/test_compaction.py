@@ -113,6 +113,20 @@ def test_what_is_reserved_is_not_there_to_be_used() -> None:
         assert compaction_due(view, context(limit=limit, policy=policy)) == "proactive"
 
 
+def test_a_trigger_or_a_reserve_that_is_too_large_for_the_window_is_cut_to_it() -> None:
+    """A trigger to what the prompt may have, a reserve to a fifth of the window."""
+    view = make.view_of(*turns(10))
+    total = total_tokens(view, context())
+    late = steady(trigger_tokens=10 * total, safety_ratio=0.5)
+    roomy = steady(trigger_ratio=1.0, rehydration_tokens=10 * total)
+    for limit in range(2 * total - 4, 2 * total + 5):
+        due = compaction_due(view, context(limit=limit, policy=late))
+        assert bool(due) == (total > limit // 2)
+    for limit in range(total * 5 // 4 - 2, total * 5 // 4 + 3):
+        due = compaction_due(view, context(limit=limit, policy=roomy))
+        assert bool(due) == (total > limit - limit // 5)
+
+
 def sent(view: View, at: float) -> View:
     return commit(view, RequestRendered(id=EventId("r"), at=at, content_hash="", tokens=0))
 
@@ -123,6 +137,18 @@ def test_when_the_cache_is_cold_half_is_enough() -> None:
     assert compaction_due(view, context(limit=limit, now=NOW + 60)) is None
     assert compaction_due(view, context(limit=limit, now=NOW + 400)) == "cold"
     assert compaction_due(view, context(limit=2 * limit, now=NOW + 400)) is None
+
+
+@pytest.mark.parametrize("safety", [0.0, 0.5])
+def test_half_is_half_of_what_the_prompt_may_have_and_not_reached_by_exactly_that(
+    safety: float,
+) -> None:
+    view = sent(make.view_of(*turns(10)), NOW)
+    total = total_tokens(view, context())
+    for budget, due in ((2 * total - 2, "cold"), (2 * total, None)):
+        limit = int(budget / (1 - safety))
+        within = context(limit=limit, now=NOW + 400, policy=steady(safety_ratio=safety))
+        assert compaction_due(view, within) == due
 
 
 def test_before_the_first_request_nothing_is_cold() -> None:
@@ -148,6 +174,31 @@ def test_after_some_failures_it_is_not_tried_again_until_the_timeline_has_grown(
     assert compaction_due(broken, within) is None
     bigger = grown(broken, make.said("x" * 4 * int(0.11 * within.limit)))
     assert compaction_due(bigger, within) == "proactive"
+
+
+def test_it_has_grown_once_it_has_what_a_compaction_must_free() -> None:
+    """Of the limit, since the last failure; exactly that is enough."""
+    blocks = [*turns(10), make.said("x" * 400, "t9")]
+    small, view = make.view_of(*turns(10)), make.view_of(*blocks)
+    growth = total_tokens(view, context()) - total_tokens(small, context())
+    limit = int(total_tokens(view, context()) / 0.95)
+    for share, due in ((growth / limit, "proactive"), ((growth + 1) / limit, None)):
+        within = context(limit=limit, policy=steady(gain_min=share))
+        after = grown(failed(small, 3, within), blocks[-1])
+        assert compaction_due(after, within) == due
+
+
+def test_a_cold_cache_does_not_close_the_breaker() -> None:
+    view = sent(make.view_of(*turns(10)), NOW)
+    within = context(limit=int(total_tokens(view, context()) / 0.6), now=NOW + 400)
+    assert compaction_due(failed(view, 2, within), within) == "cold"
+    assert compaction_due(failed(view, 3, within), within) is None
+
+
+def test_a_prompt_of_exactly_its_limit_still_fits() -> None:
+    view = make.view_of(*turns(10))
+    within = context(limit=total_tokens(view, context()))
+    assert compaction_due(failed(view, 3, within), within) is None
 
 
 def test_a_prompt_over_its_limit_is_always_tried() -> None:
@@ -344,7 +395,9 @@ def test_rounds_keep_their_numbers_wherever_the_cut_is(line: str) -> None:
         cuts += 1
         after = apply_range(view, plan, extractive(plan), within)
         opened = [e for e in after.entries if e.round]
-        assert {e.version: e.round for e in opened} == {e.version: numbers[e.version] for e in opened}
+        assert {e.version: e.round for e in opened} == {
+            e.version: numbers[e.version] for e in opened
+        }
         assert all(e.round for e in after.entries if e.place is Place.RESPONSE)
         assert after.state.rounds == view.state.rounds
         assert grown(after, make.said("on", "t9", "new")).entries[-1].round == view.state.rounds + 1
