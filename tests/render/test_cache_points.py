@@ -6,7 +6,7 @@ from typing import Any
 import attrs
 import pytest
 
-from blocks import Block, EventId, RequestRendered
+from blocks import Block, EventId, RequestRendered, TextPart
 from render import Rendered, View, commit, total_tokens, validate_request
 from tests import _builders as make
 from tests._builders import LOOSE, context, steady
@@ -60,6 +60,14 @@ def test_the_pre_tail_needs_enough_rounds() -> None:
     }
 
 
+def test_it_needs_a_round_to_stand_on() -> None:
+    """Round N-4 is there from the fifth round on, however few rounds the policy asks for."""
+    eager = context(policy=steady(cache_point_min_rounds=1))
+    for number, there in ((4, {"tail": 9}), (5, {"pre-tail": 3, "tail": 11})):
+        view = make.view_of(make.prompt("go"), *rounds(number))
+        assert points(make.shown(view, eager)) == there
+
+
 def test_its_distance_from_the_tail_is_policy() -> None:
     near = context(policy=steady(cache_point_offset_rounds=1))
     view = make.view_of(make.prompt("go"), *rounds(8))
@@ -68,6 +76,11 @@ def test_its_distance_from_the_tail_is_policy() -> None:
 
 def test_a_single_turn_has_no_previous_one() -> None:
     assert points(make.shown(make.view_of(make.prompt("go"), make.said("yes")))) == {"tail": 2}
+
+
+def test_a_turn_that_has_only_begun_has_its_previous_one_at_the_tail() -> None:
+    view = make.view_of(make.prompt("go", "t1"), *rounds(1), make.header("t2"))
+    assert points(make.shown(view)) == {"tail": 3}
 
 
 def test_an_empty_log_has_none() -> None:
@@ -193,6 +206,32 @@ def test_two_requests_find_each_other_however_much_came_in_between(steps: int, s
     after = make.shown(view)
     [*_, old_tail] = tails(before)
     assert any(positions(after, old_tail, new) <= 20 for new in tails(after))
+
+
+def test_a_point_is_left_on_the_last_tail_from_the_21st_position_on_and_not_before() -> None:
+    """Every text is a position; the newest one's own is the first."""
+    view = make.view_of(make.prompt("go"), *rounds(1))
+    view = after_request(view, make.shown(view))
+    for more in range(1, 25):
+        later = make.grown(view, *(make.steer(f"more {n}") for n in range(more)))
+        found = points(make.shown(later))
+        assert found == ({"tail": 4 + more} if more < 20 else {"pre-tail": 3, "tail": 4 + more})
+
+
+def test_it_is_left_on_the_last_content_of_the_block_that_had_it() -> None:
+    view = make.view_of(make.prompt("go", "t1", TextPart(text="one"), TextPart(text="two")))
+    before = make.shown(view)
+    view = after_request(view, before)
+    after = make.shown(make.grown(view, *(make.steer(f"more {n}") for n in range(30))))
+    assert tails(before)[-1] in tails(after)
+    assert len(tails(after)) == 2
+
+
+def test_before_the_first_request_there_is_no_last_tail() -> None:
+    """Not even the summary, which is older than everything."""
+    after = compacted(make.view_of(*turns(4)), context(), keep=0.0)
+    later = make.grown(after, *(make.steer(f"more {n}", "t3") for n in range(30)))
+    assert "pre-tail" not in points(make.shown(later))
 
 
 def test_a_request_that_is_repeated_has_the_same_points() -> None:
