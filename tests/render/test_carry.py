@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blocks import Block, ImagePart, TextPart
+from blocks import Block, ImagePart, TextPart, text_of
 from render import View, apply_range, extractive, fold, plan_range
 from render._carry import LABEL_TOKENS, _limits
 from tests import _builders as make
@@ -112,6 +112,63 @@ def test_the_original_task_is_the_last_to_go() -> None:
     after = compacted(make.view_of(*blocks), limit=1500)
     assert carried(after) == ["ar:t1.user.prompt"]
     assert "the original task" in texts(after)
+
+
+def test_texts_give_way_one_after_the_other_and_only_as_far_as_they_must() -> None:
+    """Those in between are cut, then left out, oldest first; then the newest and the first are cut,
+    and the newest goes. A share that is exactly enough is enough."""
+    limit = 10_000
+    seen: list[list[int]] = []
+    before = limit
+    for total in range(1000, -1, -1):
+        policy = make.steady(user_ratio=(total + 0.5) / limit, user_tokens_each=200)
+        limits = _limits([300, 200, 150, 150], make.context(limit=limit, policy=policy))
+        kept = [tokens for tokens in limits if tokens]
+        cost = sum(kept) + LABEL_TOKENS * len(kept)
+        if not seen or limits != seen[-1]:
+            seen.append(limits)
+            assert len(seen) == 1 or total == before - 1, "no sooner than it must"
+            assert cost <= total or len(seen) == 8, "the task stays"
+        before = cost
+    assert seen == [
+        [200, 200, 150, 150],
+        [200, 110, 150, 150],
+        [200, 110, 110, 150],
+        [200, 0, 110, 150],
+        [200, 0, 0, 150],
+        [200, 0, 0, 110],
+        [110, 0, 0, 110],
+        [110, 0, 0, 0],
+    ]
+
+
+def test_a_cut_text_keeps_its_beginning_and_a_long_one_its_end_as_well() -> None:
+    """In between, where little is left, a few sentences; of what may be long, head and tail."""
+    words = " ".join(f"w{n}" for n in range(3000))
+    blocks: list[Block] = []
+    for n in range(5):
+        blocks += [make.prompt(f"prompt {n}: {words}", f"t{n}"), *filler(f"t{n}")]
+    after = compacted(make.view_of(*blocks))
+    assert after.compaction
+    first, *between, newest = after.compaction.event.carried
+    assert between
+    for item in (first, newest):
+        assert item.clipped.endswith("w2999")
+        assert make.CharCounter().count(item.clipped) <= 800
+    for item in between:
+        assert text_of(item.block).startswith(item.clipped.split("\n[…")[0])
+        assert 300 < len(item.clipped.split("\n[…")[0]) < 500
+
+
+def test_a_cut_text_is_not_cut_again_while_there_is_room() -> None:
+    view = make.view_of(make.prompt("Please consider: " + "this and that, " * 3000), *filler())
+    seen: set[str] = set()
+    for n in range(2, 6):
+        view = compacted(view)
+        assert view.compaction
+        seen.add(view.compaction.event.carried[0].clipped)
+        view = make.grown(view, make.prompt("and?", f"t{n}"), *filler(f"t{n}"))
+    assert len(seen) == 1
 
 
 def test_a_text_is_cut_from_the_original_not_from_an_earlier_cut() -> None:
