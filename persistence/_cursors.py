@@ -50,6 +50,12 @@ class CursorPool:
             action()
             return True
 
+    def abandon(self) -> None:
+        """Close what nobody has; whoever has the rest is gone as well, and is not waited for."""
+        self._closed = True
+        while self._idle:
+            self._idle.pop().close()
+
     def close(self) -> None:
         """Let no new reader in, wait for the others, then close the cursors."""
         with self._change:

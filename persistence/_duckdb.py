@@ -4,7 +4,6 @@ import os
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Self
@@ -65,9 +64,8 @@ class DuckDBStore:
         except BaseException:
             self._lock.abandon()
             raise
-        self._dropped = finalize(
-            self, _release, self.path, self._pid, (self._cursors, self._connection, self._lock)
-        )
+        parts = (self._writer.abandon, self._cursors.abandon, self._connection.close)
+        self._dropped = finalize(self, _release, self.path, self._pid, parts, self._lock)
         self._dropped.atexit = False  # then the system lets go, and the log is whole as it is
 
     def _open(self) -> None:
@@ -181,8 +179,9 @@ class DuckDBStore:
 
         self._refuse_if_not_ours()
         with self._shelf_lock:
-            noted = partial(_note_records, self._lock)
-            self._shelf = self._shelf or DuckDBShelf(self._reading, self._writing, noted)
+            self._shelf = self._shelf or DuckDBShelf(
+                self._reading, self._writing, self._lock.note_records
+            )
         return Artifacts(self._shelf, keys=keys, clock=clock, random=random)
 
     @contextmanager
@@ -233,17 +232,12 @@ class DuckDBStore:
                     self._writer.refresh()
 
 
-def _release(path: Path, pid: int, held: "tuple[CursorPool, DuckDBPyConnection, FileLock]") -> None:
+def _release(path: Path, pid: int, parts: Sequence[Callable[[], None]], lock: FileLock) -> None:
     """Of a store that was dropped without `close`: let go of the file, and leave its log as it is."""
     if os.getpid() != pid:
         return
-    cursors, connection, lock = held
     with ExitStack() as last:
         last.callback(warn, f"unclosed store {path}; call close()", ResourceWarning)
         last.callback(lock.release)
-        last.callback(connection.close)
-        cursors.close()
-
-
-def _note_records(lock: FileLock, records: int) -> None:
-    lock.note(records=records)
+        for part in reversed(parts):
+            last.callback(part)

@@ -252,6 +252,14 @@ class Writer:
             self.numbers[append.timeline] = number
             self._publish({append.timeline: head.after(append.events)})
 
+    def abandon(self) -> None:
+        """Let go of the file and leave everything as it is."""
+        import duckdb
+
+        self._closed = True
+        with suppress(duckdb.Error):
+            self._cursor.close()
+
     def close(self) -> None:
         """Fold the write-ahead log into the file."""
         import duckdb
@@ -260,5 +268,4 @@ class Writer:
         # If it fails nothing is lost: the write-ahead log stays and is replayed at the next open.
         with suppress(duckdb.Error), interrupts():
             self._cursor.execute("CHECKPOINT")
-        with suppress(duckdb.Error):
-            self._cursor.close()
+        self.abandon()

@@ -129,6 +129,10 @@ class FileLock:
         with suppress(OSError):
             os.pwrite(self._file.fileno(), text.encode(), 0)
 
+    def note_records(self, records: int) -> None:
+        """Set the mark of the audit of artifacts."""
+        self.note(records=records)
+
     def abandon(self) -> None:
         """Release after the database could not be opened; leaves no file behind that it made."""
         if self._is_new:

@@ -1,5 +1,6 @@
 """Which file a store is: what a path must be, and by what other names the same file goes."""
 
+import errno
 import os
 import stat
 from collections.abc import Generator
@@ -9,6 +10,7 @@ from typing import TypeGuard, cast
 
 from blocks import MisuseError, StoreError
 
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 SHOWN = 200
 """Characters of a path that was no path, as they are quoted."""
 
@@ -67,6 +69,8 @@ def system_errors(path: Path) -> Generator[None]:
             " and its folder, or choose another file"
         ) from error
     except (OSError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
+            raise StoreError(f"{path}: {error.strerror}; make room and repeat the call") from error
         reason = getattr(error, "strerror", None) or "its links lead in a circle"
         name = f"{path!s:.{SHOWN}}"
         raise StoreError(f"{name} cannot be used: {reason}; choose another file") from error

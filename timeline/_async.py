@@ -259,9 +259,9 @@ class AsyncTimeline:
             if core.closed:
                 return
             try:
-                await adrive(core.current(core.flush()))
+                await adrive(core.close())
             finally:
-                core.closed = True
+                core.closed = True  # also when it was cancelled
                 if self._owned is not None:
                     await adrive(_done(self._owned.close))
 

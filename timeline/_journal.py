@@ -82,14 +82,15 @@ class Journal:
         self._behind = False
 
     def current(self, flow: Flow[_T]) -> Flow[_T]:
-        """Do it with a view that holds what the store holds, whatever a commit before came to."""
-        if self._behind and not self.closed:
-            yield from self.load()
+        """Do it with a view that holds what the store holds."""
+        if not self.closed:
+            yield from self.catch_up()
         return (yield from flow)
 
     def catch_up(self) -> Flow[None]:
-        """Load what others have appended."""
-        if (yield Work(partial(self.store.head, self.id))) != self.version:
+        """Load what others have appended, and what an interrupted commit may have."""
+        head: int = yield Work(partial(self.store.head, self.id))
+        if self._behind or head != self.version:
             yield from self.load()
 
     @property
@@ -209,6 +210,14 @@ class Journal:
     def flush(self) -> Flow[int]:
         """Commit what waits."""
         return (yield from self.commit()) if self.pending else self.version
+
+    def close(self) -> Flow[None]:
+        """Commit what waits, and be closed whether that went well or not."""
+        try:
+            if self.pending:
+                yield from self.current(self.flush())
+        finally:
+            self.closed = True
 
     def check_open(self) -> None:
         if self.closed:

@@ -285,9 +285,8 @@ class Timeline:
             if core.closed:
                 return
             try:
-                drive(core.current(core.flush()))
+                drive(core.close())
             finally:
-                core.closed = True
                 if self._owned is not None:
                     self._owned.close()
 

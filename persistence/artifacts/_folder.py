@@ -6,8 +6,8 @@ entries/<artifact>/<slot>.json  the entry; appears by an atomic rename, when all
 """
 
 import os
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from io import FileIO
 from pathlib import Path
 from threading import Lock
@@ -17,6 +17,7 @@ import attrs
 import msgspec
 
 from blocks import ClosedError, StoreError
+from persistence._place import system_errors
 from persistence.artifacts._shelf import PIECE_BYTES, Entry, decoded, decoded_record, encoded
 from persistence.artifacts._types import AuditRecord
 
@@ -133,12 +134,8 @@ class FolderShelf:
     def _entry(self, entry: Entry) -> Path:
         return self.root / "entries" / entry.metadata.id / f"{entry.slot}.json"
 
-    @contextmanager
-    def _errors(self) -> Generator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise StoreError(f"artifacts in {self.root}: {error}; repeat the call") from error
+    def _errors(self) -> AbstractContextManager[None]:
+        return system_errors(self.root)
 
 
 def _created(path: Path) -> BinaryIO:

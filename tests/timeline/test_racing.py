@@ -24,11 +24,12 @@ from blocks import (
     RangeCompacted,
     StoreError,
     TimelineId,
+    TurnHeader,
     VersionConflictError,
     text_of,
 )
 from persistence import DuckDBStore, EventStore, MemoryStore
-from tests._builders import blocks_in, events_of, open_timeline, response, text, text_in
+from tests._builders import blocks_in, events_of, open_timeline, response, text, text_in, tool_use
 from timeline import AsyncTimeline, Compacting, Hooks, Timeline
 from timeline._precedence import CONFLICTS_MAX, PATIENCE, Contest, Precedence
 
@@ -194,12 +195,19 @@ def test_a_render_that_was_overtaken_decides_anew_and_commits() -> None:
     assert text_in(reopened.render()) == text_in(rendered)
 
 
-def test_a_render_shows_what_others_appended_before(store: EventStore) -> None:
+def test_whatever_is_done_starts_from_what_others_have_appended(store: EventStore) -> None:
     timeline, other = (open_timeline(store=store) for _ in range(2))
     timeline.user("go")
     timeline.render()
     other.steer("One more thing.")
     assert "One more thing." in text_in(timeline.render())
+    other.user("And another.")
+    timeline.user("And a last one.")
+    turns = [block.turn for _, block in blocks_in(timeline) if isinstance(block, TurnHeader)]
+    assert turns == ["t1", "t2", "t3"]
+    other.record(response(tool_use("c1", "look"), id="r1"))
+    timeline.tool_result("c1", "found")
+    assert text_of(timeline.read("tc:t3.c1.result")) == "found"
 
 
 def test_a_hook_that_overtakes_its_own_render_is_told_so_in_the_end() -> None:
@@ -275,11 +283,16 @@ class Deaf(Rival):
 def test_what_is_durable_is_never_said_to_have_failed() -> None:
     store = Deaf()
     timeline, other = (open_timeline(store=store) for _ in range(2))
-    other.user("go")
-    store.is_deaf = True
-    assert timeline.steer("durable") == 3
+    timeline.user("go")
+
+    def go_first() -> None:
+        other.note("meanwhile")
+        store.is_deaf = True
+
+    store.times, store.go_first = 1, go_first
+    assert timeline.steer("durable") == 4
     store.is_deaf = False
-    assert texts_in(timeline) == ["go", "durable"]
+    assert texts_in(timeline) == ["go", "meanwhile", "durable"]
     assert [text_of(entry.block) for entry in timeline.view.entries][-1] == "durable"
 
 
