@@ -182,10 +182,10 @@ STEPS = [
 ]
 
 
-@pytest.mark.parametrize("error", [OSError("no"), KeyboardInterrupt()])
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
 @pytest.mark.parametrize("step", STEPS)
 def test_an_open_that_fails_at_any_step_holds_nothing(
-    path: Path, step: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
+    path: Path, step: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise error
@@ -194,7 +194,7 @@ def test_an_open_that_fails_at_any_step_holds_nothing(
         store.append(T, many(2), expected_version=0)
     with monkeypatch.context() as patch:
         patch.setattr(step, fail)
-        with pytest.raises(type(error)):
+        with pytest.raises(error):
             DuckDBStore(path)
     with DuckDBStore(path) as store:
         assert store.head(T) == 2

@@ -67,17 +67,17 @@ def test_options_that_are_none_hold_no_file(path: Path, options: dict[str, Any])
     assert_free(path)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError("no"), MemoryError()])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError, MemoryError])
 @pytest.mark.parametrize("step", ["_opening.verbs_of", "_opening.Keeper", "_core.Core.load"])
 def test_whatever_goes_wrong_after_the_file_is_open_lets_go_of_it(
-    path: Path, step: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
+    path: Path, step: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise error
 
     with monkeypatch.context() as patch:
         patch.setattr(f"timeline.{step}", fail)
-        with pytest.raises(type(error)):
+        with pytest.raises(error):
             Timeline.open("talk", store=path)
     assert_free(path)
 
