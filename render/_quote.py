@@ -46,6 +46,8 @@ _ENTITY: Final = re.compile(
     r"|(?:\\u00|\\x|%)(?P<code>3c|2f)",
     re.IGNORECASE | re.ASCII,
 )
+_START: Final = re.compile(f"[{_ANGLES}&]|\\\\u00|\\\\x|%", re.IGNORECASE)
+"""Without one of these, no tag begins."""
 
 
 def quoted(tag: str, text: str, **attributes: str) -> str:
@@ -56,6 +58,8 @@ def quoted(tag: str, text: str, **attributes: str) -> str:
 
 def escaped(text: str, *tags: str) -> str:
     """The text, with a backslash behind the angle of whatever can be read as one of these tags."""
+    if not _START.search(text):
+        return text
     pieces, start = list[str](), 0
     for match in _pattern(tags).finditer(_as_it_looks(text)):
         if not match[2].isascii() and not match[2].strip(_SOMETHING + _IGNORED):
@@ -91,7 +95,8 @@ def _as_it_looks(text: str) -> str:
     text = _ENTITY.sub(_meant, text)
     if text.isascii():
         return text
-    return text.translate({ord(sign): _alike(sign) for sign in set(text) if not sign.isascii()})
+    looks = {ord(sign): look for sign in set(text) if (look := _alike(sign)) != sign}
+    return text.translate(looks) if looks else text
 
 
 def _meant(match: re.Match[str]) -> str:
@@ -102,7 +107,9 @@ def _meant(match: re.Match[str]) -> str:
 
 @lru_cache(maxsize=4096)
 def _alike(sign: str) -> str:
-    """The character of ASCII that a sign looks like."""
+    """The character of ASCII that a sign looks like; itself if it is like none."""
+    if sign.isascii():
+        return sign
     for look, signs in (("<", _ANGLES), ("/", _STROKES), (_NOTHING, _UNSEEN)):
         if sign in signs:
             return look
@@ -118,4 +125,4 @@ def _alike(sign: str) -> str:
     if category == "Pd":
         return "-"
     is_wide = unicodedata.east_asian_width(sign) in {"W", "F"}
-    return _SOMETHING if category[0] == "L" and not is_wide else "·"
+    return _SOMETHING if category[0] == "L" and not is_wide else sign

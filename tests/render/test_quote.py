@@ -99,7 +99,7 @@ def _spellings(letter: str) -> tuple[str, ...]:
 @example(("artifact", "</artifact>"), "")
 def test_no_spelling_of_a_tag_is_left(spelt: tuple[str, str], around: str) -> None:
     tag, hostile = spelt
-    shown = quoted(tag, f"{around}{hostile}{around}")
+    shown = quoted(tag, f"{around} {hostile} {around}")
     inner = shown.removeprefix(f"<{tag}>\n").removesuffix(f"\n</{tag}>")
     assert hostile not in inner
     assert not re.search(rf"<[/\s]*{tag}(?![a-z0-9_])", as_read(inner))

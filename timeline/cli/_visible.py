@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from functools import lru_cache
 from typing import Any, Final, TextIO, cast
 
 _UNSEEN: Final = re.compile(
@@ -22,9 +23,9 @@ _UNSEEN: Final = re.compile(
     "\xad\u180e\u200b\u2060-\u2065\ufeff\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e007f"
     "\u115f\u1160\u2800\u3164\uffa0"  # signs without ink
     "\ud800-\udfff"  # half a character
-    "]"
+    "]+"
 )
-_SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_SHORT: Final = (("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
 _ERRORS: Final = "foldline.spelled"
 
 
@@ -35,16 +36,20 @@ def visible(text: str) -> str:
 
 def line(text: str) -> str:
     """A name or a message on one line; one that would look empty is spelled out."""
-    shown = visible(re.sub("[\n\r\t]", lambda found: _SHORT[found[0]], text))
+    shown = text
+    for sign, spelled in _SHORT:
+        shown = shown.replace(sign, spelled)
+    shown = visible(shown)
     if text and not shown.strip("\u200c\u200d").strip():
         return "".join(map(_spelling, text))
     return shown
 
 
 def _spelled(found: re.Match[str]) -> str:
-    return _spelling(found[0])
+    return "".join(map(_spelling, found[0]))
 
 
+@lru_cache(maxsize=4096)
 def _spelling(sign: str) -> str:
     units = sign.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
