@@ -13,10 +13,10 @@ from render import Rendered
 from tests import _builders as make
 from tests._builders import CharCounter, Clock, events_of, open_timeline, steady
 from tests.timeline.test_timeline import busy
-from timeline import AsyncTimeline, Options, aretry_with_compaction, retry_with_compaction
+from timeline import AsyncTimeline, aretry_with_compaction, retry_with_compaction
 
 WINDOW = 100_000
-OPTIONS: Options = {
+OPTIONS: dict[str, Any] = {
     "counter": CharCounter(),
     "model": make.LOOSE,
     "window": WINDOW,

@@ -92,7 +92,7 @@ def test_it_stops_as_soon_as_the_request_is_small_enough() -> None:
 
 LIMIT = 1 << 16
 """Shares of it are exact."""
-EXACT = {"limit": LIMIT, "keep_messages": 6, "index_ratio": 0.0}
+EXACT: dict[str, Any] = {"limit": LIMIT, "keep_messages": 6, "index_ratio": 0.0}
 """What stays does not depend on where the goal is."""
 
 
@@ -102,17 +102,17 @@ def test_what_comes_exactly_to_its_goal_is_enough(field: str) -> None:
     view = talk()
     tokens = climbed(view, within("externalize", **EXACT)).tokens_after
     for goal, rungs in ((tokens, ("externalize",)), (tokens - 1, ("externalize", "summarize"))):
-        shares = {"enough_ratio": 0.5, "target_ratio": 0.5, field: goal / LIMIT}
+        shares: dict[str, Any] = {"enough_ratio": 0.5, "target_ratio": 0.5, field: goal / LIMIT}
         plan = climbed(view, within("externalize", "summarize", **EXACT, **shares))
         assert (plan.target, plan.rungs) == (goal, rungs)
 
 
 def test_once_something_is_folded_the_target_is_enough() -> None:
     view = talk()
-    known = {"cuts": (view.entries[11].version,)}
+    known: dict[str, Any] = {"cuts": (view.entries[11].version,)}
     tokens = climbed(view, within("summarize", **EXACT), **known).tokens_after
     for target, rungs in ((tokens, ("summarize",)), (tokens - 1, ("summarize", "drop"))):
-        shares = {"enough_ratio": 0.01, "target_ratio": target / LIMIT}
+        shares: dict[str, Any] = {"enough_ratio": 0.01, "target_ratio": target / LIMIT}
         context = within("summarize", "drop", **EXACT, **shares)
         assert climbed(view, context, **known).rungs == rungs
 
