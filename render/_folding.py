@@ -1,7 +1,7 @@
 """A view under construction: local lists, frozen once at the end."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from operator import attrgetter
 
 import attrs
@@ -16,7 +16,6 @@ from blocks import (
     BlockId,
     BlocksHidden,
     BlocksRestored,
-    Calibration,
     CompactionSkipped,
     Event,
     RangeExpanded,
@@ -24,11 +23,9 @@ from blocks import (
     RequestRendered,
     SummaryPrepared,
     SummaryReplaced,
-    ToolCall,
     ToolResult,
     UsageRecorded,
 )
-from render._calibration import calibrated
 from render._entries import (
     LADDER,
     Mask,
@@ -36,25 +33,22 @@ from render._entries import (
     place_of,
     rehide,
     rehide_at,
-    summary_entry,
     unbind,
 )
 from render._group import Asked, Entry, Group, Place
+from render._numbers import after_request, after_restore, after_usage, still_prepared
 from render._registry import Registry
-from render._rehydration import with_returned
 from render._rounds import (
     answered_of,
     is_stale,
     joins,
     meanwhile,
     moved,
-    now_waiting,
     sealed,
     was_paused,
 )
 from render._verbatim import is_server_compaction, response_of
 from render._view import View
-from render._wire_ids import free_wire_id
 
 PREPARED_MAX = 4
 
@@ -93,7 +87,7 @@ class Folding:
                 if event.reason in LADDER and not event.redacted:
                     self._compacted = max(self._compacted, version)
             case BlocksRestored():
-                self._release(event.blocks)
+                self._state = after_restore(self._state, event.blocks)
                 self._hide(dict.fromkeys(event.blocks), version)
             case RequestRendered():
                 self._rendered(version, event)
@@ -150,7 +144,7 @@ class Folding:
             self._answer(block, event.answers)
         if is_server_compaction(block):
             self._summarised = version
-        place, wire_id = self._pair(version, block, place)
+        place, wire_id = registry.pair(version, block, place, self._current.sealed)
         entry = Entry(
             version=version,
             at=event.at,
@@ -222,17 +216,6 @@ class Folding:
             self._groups[-1] = attrs.evolve(self._groups[-1], entries=entries)
             self._joined = []
 
-    def _pair(self, version: int, block: Block, place: Place) -> tuple[Place, str]:
-        """Where a block goes, and the id that it has on the wire."""
-        if isinstance(block, ToolCall):
-            return place, free_wire_id(block.call_id, version, self._registry.wire_ids)
-        if not isinstance(block, ToolResult):
-            return place, ""
-        call = self._registry.waiting(block.call_id, self._current.sealed)
-        if call is not None:
-            return Place.RESULT, call
-        return (Place.LATE if block.call_id in self._registry.turns else Place.ORPHAN), ""
-
     # Other facts.
 
     def _hide(self, replacements: Replacements, version: int) -> None:
@@ -251,25 +234,13 @@ class Folding:
             self._rewrite(version, min(found))
 
     def _withhold(self, hidden: Mapping[BlockId, ArtifactId]) -> None:
-        """Note what nothing may show, and forget the summaries that were prepared by a model which had
-        it in its prompt behind the range: of the range itself, their key tells."""
+        """Note what nothing may show, and forget the summaries that may quote it."""
         self._evolve(withheld={**self._state.withheld, **hidden})
-        if not self._prepared:
-            return
-        blocks = self._registry.blocks
-        kept = [version for block in hidden for version in blocks.get(block, ())]
-        asked = {event.id: version for version, event in (*self._view.tape, *self._tape)}
-        self._prepared = tuple(
-            event
-            for event in self._prepared
-            if not any(event.cut <= version < asked.get(event.id, 0) for version in kept)
-        )
-
-    def _release(self, blocks: Collection[BlockId]) -> None:
-        known = self._state.withheld
-        if not known.keys().isdisjoint(blocks):
-            kept = {block: known[block] for block in known if block not in blocks}
-            self._evolve(withheld=kept)
+        if self._prepared:
+            blocks = self._registry.blocks
+            kept = [version for block in hidden for version in blocks.get(block, ())]
+            tape = (*self._view.tape, *self._tape)
+            self._prepared = still_prepared(self._prepared, tape, kept)
 
     def _rewrite(self, version: int, first: int) -> None:
         """From now on, what the block of version `first` showed is shown as something else."""
@@ -291,19 +262,7 @@ class Folding:
     def _rendered(self, version: int, event: RequestRendered) -> None:
         shown = event.shown or version
         self._seal(shown)
-        tail = event.cache_points[-1] if event.cache_points else 0
-        before = self._state
-        self._evolve(
-            touched_at=event.at,
-            ttl=event.ttl,
-            prefix_hash=event.prefix_hash,
-            tail=tail,
-            tail_before=before.tail if tail != before.tail else before.tail_before,
-            tokens=event.tokens,
-            shown=shown,
-            waiting=now_waiting(before.waiting, event, shown),
-            rehydrated=with_returned(before, event.rehydrated),
-        )
+        self._state = after_request(self._state, event, shown)
 
     def _seal(self, shown: int) -> None:
         """Close the newest group that the request showed."""
@@ -322,21 +281,13 @@ class Folding:
             self._evolve(failures=failures, failed_tokens=event.tokens)
 
     def _calibrate(self, event: UsageRecorded) -> None:
-        """Move the model's ratio towards what this request really had."""
         if event.response:
             self._registry.responses[event.response] = self._version
-        known = self._state.calibrations
-        new = calibrated(known.get(event.model, Calibration()), event)
-        self._evolve(calibrations={**known, event.model: new} if new.samples else known)
+        self._state = after_usage(self._state, event)
 
     def _replace_summary(self, version: int, event: SummaryReplaced) -> None:
-        head = self._compaction
-        if head and head.version == event.compaction:
-            written = {"summary": event.summary, "provenance": event.provenance}
-            changed = msgspec.structs.replace(head.event, **written)
-            entries = (summary_entry(changed), *head.head.entries[1:])
-            group = attrs.evolve(head.head, entries=entries)
-            self._compaction = attrs.evolve(head, event=changed, head=group)
+        if self._compaction and self._compaction.version == event.compaction:
+            self._compaction = self._compaction.rewritten(event)
             self._rewrite(version, 0)
 
     def _evolve(self, **changes: object) -> None:

@@ -14,6 +14,7 @@ import attrs
 from blocks import Block, BlockId, CallId, ToolCall, ToolResult, TurnId, path_of, path_stem
 from render._group import Entry, Group, Place
 from render._verbatim import response_of
+from render._wire_ids import free_wire_id
 
 
 @attrs.define(eq=False)
@@ -91,6 +92,18 @@ class Registry:
         stem = path_stem(block)
         ordinal = self.ordinals[stem] = self.ordinals.get(stem, 0) + 1
         return path_of(block, ordinal)
+
+    def pair(self, version: int, block: Block, place: Place, sealed: int) -> tuple[Place, str]:
+        """Where a block of the newest group goes, and the id that it has on the wire; calls up to the
+        version `sealed` were shown as interrupted."""
+        if isinstance(block, ToolCall):
+            return place, free_wire_id(block.call_id, version, self.wire_ids)
+        if not isinstance(block, ToolResult):
+            return place, ""
+        call = self.waiting(block.call_id, sealed)
+        if call is not None:
+            return Place.RESULT, call
+        return (Place.LATE if block.call_id in self.turns else Place.ORPHAN), ""
 
     def add(self, entry: Entry) -> None:
         """Note the next entry of the newest group."""

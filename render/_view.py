@@ -5,8 +5,19 @@ from collections.abc import Sequence
 from operator import attrgetter
 
 import attrs
+import msgspec
 
-from blocks import CallId, Event, FoldState, RangeCompacted, Recorded, SummaryPrepared, TurnId
+from blocks import (
+    CallId,
+    Event,
+    FoldState,
+    RangeCompacted,
+    Recorded,
+    SummaryPrepared,
+    SummaryReplaced,
+    TurnId,
+)
+from render._entries import summary_entry
 from render._group import Entry, Group, number
 from render._registry import Registry
 from render._shelf import Shelf
@@ -22,6 +33,14 @@ class Compaction:
     event: RangeCompacted = attrs.field(repr=False)
     head: Group = attrs.field(repr=False)
     """The summary, and what was carried past the cut."""
+
+    def rewritten(self, event: SummaryReplaced) -> "Compaction":
+        """The compaction with another summary."""
+        written = {"summary": event.summary, "provenance": event.provenance}
+        changed = msgspec.structs.replace(self.event, **written)
+        entries = (summary_entry(changed), *self.head.entries[1:])
+        group = attrs.evolve(self.head, entries=entries)
+        return attrs.evolve(self, event=changed, head=group)
 
 
 @attrs.frozen(kw_only=True)

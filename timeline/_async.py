@@ -22,7 +22,6 @@ from timeline._core import Core
 from timeline._fixed import System, Tools
 from timeline._flow import Flow, Work, adrive
 from timeline._given import Given, Output
-from timeline._hold import AsyncHold
 from timeline._looking import repr_of
 from timeline._opening import Opening
 from timeline._settings import Options, Settings
@@ -278,8 +277,7 @@ class AsyncTimeline:
 
 
 async def _run(core: Core, lock: Any, flow: Flow[_T]) -> _T:
-    async with AsyncHold(lock) as hold:
-        return await adrive(core.current(flow), hold)
+    return await adrive(core.current(flow), lock)
 
 
 def _done(work: Callable[[], None]) -> Flow[None]:

@@ -66,40 +66,42 @@ Effect: TypeAlias = Work | Ask | Tell | Pause
 Flow: TypeAlias = Generator[Effect, Any, _T]
 
 
-def drive(flow: Flow[_T], hold: Hold | None = None) -> _T:
-    """Run a flow to its end; what holds a lock lets it go while other people's code is called."""
-    return _driving.drive(flow, lambda effect: _perform(effect, hold))
+def drive(flow: Flow[_T], lock: Any = None) -> _T:
+    """Run a flow to its end, holding a lock but while other people's code is called."""
+    with Hold(lock) as hold:
+        return _driving.drive(flow, lambda effect: _perform(effect, hold))
 
 
-async def adrive(flow: Flow[_T], hold: AsyncHold | None = None) -> _T:
+async def adrive(flow: Flow[_T], lock: Any = None) -> _T:
     """Run a flow to its end, awaiting what it asks for."""
-    return await _driving.adrive(flow, lambda effect: _aperform(effect, flow, hold))
+    async with AsyncHold(lock) as hold:
+        return await _driving.adrive(flow, lambda effect: _aperform(effect, flow, hold))
 
 
-def _perform(effect: Effect, hold: Hold | None) -> object:
+def _perform(effect: Effect, hold: Hold) -> object:
     match effect:
         case Work():
             return effect.do()
         case Ask():
-            with hold.away() if hold else contextlib.nullcontext():
+            with hold.away():
                 return summarize(effect.summarizer, effect.request)
         case Tell():
-            with hold.away() if hold else contextlib.nullcontext():
+            with hold.away():
                 return call(effect.hook, effect.argument)
         case Pause():
             time.sleep(effect.seconds)
             return None
 
 
-async def _aperform(effect: Effect, flow: Flow[Any], hold: AsyncHold | None) -> object:
+async def _aperform(effect: Effect, flow: Flow[Any], hold: AsyncHold) -> object:
     match effect:
         case Work():
             return await _finished(effect, flow)
         case Ask():
-            async with hold.away() if hold else contextlib.nullcontext():
+            async with hold.away():
                 return await asummarize(effect.summarizer, effect.request)
         case Tell():
-            async with hold.away() if hold else contextlib.nullcontext():
+            async with hold.away():
                 return await acall(effect.hook, effect.argument)
         case Pause():
             import asyncio

@@ -14,14 +14,15 @@ import attrs
 
 @attrs.define
 class Hold:
-    """One flow's hold on a `threading` lock."""
+    """One flow's hold on a `threading` lock; without one there is nothing to hold."""
 
     _lock: Any
     _is_held: bool = attrs.field(default=False, init=False)
 
     def __enter__(self) -> Self:
-        self._lock.acquire()
-        self._is_held = True
+        if self._lock is not None:
+            self._lock.acquire()
+            self._is_held = True
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -43,14 +44,15 @@ class Hold:
 
 @attrs.define
 class AsyncHold:
-    """One flow's hold on an `asyncio` lock."""
+    """The same for an `asyncio` lock."""
 
     _lock: Any
     _is_held: bool = attrs.field(default=False, init=False)
 
     async def __aenter__(self) -> Self:
-        await self._lock.acquire()
-        self._is_held = True
+        if self._lock is not None:
+            await self._lock.acquire()
+            self._is_held = True
         return self
 
     async def __aexit__(self, *_: object) -> None:

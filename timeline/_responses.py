@@ -4,8 +4,8 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from blocks import MisuseError, in_words
-from render import REPLAYED
+from blocks import Answered, MisuseError, in_words
+from render import REPLAYED, Rendered
 from timeline._checks import fields_of
 
 _OWN: Final = frozenset({"text", "thinking", "redacted_thinking", "tool_use"}) | REPLAYED
@@ -102,3 +102,22 @@ def _check_content(content: Mapping[str, Any], where: str, message: object) -> N
         value: object = content.get(name)
         if not isinstance(value, str) or (kind == "tool_use" and not value.strip()):
             raise MisuseError(f"{where}: {kind}.{name} is a text, not {in_words(value)}")
+
+
+def answered_by(rendered: Rendered | None, version: int) -> Answered | None:
+    """The request that a response answers, if somebody says which; `version`: of the timeline.
+
+    Raises:
+        MisuseError: it is no request, or of another timeline.
+    """
+    if rendered is None:
+        return None
+    given: object = rendered
+    if not isinstance(given, Rendered):
+        raise MisuseError(f"record(): rendered is what render() returned, not {in_words(given)}")
+    if rendered.shown > version:
+        raise MisuseError(
+            f"record(): this request showed version {rendered.shown}, and the timeline has {version}: "
+            "record the response where the request came from"
+        )
+    return Answered(shown=rendered.shown, sent=rendered.sent)

@@ -23,7 +23,6 @@ from timeline._core import Core
 from timeline._fixed import System, Tools
 from timeline._flow import Flow, drive
 from timeline._given import Given, Output
-from timeline._hold import Hold
 from timeline._looking import repr_of
 from timeline._opening import Opening
 from timeline._settings import Options, Settings
@@ -102,13 +101,7 @@ class Timeline:
         return self._run(self._verbs.attach(name, part, mime))
 
     def record(self, response: object, rendered: Rendered | None = None) -> int:
-        """A model's response (the SDK's message, or its JSON): blocks and usage, one commit.
-
-        `rendered` is the request that it answers; default: the newest.  What was appended since that
-        request is shown after the response.  Say which it was when a timeline renders for several
-        (for a look at it, say, while the model is at work): of an answer to one of several, nobody
-        knows which, the thinking is not sent back where it is bound to what preceded it.
-        """
+        """A model's response: blocks and usage, one commit; `rendered`: what it answers, or the newest."""
         return self._run(self._verbs.record(response, rendered))
 
     def tool_result(
@@ -303,5 +296,4 @@ class Timeline:
 
 
 def _run(core: Core, lock: Any, flow: Flow[_T]) -> _T:
-    with Hold(lock) as hold:
-        return drive(core.current(flow), hold)
+    return drive(core.current(flow), lock)

@@ -7,7 +7,6 @@ import attrs
 import msgspec
 
 from blocks import (
-    Answered,
     Block,
     BlocksHidden,
     BlocksRestored,
@@ -15,7 +14,6 @@ from blocks import (
     Envelope,
     Event,
     EventId,
-    MisuseError,
     Note,
     Plan,
     Recorded,
@@ -58,7 +56,7 @@ from timeline._looking import Looking
 from timeline._plans import commit_plan, expand, propose
 from timeline._recorder import Recorder, usage_of
 from timeline._repeats import refuse_repeated_response, refuse_repeated_result
-from timeline._responses import message_of
+from timeline._responses import answered_by, message_of
 from timeline._steps import Watch
 from timeline._summarize import SummaryRequest
 
@@ -126,7 +124,7 @@ class Verbs(Looking):
 
     def record(self, response: object, rendered: Rendered | None) -> Flow[int]:
         """A model's response: its blocks and its usage, in one commit, once."""
-        answers = self._answered(rendered)
+        answers = answered_by(rendered, self.core.view.version)
         message = message_of(response)
         blocks = self._recorder.response(message)
         facts: list[Event] = []
@@ -138,21 +136,6 @@ class Verbs(Looking):
         known = message.get("id") or ""
         once = partial(refuse_repeated_response, response=known)
         return (yield from self.core.append(blocks, *facts, check=once, answers=answers))
-
-    def _answered(self, rendered: Rendered | None) -> Answered | None:
-        """The request that a response answers, if somebody says which."""
-        if rendered is None:
-            return None
-        given: object = rendered
-        if not isinstance(given, Rendered):
-            kind = type(given).__name__
-            raise MisuseError(f"rendered={kind}: give what `render` returned, a Rendered")
-        if rendered.shown > self.core.view.version:
-            raise MisuseError(
-                f"this request showed version {rendered.shown} of a timeline, and {self.core.id!r} "
-                f"has {self.core.view.version}: record the response where the request came from"
-            )
-        return Answered(shown=rendered.shown, sent=rendered.sent)
 
     def learn(self, usage: UsageRecorded | None) -> Flow[int]:
         """What a provider counted for a request of ours."""

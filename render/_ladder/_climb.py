@@ -14,7 +14,7 @@ would not fit otherwise is the ladder climbed again with everything but the newe
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby, takewhile
+from itertools import groupby
 from typing import Final
 
 import attrs
@@ -244,23 +244,6 @@ def climb_of(plan: CompactionPlan, view: View, context: Context) -> Climb | None
             probe = extractive(fold.range)
         after = carry_out(after, made, context, fold, probe)
     return Climb(plan=plan, fold=fold, probe=probe, start=view, after=after)
-
-
-def recut(climb: Climb, cut: int, context: Context) -> Climb | None:
-    """The same plan with its fold cut before the block of another version, and without what was to
-    come after the fold; None: that is no legal cut, or there is no fold."""
-    fold, plan = climb.fold, climb.plan
-    earlier = list(takewhile(lambda p: not isinstance(p, Summarize), plan.proposals))
-    before = carry_out(climb.start, earlier, context, None, None)
-    found = plan_at(before, fold.context, plan.trigger, cut) if fold else None
-    if fold is None or found is None:
-        return None
-    fold, probe = attrs.evolve(fold, range=found), extractive(found)
-    after = _summarize.apply(before, fold, probe)
-    tokens = total_tokens(after, context)
-    made = _summarize.proposal(fold, total_tokens(before, context) - tokens)
-    plan = msgspec.structs.replace(plan, proposals=(*earlier, made), tokens_after=tokens)
-    return Climb(plan=plan, fold=fold, probe=probe, start=climb.start, after=after)
 
 
 def _fold_again(proposal: Summarize, view: View, context: Context, trigger: Trigger) -> Fold | None:

@@ -18,7 +18,7 @@ Repairs, each with a notice; the log keeps the original:
 * text that is empty or white space is not shown; an image that is not valid base64 is named.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Final, Self, TypeAlias
 
@@ -27,31 +27,20 @@ import msgspec
 
 from blocks import (
     AssistantThinking,
-    Block,
-    CallId,
     Note,
-    Part,
-    Plan,
-    RangeSummary,
-    SystemMessage,
     TextPart,
     ToolCall,
     ToolResult,
-    UserAttachment,
-    UserFollowup,
-    UserPrompt,
-    UserSteer,
     clean_json,
     text_of,
 )
 from render._context import Context, Json, TokenCounter
 from render._group import Entry, Group, Place
 from render._hidden import replaced
-from render._quote import quoted
-from render._report import report
 from render._slice import Shown
 from render._verbatim import verbatim
 from render.anthropic._count import content_tokens
+from render.anthropic._heard import contents_of
 from render.anthropic._lead import as_texts, lacks_lead
 from render.anthropic._parts import part_content
 from render.anthropic._piece import Piece, Spot
@@ -163,7 +152,7 @@ class Encoder:
     ) -> Iterator[tuple[int, Json]]:
         answered = any(isinstance(e.block, ToolCall) for e in group.placed(Place.RESPONSE))
         others = [e for e in group.entries if e.place in _OTHERS]
-        shown = [(e, list(_contents(e, notices))) for e in others]
+        shown = [(e, list(contents_of(e, notices))) for e in others]
         early = any(c for e, c in shown if not group.sealed or e.version <= group.sealed)
         if said and not answered and not early:
             yield group.placed(Place.RESPONSE)[-1].version, {"type": "text", "text": CONTINUE}
@@ -251,59 +240,6 @@ def _result_content(block: ToolResult) -> str | list[Json]:
     if len(parts) == 1 and isinstance(parts[0], TextPart):
         return parts[0].text
     return [part_content(part, "result") for part in parts]
-
-
-def _contents(entry: Entry, notices: list[str]) -> Iterator[Json]:
-    """What an entry shows in the user's message."""
-    block = entry.block
-    if isinstance(block, ToolResult):
-        notices.append(f"a late result is shown as text: {entry.path}")
-    text = _user_text(entry, block)
-    if text.strip():
-        yield {"type": "text", "text": text}
-    for part in _user_parts(block):
-        if not (isinstance(part, TextPart) and not part.text.strip()):
-            yield part_content(part, "user")
-
-
-def _user_text(entry: Entry, block: Block) -> str:
-    match block:
-        case UserPrompt() | UserFollowup() | UserSteer():
-            return _earlier(entry, block.text) if entry.place is Place.CARRIED else block.text
-        case UserAttachment():
-            return ""
-        case Note():
-            return quoted("note", block.text)
-        case Plan():
-            return quoted("plan", block.text)
-        case SystemMessage():
-            return quoted("notice", block.text)
-        case RangeSummary():
-            return report(block)
-        case ToolResult():
-            return _late(block.call_id, text_of(block))
-        case _:
-            return text_of(block)
-
-
-def _earlier(entry: Entry, text: str) -> str:
-    return quoted("earlier-message", text, path=entry.path)
-
-
-def _late(call_id: CallId, text: str) -> str:
-    return (
-        f"[result of call {call_id}, which came after it had been reported as interrupted]\n{text}"
-    )
-
-
-def _user_parts(block: Block) -> Sequence[Part]:
-    match block:
-        case UserPrompt() | UserFollowup() | UserSteer():
-            return block.parts
-        case UserAttachment():
-            return (block.part,)
-        case _:
-            return ()
 
 
 def _spots(role: str, contents: list[tuple[int, Json]], counter: TokenCounter) -> Iterator[Spot]:

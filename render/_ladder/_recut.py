@@ -1,0 +1,31 @@
+"""A plan whose fold is cut somewhere else, because a hook wants to keep more, or less."""
+
+from itertools import takewhile
+
+import attrs
+import msgspec
+
+from render._budget import total_tokens
+from render._context import Context
+from render._folded import extractive
+from render._ladder import _summarize
+from render._ladder._climb import Climb, carry_out
+from render._ladder._plan import Summarize
+from render._range import plan_at
+
+
+def recut(climb: Climb, cut: int, context: Context) -> Climb | None:
+    """The same plan with its fold cut before the block of another version, and without what was to
+    come after the fold; None: that is no legal cut, or there is no fold."""
+    fold, plan = climb.fold, climb.plan
+    earlier = list(takewhile(lambda p: not isinstance(p, Summarize), plan.proposals))
+    before = carry_out(climb.start, earlier, context, None, None)
+    found = plan_at(before, fold.context, plan.trigger, cut) if fold else None
+    if fold is None or found is None:
+        return None
+    fold, probe = attrs.evolve(fold, range=found), extractive(found)
+    after = _summarize.apply(before, fold, probe)
+    tokens = total_tokens(after, context)
+    made = _summarize.proposal(fold, total_tokens(before, context) - tokens)
+    plan = msgspec.structs.replace(plan, proposals=(*earlier, made), tokens_after=tokens)
+    return Climb(plan=plan, fold=fold, probe=probe, start=climb.start, after=after)

@@ -1,0 +1,63 @@
+"""What events change in the numbers of the fold."""
+
+from collections.abc import Collection
+
+from msgspec.structs import replace
+
+from blocks import (
+    BlockId,
+    Calibration,
+    FoldState,
+    Recorded,
+    RequestRendered,
+    SummaryPrepared,
+    UsageRecorded,
+)
+from render._calibration import calibrated
+from render._rehydration import with_returned
+from render._rounds import now_waiting
+
+
+def after_request(before: FoldState, event: RequestRendered, shown: int) -> FoldState:
+    """A request was handed out, of the view at version `shown`."""
+    tail = event.cache_points[-1] if event.cache_points else 0
+    return replace(
+        before,
+        touched_at=event.at,
+        ttl=event.ttl,
+        prefix_hash=event.prefix_hash,
+        tail=tail,
+        tail_before=before.tail if tail != before.tail else before.tail_before,
+        tokens=event.tokens,
+        shown=shown,
+        waiting=now_waiting(before.waiting, event, shown),
+        rehydrated=with_returned(before, event.rehydrated),
+    )
+
+
+def after_usage(before: FoldState, event: UsageRecorded) -> FoldState:
+    """The model's ratio is moved towards what a request really had."""
+    known = before.calibrations
+    new = calibrated(known.get(event.model, Calibration()), event)
+    return replace(before, calibrations={**known, event.model: new} if new.samples else known)
+
+
+def after_restore(before: FoldState, blocks: Collection[BlockId]) -> FoldState:
+    """These blocks may be shown again."""
+    known = before.withheld
+    if known.keys().isdisjoint(blocks):
+        return before
+    return replace(before, withheld={block: known[block] for block in known if block not in blocks})
+
+
+def still_prepared(
+    prepared: Collection[SummaryPrepared], tape: Collection[Recorded], hidden: Collection[int]
+) -> tuple[SummaryPrepared, ...]:
+    """The summaries without those by a model that had a block which is hidden now in its prompt, behind the
+    range: of the range itself, their key tells.  `hidden`: versions."""
+    asked = {event.id: version for version, event in tape}
+    return tuple(
+        event
+        for event in prepared
+        if not any(event.cut <= version < asked.get(event.id, 0) for version in hidden)
+    )

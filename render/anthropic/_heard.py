@@ -1,0 +1,78 @@
+"""What an entry shows in the user's message."""
+
+from collections.abc import Iterator, Sequence
+
+from blocks import (
+    Block,
+    CallId,
+    Note,
+    Part,
+    Plan,
+    RangeSummary,
+    SystemMessage,
+    TextPart,
+    ToolResult,
+    UserAttachment,
+    UserFollowup,
+    UserPrompt,
+    UserSteer,
+    text_of,
+)
+from render._context import Json
+from render._group import Entry, Place
+from render._quote import quoted
+from render._report import report
+from render.anthropic._parts import part_content
+
+
+def contents_of(entry: Entry, notices: list[str]) -> Iterator[Json]:
+    """What an entry shows in the user's message."""
+    block = entry.block
+    if isinstance(block, ToolResult):
+        notices.append(f"a late result is shown as text: {entry.path}")
+    text = _user_text(entry, block)
+    if text.strip():
+        yield {"type": "text", "text": text}
+    for part in _user_parts(block):
+        if not (isinstance(part, TextPart) and not part.text.strip()):
+            yield part_content(part, "user")
+
+
+def _user_text(entry: Entry, block: Block) -> str:
+    match block:
+        case UserPrompt() | UserFollowup() | UserSteer():
+            return _earlier(entry, block.text) if entry.place is Place.CARRIED else block.text
+        case UserAttachment():
+            return ""
+        case Note():
+            return quoted("note", block.text)
+        case Plan():
+            return quoted("plan", block.text)
+        case SystemMessage():
+            return quoted("notice", block.text)
+        case RangeSummary():
+            return report(block)
+        case ToolResult():
+            return _late(block.call_id, text_of(block))
+        case _:
+            return text_of(block)
+
+
+def _earlier(entry: Entry, text: str) -> str:
+    return quoted("earlier-message", text, path=entry.path)
+
+
+def _late(call_id: CallId, text: str) -> str:
+    return (
+        f"[result of call {call_id}, which came after it had been reported as interrupted]\n{text}"
+    )
+
+
+def _user_parts(block: Block) -> Sequence[Part]:
+    match block:
+        case UserPrompt() | UserFollowup() | UserSteer():
+            return block.parts
+        case UserAttachment():
+            return (block.part,)
+        case _:
+            return ()
