@@ -140,6 +140,10 @@ class RangeSummary(BaseBlock, frozen=True, kw_only=True, tag="conv.range.summary
     digest: Digest
     degraded: bool = False
     """Written without a model because the model failed; may be replaced later."""
+    turn_range: tuple[TurnId, ...] = ()
+    """Oldest and newest turn that this summary and all before it cover whole; empty: none."""
+    begun_turn_id: TurnId | None = None
+    """The turn that goes on after the cut, if its beginning is covered."""
 
 
 class OpaqueBlock:

@@ -67,6 +67,7 @@ class StructuredSummary(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The original task, verbatim."""
     facts: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
+    """What was demanded or forbidden; the user's own words first."""
     decisions: tuple[Decision, ...] = ()
     completed: tuple[Work, ...] = ()
     tool_outcomes: tuple[ToolOutcome, ...] = ()
@@ -78,6 +79,8 @@ class StructuredSummary(Struct, frozen=True, kw_only=True, omit_defaults=True):
     errors: tuple[Mishap, ...] = ()
     turn_context: str = ""
     """The folded first part of a split turn."""
+    quoted: int = 0
+    """How many of the constraints, the first ones, are the user's own words; the engine finds out."""
 
 
 class ArtifactRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):

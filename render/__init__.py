@@ -14,6 +14,7 @@ from render._context import ToolPolicy as ToolPolicy
 from render._due import compaction_due as compaction_due
 from render._entries import LADDER as LADDER
 from render._fitting import fitting_fold as fitting_fold
+from render._fitting import fold_at as fold_at
 from render._fixed import Fixed as Fixed
 from render._fold import commit as commit
 from render._fold import decide as decide
@@ -75,6 +76,7 @@ from render._rehydration import wanted as wanted
 from render._rendered import Rendered as Rendered
 from render._rendered import show as show
 from render._report import report as report
+from render._room import SummaryRoom as SummaryRoom
 from render._slice import Shown as Shown
 from render._thinking import strip_unbound as strip_unbound
 from render._view import Compaction as Compaction

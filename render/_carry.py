@@ -1,7 +1,7 @@
 """What outlives a cut: pinned notes, the latest plan, and what the user said.
 
 User texts are bounded, each and all together.  When the share is short, the first (the original
-task) and the newest keep most; those in between are cut to their beginning, and in the end the
+task) and the newest keep most; those in between are cut to their beginning and end, and at last the
 oldest of them are left to their path.  Nothing of it is lost: the log has it, the path names it.
 """
 
@@ -21,14 +21,14 @@ from blocks import (
     images_of,
     text_of,
 )
-from render._clip import cut_text
+from render._clip import HEAD_SHARE, cut_text
 from render._context import Context
 from render._group import Entry
 
 Said: TypeAlias = UserPrompt | UserFollowup | UserSteer
 
 SHORT_TOKENS: Final = 110
-"""What a shortened text keeps: its first sentences (300 characters and more)."""
+"""What a shortened text keeps: its first and last sentences (300 characters and more)."""
 LABEL_TOKENS: Final = 20
 """The label around each carried text."""
 
@@ -122,7 +122,7 @@ def _clipped(entry: Entry, limit: int, context: Context) -> Carried:
     carried = _whole(entry)
     if entry.replacement and context.counter.count(entry.replacement) <= limit:
         return carried
-    short = "" if tokens <= limit else _beginning(text, tokens, limit, entry.path, context)
+    short = "" if tokens <= limit else _ends(text, tokens, limit, entry.path, context)
     if images_of(entry.block):  # pictures are not carried: a word stands for each
         short = short or text
     if carried.withheld:
@@ -130,8 +130,10 @@ def _clipped(entry: Entry, limit: int, context: Context) -> Carried:
     return msgspec.structs.replace(carried, clipped=short)
 
 
-def _beginning(text: str, tokens: int, limit: int, path: str, context: Context) -> str:
+def _ends(text: str, tokens: int, limit: int, path: str, context: Context) -> str:
+    """How a text begins and how it ends: a long one often comes to its point last."""
     if limit > 2 * SHORT_TOKENS:
         return cut_text(text, tokens, limit, path, context)
-    keep = max(int(len(text) * limit / max(tokens, 1)), 320)
-    return f"{text[:keep]}\n[… cut here: {tokens} tokens in all; the whole text is at {path} …]"
+    keep = min(max(int(len(text) * limit / max(tokens, 1)), 320), len(text))
+    head, tail = text[: int(keep * HEAD_SHARE)], text[-int(keep * (1 - HEAD_SHARE)) :]
+    return f"{head}\n[… cut here: {tokens} tokens in all; the whole text is at {path} …]\n{tail}"

@@ -138,9 +138,9 @@ class Policy:
     """The tail as a number of turns instead: fewer, or a part of the last, only where what is left
     would not fit otherwise."""
     summary_tokens: int = attrs.field(default=800, validator=checks.whole())
-    """The written part of a summary; constraints and the task may exceed it."""
+    """The written part of a summary without the beginning of a split turn; at most a quarter of the limit."""
     prefix_tokens: int = attrs.field(default=400, validator=checks.whole())
-    """The summary of a split turn's first part."""
+    """The beginning of a split turn, a room apart; at most an eighth of the limit."""
     digest_ratio: float = attrs.field(default=0.015, validator=checks.share())
     """The digest without its index."""
     index_ratio: float = attrs.field(default=0.38, validator=checks.share())
@@ -238,6 +238,8 @@ class Policy:
         default="extractive", validator=checks.one_of(get_args(FailurePolicy))
     )
     """What stands in for a model's summary that cannot be had; `raise` tells the caller instead."""
+    summary_seconds: float = attrs.field(default=300.0, validator=checks.seconds())
+    """What a summariser may take, all its tries together, before it counts as failed. 0: no limit."""
     summaries_max: int = attrs.field(default=1000, validator=checks.whole())
     """Model calls for summaries per timeline."""
 

@@ -6,7 +6,7 @@ from typing import Final
 from blocks import Trigger
 from render._context import Context
 from render._folded import Fold, fits_after, squeezed
-from render._range import plan_range, plan_turns
+from render._range import plan_at, plan_range, plan_turns
 from render._view import View
 
 SHARES: Final = ((1.0, 1.0), (0.3, 1.0), (0.0, 1.0), (0.0, 0.4), (0.0, 0.1))
@@ -41,6 +41,21 @@ def _folds(view: View, context: Context, trigger: Trigger) -> Iterator[Fold]:
         within = squeezed(context, squeeze)
         if plan := plan_range(view, within, trigger, keep * policy.keep_ratio):
             yield Fold(range=plan, context=within, squeeze=squeeze)
+
+
+def fold_at(view: View, context: Context, trigger: Trigger, cut: int) -> Fold | None:
+    """The fold of all before this version, with shares that leave a request within its budget; None: no
+    legal cut."""
+    best: Fold | None = None
+    for squeeze in sorted({squeeze for _, squeeze in SHARES}, reverse=True):
+        within = squeezed(context, squeeze)
+        plan = plan_at(view, within, trigger, cut)
+        if plan is None:
+            return None
+        best = Fold(range=plan, context=within, squeeze=squeeze)
+        if fits_after(view, plan, within):
+            break
+    return best
 
 
 def _turn_shares(turns: int, trigger: Trigger) -> Iterator[tuple[int, float]]:

@@ -13,32 +13,25 @@ import attrs
 import msgspec
 
 from blocks import (
-    BlockId,
     CompactionSkipped,
-    Digest,
     EventId,
     Provenance,
     RangeCompacted,
-    RangeSummary,
     SkipReason,
     StructuredSummary,
     text_of,
 )
 from render._budget import corrected, fixed_tokens, threshold_of, total_tokens
-from render._carry import LABEL_TOKENS, is_said
+from render._carry import is_said
 from render._context import Context
-from render._digest import build_digest, fit_digest
 from render._extractive import extract_summary
 from render._fold import commit, decide
 from render._group import Entry, Place
-from render._index import IndexBudget, build_index
-from render._merge import merge_summaries
 from render._ordinals import ordinals_after
 from render._range import RangePlan
-from render._report import digest_sections, report_summary
+from render._summary_block import summary_block
 from render._view import View
 
-INDEX_TOKENS_MIN = 200
 FITTING = 0.95
 """Share of the trigger that a compaction must come under, so that the next round needs none."""
 
@@ -95,7 +88,7 @@ def extractive(plan: RangePlan) -> Summary:
 def _extracted(plan: RangePlan) -> Summary:
     whole = {carried.version for carried in plan.carried if not carried.clipped}
     text = extract_summary(
-        plan.folded, plan.prefix, lambda entry: entry.version in whole or not is_said(entry)
+        (*plan.given_up, *plan.folded), plan.prefix, lambda entry: entry.version in whole
     )
     return Summary(summary=text, provenance=Provenance(source_hash=plan.source_hash))
 
@@ -173,7 +166,9 @@ def compaction_event(
         at=context.now,
         start=plan.start,
         cut=plan.cut,
-        summary=_block(view, plan, summary, context),
+        summary=msgspec.structs.replace(
+            summary_block(view, plan, summary.summary, context), degraded=summary.degraded
+        ),
         carried=plan.carried,
         state=msgspec.structs.replace(
             plan.kept[0].state,
@@ -201,60 +196,3 @@ def _rounds_before(kept: Sequence[Entry]) -> int:
     """Rounds before the first kept one: a round that the cut went through is begun again."""
     first = next((entry for entry in kept if entry.place is Place.RESPONSE), None)
     return first.round - 1 if first else kept[0].state.rounds
-
-
-def _block(view: View, plan: RangePlan, summary: Summary, context: Context) -> RangeSummary:
-    previous = view.compaction.event.summary if view.compaction else None
-    count, policy = context.counter.count, context.policy
-    text = merge_summaries(
-        previous.summary if previous else None,
-        summary.summary,
-        policy.summary_tokens + (policy.prefix_tokens if plan.is_split else 0),
-        count,
-    )
-    earlier = previous.digest if previous else Digest()
-    digest = build_digest(earlier, plan.folded, policy.tools)
-    digest = fit_digest(digest, int(policy.digest_ratio * context.limit), count)
-    hidden = [e for e in plan.kept if e.replacement is not None and e.original is None]
-    written = report_summary(text) + "".join(part for _, part in digest_sections(digest))
-    budget = _index_budget(plan, count(written), context)
-    sources = [*_given_up(view, plan), *plan.folded, *hidden]
-    index = build_index(digest.index, sources, _visible(plan), budget, count)
-    return RangeSummary(
-        id=BlockId(f"summary.{view.version + 1}"),
-        turn=plan.folded[-1].block.turn,
-        covered_turn_ids=tuple(dict.fromkeys(entry.block.turn for entry in plan.folded)),
-        split_turn_id=plan.kept[0].block.turn if plan.is_split else None,
-        start=plan.start,
-        cut=plan.cut,
-        summary=text,
-        digest=msgspec.structs.replace(digest, index=index),
-        degraded=summary.degraded,
-    )
-
-
-def _given_up(view: View, plan: RangePlan) -> list[Entry]:
-    """What the last compaction carried whole and this one does not: the index has not seen it."""
-    whole = {item.version for item in plan.carried if not item.clipped}
-    carried = view.compaction.head.entries[1:] if view.compaction else ()
-    return [e for e in carried if e.replacement is None and e.version not in whole]
-
-
-def _index_budget(plan: RangePlan, written: int, context: Context) -> IndexBudget:
-    """The index's share, or what the target leaves to it when that is less."""
-    policy = context.policy
-    carried = sum(
-        context.counter.count(item.clipped or text_of(item.block)) + LABEL_TOKENS
-        for item in plan.carried
-    )
-    target = int(policy.target_ratio * context.limit)
-    room = target - fixed_tokens(context) - plan.kept_tokens - carried - written
-    tokens = max(min(int(policy.index_ratio * context.limit), room), INDEX_TOKENS_MIN)
-    wide, line = int(policy.index_wide * tokens), int(policy.index_line * tokens)
-    return IndexBudget(wide=wide, line=line, names=tokens - wide - line)
-
-
-def _visible(plan: RangePlan) -> list[str]:
-    """The texts that the model sees after the compaction anyway."""
-    carried = [text_of(item.block) for item in plan.carried if not item.clipped]
-    return [*carried, *(entry.replacement or text_of(entry.block) for entry in plan.kept)]

@@ -1,63 +1,158 @@
 """Merging summaries, by rule and not by a model: what must not drift is carried forward verbatim.
 
-When the limit forces something out, the oldest tool outcomes go first, then completed work, then
-artifacts, errors and open items; facts and decisions only after all of these, constraints and the
-task never.
+A summary has two parts, with a room each:
+
+    history   task                          the oldest one
+              constraints decisions facts   joined: what is carried stays, see `_lasting`
+              state plan                    the newest ones
+              the other lists               joined: the newest entries stay
+    prefix    turn context                  how a split turn began, and what came last
+
+Where history is still too long, the oldest tool outcomes go first, then completed work, artifacts, errors
+and open items; then plan and state are cut; facts, decisions and constraints only after all of these.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, TypeVar
 
 import msgspec
 
-from blocks import StructuredSummary
-from render._report import report_summary
+from blocks import StructuredSummary, Work
+from render._lasting import LASTING, lasting
+from render._report import report_history
+from render._room import SummaryRoom
 
-EXPENDABLE: Final = (
-    "tool_outcomes",
-    "completed",
-    "artifacts",
-    "errors",
-    "open_items",
-    "facts",
-    "decisions",
-)
+_T = TypeVar("_T")
+
+EXPENDABLE: Final = ("tool_outcomes", "completed", "artifacts", "errors", "open_items")
 """Lists that may lose entries, in this order, oldest entry first."""
+PROSE_SHARE: Final = 0.4
+"""Of the history's room, what its task, its state, its plan may have each."""
+ITEM_SHARE: Final = 0.25
+"""Of the history's room, what one entry of a list may have."""
+HEAD_SHARE: Final = 0.5
+"""Of the prefix's room, what the beginning of the turn may have."""
+LINE_CHARACTERS: Final = 160
+"""Of a turn's context, once the turn is over."""
+TURNS_MAX: Final = 3
+"""Turns of which such a line is left."""
+BEGINNING: Final = "its beginning"
+"""What such a line says that it is about."""
+GAP: Final = "[…]"
+"""Stands for the middle of a turn's context."""
 
 
 def merge_summaries(
-    previous: StructuredSummary | None,
-    new: StructuredSummary,
-    tokens_max: int,
-    count: Callable[[str], int],
+    previous: StructuredSummary | None, new: StructuredSummary, room: SummaryRoom
 ) -> StructuredSummary:
-    """One summary that covers both, in at most `tokens_max` tokens where the rules allow it.
-
-    Of `new` come state, plan and turn context; the task is the older one; lists are joined.
-    """
-    if previous is None:
-        return _fitted(new, tokens_max, count)
+    """One summary that covers both, each of its parts within its room."""
+    old, new = _concise(previous or StructuredSummary(), room), _concise(new, room)
     merged = msgspec.structs.replace(
         new,
-        task=previous.task or new.task,
-        constraints=_union(previous.constraints, new.constraints),
-        state=new.state or previous.state,
-        plan=new.plan or previous.plan,
-        **{name: _union(getattr(previous, name), getattr(new, name)) for name in EXPENDABLE},
+        task=old.task or new.task,
+        state=new.state or old.state,
+        plan=new.plan or old.plan,
+        turn_context=_continued(old.turn_context, new.turn_context, room),
+        **{name: _union(getattr(old, name), getattr(new, name)) for name in EXPENDABLE},
+        **lasting(old, new, room),
     )
-    return _fitted(merged, tokens_max, count)
+    return _fitted(merged, room)
 
 
-def _union(old: Iterable[object], new: Iterable[object]) -> tuple[object, ...]:
+def as_history(summary: StructuredSummary, turn: str) -> StructuredSummary:
+    """The summary once the turn that it tells the beginning of is over: a line is left of that."""
+    told = " ".join(summary.turn_context.split())
+    if not told:
+        return summary
+    line = told if len(told) <= LINE_CHARACTERS else told[: LINE_CHARACTERS - 1] + "…"
+    over = [work for work in summary.completed if work.action == BEGINNING]
+    gone = over[: max(len(over) + 1 - TURNS_MAX, 0)]
+    left = [work for work in summary.completed if work not in gone]
+    begun = Work(component=turn, action=BEGINNING, description=line)
+    return msgspec.structs.replace(summary, turn_context="", completed=(*left, begun))
+
+
+def _union(old: Iterable[_T], new: Iterable[_T]) -> tuple[_T, ...]:
     return tuple(dict.fromkeys([*old, *new]))
 
 
-def _fitted(
-    summary: StructuredSummary, tokens_max: int, count: Callable[[str], int]
-) -> StructuredSummary:
+def _concise(summary: StructuredSummary, room: SummaryRoom) -> StructuredSummary:
+    """Without long texts and endless lists: rules choose among entries, they do not write."""
+    prose, each = int(PROSE_SHARE * room.history), int(ITEM_SHARE * room.history)
+    changes: dict[str, Any] = {
+        name: room.shortened(getattr(summary, name), prose) for name in ("task", "state", "plan")
+    }
+    for name in LASTING:
+        changes[name] = room.first(getattr(summary, name), room.history, each)
     for name in EXPENDABLE:
-        while (items := getattr(summary, name)) and count(report_summary(summary)) > tokens_max:
-            # An eighth at a time: a list of hundreds must not be counted hundreds of times.
-            left = items[max(1, len(items) // 8) :]
-            summary = msgspec.structs.replace(summary, **{name: left})
+        changes[name] = room.first(reversed(getattr(summary, name)), room.history, each)[::-1]
+    quoted = min(summary.quoted, len(changes["constraints"]))
+    return msgspec.structs.replace(summary, **changes, quoted=quoted)
+
+
+def _continued(old: str, new: str, room: SummaryRoom) -> str:
+    """The context of a turn that went on: how it began, what came last, a gap between them."""
+    text = f"{old}\n{new}".strip() if new.strip() not in old else old
+    if room.count(text) <= room.prefix:
+        return text
+    lines = text.split("\n")
+    head = _head(lines, room)
+    tail = _tail(lines[len(head) :], room.prefix - room.count("\n".join([*head, GAP, ""])), room)
+    return room.shortened("\n".join([*head, GAP, *tail]), room.prefix)
+
+
+def _head(lines: Sequence[str], room: SummaryRoom) -> list[str]:
+    """The first lines, up to the gap that an earlier merge left."""
+    most = int(HEAD_SHARE * room.prefix)
+    head: list[str] = []
+    for line in lines:
+        if line == GAP or room.count("\n".join([*head, line])) > most:
+            break
+        head.append(line)
+    return head or [room.shortened(lines[0], most)]
+
+
+def _tail(lines: Sequence[str], tokens_max: int, room: SummaryRoom) -> list[str]:
+    """The last lines; of the first of them that does not fit, its beginning."""
+    tail: list[str] = []
+    for line in reversed([line for line in lines if line != GAP]):
+        left = tokens_max - room.count("\n".join(["", *tail]))
+        short = room.shortened(line, left)
+        if short:
+            tail.insert(0, short)
+        if short != line:
+            break
+    return tail
+
+
+def _fitted(summary: StructuredSummary, room: SummaryRoom) -> StructuredSummary:
+    """The summary with a history that is within its room, whatever that takes."""
+    for name in EXPENDABLE:
+        summary = _fewer(summary, name, room)
+    for name in ("plan", "state"):
+        summary = _shorter(summary, name, room)
+    for name in reversed(LASTING):
+        summary = _fewer(summary, name, room)
+    return _shorter(summary, "task", room)
+
+
+def _excess(summary: StructuredSummary, room: SummaryRoom) -> int:
+    return room.count(report_history(summary)) - room.history
+
+
+def _fewer(summary: StructuredSummary, name: str, room: SummaryRoom) -> StructuredSummary:
+    """Without as many entries of a list as it takes: the oldest, or of what lasts the newest."""
+    while (items := getattr(summary, name)) and _excess(summary, room) > 0:
+        # An eighth at a time: a list of hundreds must not be counted hundreds of times.
+        gone = max(1, len(items) // 8)
+        left = items[:-gone] if name in LASTING else items[gone:]
+        summary = msgspec.structs.replace(summary, **{name: left})
+    return msgspec.structs.replace(summary, quoted=min(summary.quoted, len(summary.constraints)))
+
+
+def _shorter(summary: StructuredSummary, name: str, room: SummaryRoom) -> StructuredSummary:
+    """With less of a text, as much as it takes."""
+    while (text := getattr(summary, name)) and (over := _excess(summary, room)) > 0:
+        short = room.shortened(text, room.count(text) - over)
+        summary = msgspec.structs.replace(summary, **{name: short})
     return summary

@@ -23,6 +23,7 @@ from render._quote import escaped, quoted
 from render._range import RangePlan
 from render._rendered import show
 from render._report import report_summary
+from render._room import SummaryRoom
 from render._view import View
 from render.anthropic import RequestValidator
 
@@ -50,8 +51,6 @@ CHUNK_SHARE: Final = 0.5
 """Of the limit, what one chunk of quoted blocks may have."""
 QUOTE_SHARE: Final = 0.1
 """Of the limit, what one quoted block may have before it is shortened, with a marker."""
-PROSE_SHARE: Final = 0.3
-"""Of the summary's tokens, what its state, its plan, its turn context may have each."""
 _CHUNK, _SO_FAR = "block", "summary-so-far"
 """Tags of what is quoted to a model that summarises; neither can be spelled within the other."""
 
@@ -190,20 +189,8 @@ def parse_answer(text: str, plan: RangePlan, context: Context) -> StructuredSumm
         raise RejectedAnswerError("an empty summary")
     if written >= max(_folded_tokens(plan, context), 1):
         raise RejectedAnswerError(f"{written} tokens, more than what it would replace")
-    limit = context.policy.summary_tokens + context.policy.prefix_tokens
-    concise = _concise(summary, int(PROSE_SHARE * limit), context)
-    return merge_summaries(None, concise, limit, context.counter.count)
-
-
-def _concise(summary: StructuredSummary, tokens_max: int, context: Context) -> StructuredSummary:
-    """Without long prose, which would push the lists out: rules can cut those, but not this."""
-    cut: dict[str, str] = {}
-    for name in ("state", "plan", "turn_context"):
-        text: str = getattr(summary, name)
-        tokens = context.counter.count(text)
-        if tokens > tokens_max:
-            cut[name] = text[: len(text) * tokens_max // tokens].rstrip() + "…"
-    return msgspec.structs.replace(summary, **cut)
+    own = msgspec.structs.replace(summary, quoted=0)  # what is quoted is not for a model to say
+    return merge_summaries(None, own, SummaryRoom.of(context))
 
 
 def _folded_tokens(plan: RangePlan, context: Context) -> int:

@@ -43,6 +43,8 @@ class RangePlan:
     """The folded blocks of the split turn; empty when the cut is on a turn start."""
     kept: tuple[Entry, ...] = attrs.field(repr=False)
     carried: tuple[Carried, ...] = attrs.field(repr=False)
+    given_up: tuple[Entry, ...] = attrs.field(default=(), repr=False)
+    """What the last compaction carried whole and this one does not."""
     kept_tokens: int
     """What `kept` costs as it is shown."""
     tokens_before: int
@@ -103,6 +105,9 @@ def _plan(view: View, context: Context, trigger: Trigger, cut: int) -> RangePlan
     entries = view.entries
     folded, kept = entries[:cut], entries[cut:]
     head = view.compaction.head.entries if view.compaction else ()
+    carried = carry(head, folded, kept, context)
+    whole = {item.version for item in carried if not item.clipped}
+    given_up = (e for e in head[1:] if e.replacement is None and e.version not in whole)
     return RangePlan(
         version=view.version,
         trigger=trigger,
@@ -111,7 +116,8 @@ def _plan(view: View, context: Context, trigger: Trigger, cut: int) -> RangePlan
         folded=tuple(folded),
         prefix=_prefix(folded, kept),
         kept=tuple(kept),
-        carried=carry(head, folded, kept, context),
+        carried=carried,
+        given_up=tuple(given_up),
         kept_tokens=sum(_entry_tokens(view, context)[cut:]),
         tokens_before=total_tokens(view, context),
         source_hash=_source_hash(view, folded),

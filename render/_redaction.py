@@ -47,7 +47,9 @@ _CHUNK: Final = re.compile(r"\S+")
 _CUT: Final = re.compile(r"\W*(?:…|$)")
 """What follows a word that may have been cut short."""
 _ADDRESSES: Final[dict[type, frozenset[str]]] = {
-    RangeSummary: frozenset({"id", "turn", "covered_turn_ids", "split_turn_id"}),
+    RangeSummary: frozenset(
+        {"id", "turn", "covered_turn_ids", "split_turn_id", "turn_range", "begun_turn_id"}
+    ),
     Excerpt: frozenset({"path"}),
     HiddenRecord: frozenset({"path"}),
     ArtifactPointer: frozenset({"path", "artifact"}),

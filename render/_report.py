@@ -7,14 +7,26 @@ it is, so that whoever compares requests of two releases knows why they differ.
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import Final
+from typing import Any, Final, TypeAlias
 
-from blocks import Digest, DroppedSpan, Index, RangeSummary, StructuredSummary
+from blocks import (
+    ArtifactNote,
+    Decision,
+    Digest,
+    DroppedSpan,
+    Index,
+    Mishap,
+    OpenItem,
+    RangeSummary,
+    StructuredSummary,
+    ToolOutcome,
+    Work,
+)
 from render._artifacts import written_line
 from render._dates import minute_of
 from render._quote import escaped
 
-REPORT_VERSION: Final = 1
+REPORT_VERSION: Final = 2
 """Of the form of the text; a change of it makes every folded timeline render differently."""
 _TAG: Final = "summary"
 OPENING: Final = (
@@ -35,14 +47,31 @@ SECTIONS: Final = {
     "dropped": "Dropped without a summary: read_timeline finds them",
 }
 """Title of each list of the digest."""
+TITLES: Final = {
+    "task": "Original task",
+    "facts": "Facts",
+    "constraints": "Constraints",
+    "decisions": "Decisions",
+    "completed": "Completed work",
+    "tool_outcomes": "Tool outcomes",
+    "artifacts": "Artifacts",
+    "state": "Current state",
+    "plan": "Plan",
+    "open_items": "Open items",
+    "errors": "Errors and their resolution",
+}
+"""Title of each part of the summary, in the order in which they are shown."""
+Item: TypeAlias = str | Decision | Work | ToolOutcome | ArtifactNote | OpenItem | Mishap
+"""An entry of one of its lists."""
 
 
 def report(block: RangeSummary) -> str:
     """The visible text of a summary block."""
     digest = block.digest
     sections = [
-        *_summary(block.summary),
-        *digest_sections(digest),
+        *_history(block.summary),
+        _turn_context(block.summary),
+        *digest_sections(digest, turns_of(block)),
         *index_sections(digest.index),
     ]
     body = "\n\n".join(f"## {title}\n{escaped(text, _TAG)}" for title, text in sections if text)
@@ -51,46 +80,63 @@ def report(block: RangeSummary) -> str:
 
 def report_summary(summary: StructuredSummary) -> str:
     """The text of the written part alone, for measuring it."""
-    return "\n\n".join(f"## {title}\n{text}" for title, text in _summary(summary) if text)
+    return _joined((*_history(summary), _turn_context(summary)))
 
 
-def _summary(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
-    yield "Original task", summary.task
-    yield "Facts", _list(summary.facts)
-    yield "Constraints", _list(summary.constraints)
-    yield (
-        "Decisions",
-        _list(
-            _because(d.decision, d.reason) + (f" ({d.turn})" if d.turn else "")
-            for d in summary.decisions
-        ),
-    )
-    yield (
-        "Completed work",
-        _list(_pair(f"{w.component}: {w.action}", w.description) for w in summary.completed),
-    )
-    yield (
-        "Tool outcomes",
-        _list(_pair(f"{t.tool}: {t.outcome}", t.detail) for t in summary.tool_outcomes),
-    )
-    yield (
-        "Artifacts",
-        _list(
-            _pair(a.path, "; read when ".join(x for x in (a.description, a.read_when) if x))
-            for a in summary.artifacts
-        ),
-    )
-    yield "Current state", summary.state
-    yield "Plan", summary.plan
-    yield "Open items", _list(f"[{o.priority}] {o.item}" for o in summary.open_items)
-    yield "Errors and their resolution", _list(_pair(e.error, e.resolution) for e in summary.errors)
-    yield "Turn Context (split turn)", summary.turn_context
+def report_history(summary: StructuredSummary) -> str:
+    """The same without the beginning of a split turn, which has a room of its own."""
+    return _joined(_history(summary))
 
 
-def digest_sections(digest: Digest) -> Iterator[tuple[str, str]]:
+def _joined(sections: Iterable[tuple[str, str]]) -> str:
+    return "\n\n".join(f"## {title}\n{text}" for title, text in sections if text)
+
+
+def _history(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
+    """The sections about what is over; titles with empty texts included."""
+    for name, title in TITLES.items():
+        value: Any = getattr(summary, name)
+        text = value if isinstance(value, str) else _list(line_of(item) for item in value)
+        yield title, text
+
+
+def _turn_context(summary: StructuredSummary) -> tuple[str, str]:
+    return "Turn Context (split turn)", summary.turn_context
+
+
+def line_of(item: Item) -> str:
+    """An entry of a summary's list as it is shown."""
+    match item:
+        case Decision():
+            turn = f" ({item.turn})" if item.turn else ""
+            return _because(item.decision, item.reason) + turn
+        case Work():
+            return _pair(f"{item.component}: {item.action}", item.description)
+        case ToolOutcome():
+            return _pair(f"{item.tool}: {item.outcome}", item.detail)
+        case ArtifactNote():
+            about = "; read when ".join(x for x in (item.description, item.read_when) if x)
+            return _pair(item.path, about)
+        case OpenItem():
+            return f"[{item.priority}] {item.item}"
+        case Mishap():
+            return _pair(item.error, item.resolution)
+        case str():
+            return item
+
+
+def turns_of(block: RangeSummary) -> str:
+    """The turns that a summary and all before it cover, by name; empty when the log does not say."""
+    whole = " to ".join(dict.fromkeys(block.turn_range))
+    begun = f"the beginning of {block.begun_turn_id}" if block.begun_turn_id else ""
+    return ", ".join(part for part in (whole, begun) if part)
+
+
+def digest_sections(digest: Digest, turns: str = "") -> Iterator[tuple[str, str]]:
     """The sections of a digest without its index; titles with empty texts included."""
     folded = f"{digest.blocks} blocks, {digest.turns} turns, {digest.rounds} rounds"
-    yield "Folded so far", f"{folded}, in {digest.compactions} compactions"
+    covered = f"{turns}: " if turns else ""
+    yield "Folded so far", f"{covered}{folded}, in {digest.compactions} compactions"
     made = {record.path: record for record in digest.artifacts}
     lists = {
         "files_written": _list(written_line(p, made.get(p)) for p in digest.files_written),

@@ -646,7 +646,7 @@ def test_001_17_equal_summaries_are_equal_text_and_say_their_version() -> None:
         assert shown == report(block)
         texts.add(shown)
     [shown] = texts
-    assert shown.startswith('<summary version="1">\n')
+    assert shown.startswith('<summary version="2">\n')
     assert shown.endswith("\n</summary>")
 
 

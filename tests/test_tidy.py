@@ -22,6 +22,7 @@ EDGES = frozenset(
         "timeline/_driving.py",
         "timeline/_hooks.py",
         "timeline/_keeper.py",
+        "timeline/_patience.py",
         "timeline/react/_calling.py",
     }
 )

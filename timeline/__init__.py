@@ -24,12 +24,12 @@ from timeline._settings import Options as Options  # noqa: E402
 from timeline._steps import Step as Step  # noqa: E402
 from timeline._summarize import ExtractiveSummarizer as ExtractiveSummarizer  # noqa: E402
 from timeline._summarize import Summarizer as Summarizer  # noqa: E402
+from timeline._summarize import SummaryFailedError as SummaryFailedError  # noqa: E402
 from timeline._summarize import SummaryRequest as SummaryRequest  # noqa: E402
 from timeline._timeline import Timeline as Timeline  # noqa: E402
 
 if TYPE_CHECKING:
     from timeline._anthropic import AnthropicSummarizer as AnthropicSummarizer
-    from timeline._anthropic import SummaryFailedError as SummaryFailedError
     from timeline._async import AsyncTimeline as AsyncTimeline
     from timeline._quality import Quality as Quality
     from timeline._quality import quality_of as quality_of
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 _LATER = {
     "AnthropicSummarizer": "timeline._anthropic",
-    "SummaryFailedError": "timeline._anthropic",
     "AsyncTimeline": "timeline._async",
     "Quality": "timeline._quality",
     "quality_of": "timeline._quality",

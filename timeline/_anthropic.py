@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias, cast
 import attrs
 import msgspec
 
-from blocks import FoldlineError, MisuseError, Provenance, StructuredSummary, UsageRecorded
+from blocks import MisuseError, Provenance, StructuredSummary, UsageRecorded
 from render import (
     PROMPT_VERSION,
     Context,
@@ -20,6 +20,7 @@ from render import (
     Prompt,
     RejectedAnswerError,
     Summary,
+    SummaryRoom,
     continued,
     merge_summaries,
     parse_answer,
@@ -29,19 +30,12 @@ from render import (
 from timeline._models import model_named
 from timeline._recorder import usage_of
 from timeline._responses import as_json
-from timeline._summarize import SummaryRequest
+from timeline._summarize import SummaryFailedError, SummaryRequest
 from timeline.tokens import counter_for
 
 TRIES_MAX: Final = 2
 ANSWER_TOKENS: Final = 2400
 """Room for the answer: the two summaries, and the JSON around them."""
-
-
-class SummaryFailedError(FoldlineError):
-    """The model gave no usable summary; the message says what it gave instead."""
-
-    provenance: Provenance | None = None
-    """What was spent in vain."""
 
 
 class _Content(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,8 +183,7 @@ class AnthropicSummarizer:
         for prompt in summary_prompts(request.view, request.plan, reading, self.answer_tokens):
             asked = continued(prompt, merged) if merged else prompt
             part = yield from self._ask(asked, request, spent)
-            limit = context.policy.summary_tokens + context.policy.prefix_tokens
-            merged = merge_summaries(merged, part, limit, context.counter.count)
+            merged = merge_summaries(merged, part, SummaryRoom.of(context))
         if merged is None:
             raise SummaryFailedError("nothing to summarise")
         return Summary(summary=merged, provenance=spent.provenance(request.plan.source_hash))

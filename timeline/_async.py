@@ -26,6 +26,7 @@ from timeline._looking import repr_of
 from timeline._opening import Opening
 from timeline._settings import Options, Settings
 from timeline._snapshot import Snapshot
+from timeline._summarize import Summarizer
 from timeline._timeline import INTERRUPTED
 from timeline._verbs import Verbs
 
@@ -157,9 +158,15 @@ class AsyncTimeline:
         await self._preparation.finish()
         return await self._run(self._verbs.compact(self._verbs.context(system, tools)))
 
-    async def upgrade_summary(self, *, system: System = None, tools: Tools = None) -> bool:
+    async def upgrade_summary(
+        self,
+        *,
+        summarizer: Summarizer | None = None,
+        system: System = None,
+        tools: Tools = None,
+    ) -> bool:
         """See `Timeline.upgrade_summary`."""
-        return await self._run(self._verbs.upgrade(self._verbs.context(system, tools)))
+        return await self._run(self._verbs.upgrade(self._verbs.context(system, tools), summarizer))
 
     async def expand(self) -> int:
         """See `Timeline.expand`."""

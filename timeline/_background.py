@@ -17,7 +17,7 @@ import attrs
 from blocks import Event, SummaryPrepared
 from render import Context, Summary, compaction_due
 from timeline._core import Core
-from timeline._summarize import SummaryRequest, asummarize, summarize
+from timeline._summarize import SummaryRequest
 
 if TYPE_CHECKING:
     from asyncio import Task
@@ -65,7 +65,7 @@ class Preparation:
         compactor = self.core.compactor
         try:
             with _preparing():
-                summary = summarize(compactor.summarizer, request)
+                summary = compactor.patience.ask(compactor.summarizer, request)
             if event := fact_of(self.core, request, summary):
                 self.commit(event)
         except Exception:
@@ -110,7 +110,7 @@ class AsyncPreparation:
         compactor = self.core.compactor
         try:
             with _preparing():
-                summary = await asummarize(compactor.summarizer, request)
+                summary = await compactor.patience.aask(compactor.summarizer, request)
             if event := fact_of(self.core, request, summary):
                 await self.commit(event)  # type: ignore[misc]
         except Exception:

@@ -40,6 +40,7 @@ from timeline._edits import NoSuchEditError, outcome, planned, rewritten
 from timeline._flow import Ask, Flow, Tell
 from timeline._hooks import Compacted, Compacting, Edit, Hooks
 from timeline._keeper import Keeper
+from timeline._patience import Patience
 from timeline._summarize import ExtractiveSummarizer, Summarizer, SummaryRequest
 
 log = logging.getLogger("foldline")
@@ -54,6 +55,7 @@ class Compactor:
 
     summarizer: Summarizer = attrs.field(factory=ExtractiveSummarizer)
     hooks: Hooks = attrs.field(factory=Hooks)
+    patience: Patience = attrs.field(factory=Patience)
 
     keeper: Keeper | None = None
     """Moves content to the artifact store; without one nothing is externalized."""
@@ -179,7 +181,7 @@ class Compactor:
             return _degraded(extractive(request.plan))
         try:
             with attempt.away():
-                answer: Summary = yield Ask(self.summarizer, request)
+                answer: Summary = yield Ask(self.patience, self.summarizer, request)
         except Exception as error:
             policy = request.context.policy
             if policy.on_failure == "raise":

@@ -16,7 +16,8 @@ import attrs
 from timeline import _driving
 from timeline._hold import AsyncHold, Hold
 from timeline._hooks import acall, call
-from timeline._summarize import Summarizer, SummaryRequest, asummarize, summarize
+from timeline._patience import Patience
+from timeline._summarize import Summarizer, SummaryRequest
 
 _T = TypeVar("_T")
 
@@ -32,6 +33,7 @@ class Work:
 class Ask:
     """A summary is needed."""
 
+    patience: Patience
     summarizer: Summarizer
     request: SummaryRequest
 
@@ -84,7 +86,7 @@ def _perform(effect: Effect, hold: Hold) -> object:
             return effect.do()
         case Ask():
             with hold.away():
-                return summarize(effect.summarizer, effect.request)
+                return effect.patience.ask(effect.summarizer, effect.request)
         case Tell():
             with hold.away():
                 return call(effect.hook, effect.argument)
@@ -99,7 +101,7 @@ async def _aperform(effect: Effect, flow: Flow[Any], hold: AsyncHold) -> object:
             return await _finished(effect, flow)
         case Ask():
             async with hold.away():
-                return await asummarize(effect.summarizer, effect.request)
+                return await effect.patience.aask(effect.summarizer, effect.request)
         case Tell():
             async with hold.away():
                 return await acall(effect.hook, effect.argument)

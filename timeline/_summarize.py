@@ -9,8 +9,15 @@ from typing import Any, Protocol
 import attrs
 import msgspec
 
-from blocks import StructuredSummary, clean_json
+from blocks import FoldlineError, Provenance, StructuredSummary, clean_json
 from render import Context, RangePlan, Summary, View, extractive
+
+
+class SummaryFailedError(FoldlineError):
+    """The summariser gave no usable summary; the message says what it gave instead."""
+
+    provenance: Provenance | None = None
+    """What was spent in vain."""
 
 
 @attrs.frozen(kw_only=True)
@@ -47,13 +54,13 @@ def summarize(summarizer: Summarizer, request: SummaryRequest) -> Summary:
     if inspect.iscoroutine(answer):
         answer.close()
         raise TypeError("this summariser is async; use it with AsyncTimeline")
-    return _checked(answer)
+    return checked(answer)
 
 
 async def asummarize(summarizer: Summarizer, request: SummaryRequest) -> Summary:
     """Ask a summariser of either kind."""
     answer = summarizer(request)
-    return _checked(await answer if inspect.isawaitable(answer) else answer)
+    return checked(await answer if inspect.isawaitable(answer) else answer)
 
 
 def checked_summary(summary: StructuredSummary) -> StructuredSummary:
@@ -65,7 +72,12 @@ def checked_summary(summary: StructuredSummary) -> StructuredSummary:
     return msgspec.convert(clean_json(msgspec.to_builtins(summary)), StructuredSummary)
 
 
-def _checked(answer: object) -> Summary:
+def checked(answer: object) -> Summary:
+    """An answer, if it is a summary.
+
+    Raises:
+        TypeError: it is something else.
+    """
     if not isinstance(answer, Summary):
         raise TypeError(f"a summariser must return a Summary, not {type(answer).__name__}")
     try:

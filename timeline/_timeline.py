@@ -27,6 +27,7 @@ from timeline._looking import repr_of
 from timeline._opening import Opening
 from timeline._settings import Options, Settings
 from timeline._snapshot import Snapshot
+from timeline._summarize import Summarizer
 from timeline._verbs import Verbs
 
 if TYPE_CHECKING:
@@ -159,9 +160,19 @@ class Timeline:
         self._preparation.finish()
         return self._run(self._verbs.compact(self._verbs.context(system, tools)))
 
-    def upgrade_summary(self, *, system: System = None, tools: Tools = None) -> bool:
-        """Write a summary that was degraded anew, by the model; True: it is a good one now."""
-        return self._run(self._verbs.upgrade(self._verbs.context(system, tools)))
+    def upgrade_summary(
+        self,
+        *,
+        summarizer: Summarizer | None = None,
+        system: System = None,
+        tools: Tools = None,
+    ) -> bool:
+        """Write the summary in force anew, from what it stands for; True: it is another one now.
+
+        By `summarizer`, or by the timeline's own. What that has been paid for already is used again.
+        A summary that could not be written leaves things as they are.
+        """
+        return self._run(self._verbs.upgrade(self._verbs.context(system, tools), summarizer))
 
     def expand(self) -> int:
         """Undo the newest compaction: all that it took out of the prompt is visible again."""

@@ -8,16 +8,11 @@ import msgspec
 
 from blocks import (
     Block,
-    BlocksHidden,
-    BlocksRestored,
     CallId,
     Envelope,
     Event,
-    EventId,
     Note,
     Plan,
-    Recorded,
-    SummaryReplaced,
     SystemMessage,
     TextPart,
     TurnHeader,
@@ -27,20 +22,12 @@ from blocks import (
     UserFollowup,
     UserPrompt,
     UserSteer,
-    window_of,
 )
 from render import (
     CompactionPlan,
     Context,
     Rendered,
-    Summary,
-    View,
-    compaction_event,
-    fold,
-    open_view,
-    plan_at,
 )
-from timeline._attempt import Attempt
 from timeline._checks import (
     checked_keys,
     checked_kind,
@@ -58,7 +45,8 @@ from timeline._recorder import Recorder, usage_of
 from timeline._repeats import refuse_repeated_response, refuse_repeated_result
 from timeline._responses import answered_by, message_of
 from timeline._steps import Watch
-from timeline._summarize import SummaryRequest
+from timeline._summarize import Summarizer
+from timeline._upgrade import upgrade
 
 if TYPE_CHECKING:
     pass
@@ -239,53 +227,6 @@ class Verbs(Looking):
         """Undo the newest compaction."""
         return (yield from expand(self.core))
 
-    def upgrade(self, context: Context) -> Flow[bool]:
-        """Write a degraded summary anew, from its source; False: it was none, or it failed again."""
-        compaction = self.core.view.compaction
-        if compaction is None or not compaction.event.summary.degraded:
-            return False
-        before = yield from self._before(compaction.version)
-        plan = plan_at(before, context, compaction.event.trigger, compaction.event.cut)
-        if plan is None:
-            return False
-        request = SummaryRequest(plan=plan, view=before, context=context)
-        summary, paid = yield from self._rewritten(request)
-        if summary is None:
-            return False
-        written = compaction_event(before, plan, summary, context)
-        event = SummaryReplaced(
-            id=EventId(""),
-            at=self.core.clock(),
-            compaction=compaction.version,
-            summary=written.summary,
-            provenance=summary.provenance,
-        )
-        yield from self.core.commit(*paid, event)
-        return True
-
-    def _rewritten(self, request: SummaryRequest) -> Flow[tuple[Summary | None, list[Event]]]:
-        """A summary that is not degraded, and the fact that it was paid for."""
-        compactor, view = self.core.compactor, self.core.view
-        known = compactor.prepared(attrs.evolve(request, view=view))
-        if known or compactor.is_spent(view, request.context):
-            return known, []
-        withheld = view.state.withheld
-        summary = yield from compactor.summary(request, Attempt(journal=self.core))
-        if self.core.view.state.withheld != withheld:  # it may quote what is hidden now
-            return None, []
-        paid = compactor.worth_keeping(request, summary)
-        return None if summary.degraded else summary, [paid] if paid else []
-
-    def _before(self, version: int) -> Flow[View]:
-        """The view just before an event, but for what was hidden on request since, or restored."""
-        log: list[Recorded] = yield from self.core.events()
-        before = open_view(window_of(log[: version - 1]))
-        later = (recorded for recorded in log[version - 1 :] if _is_about_hides(recorded[1]))
-        return attrs.evolve(fold(before, later), version=before.version)
-
-
-def _is_about_hides(event: Event) -> bool:
-    """Whether it changes what may be shown of blocks that somebody wants hidden."""
-    if isinstance(event, BlocksHidden):
-        return event.reason == "requested"
-    return isinstance(event, BlocksRestored | SummaryReplaced)
+    def upgrade(self, context: Context, summarizer: Summarizer | None) -> Flow[bool]:
+        """Write the summary in force anew."""
+        return (yield from upgrade(self.core, context, summarizer))

@@ -24,11 +24,12 @@ from blocks import (
     TurnId,
     Work,
 )
-from render import Context, View, report
+from render import Context, SummaryRoom, View, report
 from render._digest import LISTS, build_digest
 from render._extractive import extract_summary
-from render._folded import INDEX_TOKENS_MIN
 from render._merge import EXPENDABLE, merge_summaries
+from render._report import report_history
+from render._summary_block import INDEX_TOKENS_MIN
 from tests import _builders as make
 from tests._builders import call, context, prompt, result, said, steady, view_of
 from tests.render.test_compaction import compacted
@@ -48,37 +49,59 @@ def summaries() -> st.SearchStrategy[StructuredSummary]:
         tool_outcomes=texts.map(lambda f: tuple(ToolOutcome(tool=t, outcome="o") for t in f)),
         state=st.text(max_size=5),
         plan=st.text(max_size=5),
+        turn_context=st.text("ab \n", max_size=80),
     )
 
 
 # Merging.
 
 
-@given(summaries(), summaries(), st.integers(0, 200))
-def test_constraints_and_the_task_are_never_forced_out(
-    old: StructuredSummary, new: StructuredSummary, tokens_max: int
+def room(history: int, prefix: int = 10**6) -> SummaryRoom:
+    return SummaryRoom(history=history, prefix=prefix, count=count)
+
+
+PLENTY = room(10**6)
+
+
+def wordings(texts_: Sequence[str]) -> list[tuple[str, ...]]:
+    """What tells sentences apart: their words in order."""
+    return list(dict.fromkeys(tuple(re.findall(r"\w+", t.lower())) or (t,) for t in texts_))
+
+
+@given(summaries(), summaries(), st.integers(0, 200), st.integers(0, 60))
+def test_each_part_stays_within_its_room(
+    old: StructuredSummary, new: StructuredSummary, history: int, prefix: int
 ) -> None:
-    merged = merge_summaries(old, new, tokens_max, count)
-    assert merged.constraints == tuple(dict.fromkeys([*old.constraints, *new.constraints]))
-    assert merged.task == (old.task or new.task)
+    """The beginning of a turn takes nothing from history, nor history from it."""
+    merged = merge_summaries(old, new, room(history, prefix))
+    assert count(report_history(merged)) <= history
+    assert count(merged.turn_context) <= prefix
+    alone = merge_summaries(old, msgspec.structs.replace(new, turn_context=""), room(history, 0))
+    assert msgspec.structs.replace(merged, turn_context="") == alone
 
 
 @given(summaries(), summaries())
 def test_with_room_nothing_is_lost_and_nothing_is_said_twice(
     old: StructuredSummary, new: StructuredSummary
 ) -> None:
-    merged = merge_summaries(old, new, 10**6, count)
-    for name in (*EXPENDABLE, "constraints"):
+    merged = merge_summaries(old, new, PLENTY)
+    for name in EXPENDABLE:
         both = [*getattr(old, name), *getattr(new, name)]
         assert getattr(merged, name) == tuple(dict.fromkeys(both))
-    assert merge_summaries(merged, new, 10**6, count) == merged
+    for name in ("facts", "constraints"):
+        both = [*getattr(old, name), *getattr(new, name)]
+        assert wordings(getattr(merged, name)) == wordings(both)
+    assert merge_summaries(merged, new, PLENTY) == merged
 
 
 def test_the_newest_state_counts_and_an_empty_one_keeps_the_last() -> None:
     old = StructuredSummary(state="half", plan="go on")
-    assert merge_summaries(old, StructuredSummary(state="done"), 999, count).state == "done"
-    kept = merge_summaries(old, StructuredSummary(), 999, count)
+    assert merge_summaries(old, StructuredSummary(state="done"), PLENTY).state == "done"
+    kept = merge_summaries(old, StructuredSummary(), PLENTY)
     assert (kept.state, kept.plan) == ("half", "go on")
+
+
+FORCED_OUT = (*EXPENDABLE, "facts", "decisions")
 
 
 def test_what_is_forced_out_goes_in_order_the_oldest_first() -> None:
@@ -89,14 +112,14 @@ def test_what_is_forced_out_goes_in_order_the_oldest_first() -> None:
     )  # fmt: skip
     sizes: list[tuple[int, ...]] = []
     for tokens_max in range(120, -1, -1):
-        merged = merge_summaries(full, StructuredSummary(), tokens_max, count)
-        left = [len(getattr(merged, name)) for name in EXPENDABLE]
+        merged = merge_summaries(full, StructuredSummary(), room(tokens_max))
+        left = [len(getattr(merged, name)) for name in FORCED_OUT]
         sizes.append(tuple(left))
+        assert merged.facts or tokens_max < 40, "they have a room of their own"
+        assert merged.decisions or tokens_max < 40
         assert merged.tool_outcomes == outcomes[len(outcomes) - len(merged.tool_outcomes) :]
-    assert sizes[-1] == (0,) * len(EXPENDABLE)
-    emptied = [
-        min((i for i, s in enumerate(sizes) if s[at] == 0), default=0) for at in (0, 1, 5, 6)
-    ]
+    assert sizes[-1] == (0,) * len(FORCED_OUT)
+    emptied = [min((i for i, s in enumerate(sizes) if s[at] == 0), default=0) for at in (0, 1)]
     assert emptied == sorted(emptied)
 
 
@@ -129,7 +152,7 @@ def test_what_is_quoted_cannot_close_the_summary(hostile: str) -> None:
         tool_outcomes=(ToolOutcome(tool=hostile, outcome=hostile, detail=hostile),),
     )  # fmt: skip
     text = report(block(written, Digest(errors=(hostile,), files_read=(hostile,))))
-    assert text.startswith('<summary version="1">\n')
+    assert text.startswith('<summary version="2">\n')
     assert text.endswith("\n</summary>")
     assert DELIMITER.findall(text) == ["", "/"]
 
@@ -240,9 +263,8 @@ def test_it_quotes_the_users_demands_that_are_not_carried_whole() -> None:
     text = "Please build it. You must not touch main.py. It is nice weather. Never use eval."
     view = view_of(prompt(text))
     assert extract_summary(view.entries, (), lambda _: True).constraints == ()
-    assert extract_summary(view.entries, (), lambda _: False).constraints == (
-        "You must not touch main.py.", "Never use eval.",
-    ) or extract_summary(view.entries, (), lambda _: False).constraints[0].startswith("You must not")  # fmt: skip
+    demands = extract_summary(view.entries, (), lambda _: False).constraints
+    assert demands == ("You must not touch main.py.", "Never use eval.")
 
 
 def test_it_is_bounded_whatever_was_said() -> None:

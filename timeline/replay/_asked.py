@@ -6,8 +6,8 @@ import attrs
 
 from blocks import Provenance
 from render import Summary
-from timeline._anthropic import AnthropicSummarizer, SummaryFailedError
-from timeline._summarize import SummaryRequest
+from timeline._anthropic import AnthropicSummarizer
+from timeline._summarize import SummaryFailedError, SummaryRequest
 from timeline.replay._cache import CacheStep
 from timeline.replay._price import SummaryCall
 

@@ -32,4 +32,4 @@ def test_each_costs_more_than_the_one_before_and_keeps_more(means: tuple[Means, 
     frugal, default, generous = means
     assert frugal.is_front
     assert default.is_front
-    assert (generous.far_context or 0) > (default.far_context or 0)
+    assert (generous.far_wide or 0) > (default.far_wide or 0)

@@ -178,7 +178,9 @@ def test_only_calls_whose_full_history_exceeds_the_window_are_measured() -> None
 def test_rules_are_kept_and_a_policy_without_them_loses_them() -> None:
     small = ReplayOptions(window=3_000, counter="estimate")
     assert replay(invented(), small).rules == 1
-    forgetful = Policy(name="forgetful", user_ratio=0.0, index_ratio=0.0, digest_ratio=0.0)
+    forgetful = Policy(
+        name="forgetful", user_ratio=0.0, index_ratio=0.0, digest_ratio=0.0, summary_tokens=0
+    )
     lost = replay(invented(), attrs.evolve(small, policy=forgetful)).rules
     assert lost is not None
     assert lost < 1

@@ -38,7 +38,7 @@ def opened(client: Any, name: str = "talk", **changes: Any) -> Timeline:
 
 async def aopened(client: Any, name: str = "talk", **changes: Any) -> AsyncTimeline:
     """The same for asyncio."""
-    given = options(summarizer=AnthropicSummarizer(client=client), **changes)
+    given = options(**{"summarizer": AnthropicSummarizer(client=client), **changes})
     return await AsyncTimeline.open(name, **given)
 
 

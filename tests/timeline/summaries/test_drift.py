@@ -118,6 +118,34 @@ def test_a_conversation_of_a_hundred_messages_shrinks_by_half_and_keeps_its_fact
     assert all(fact in shown for fact in (*FACTS, TASK))
 
 
+BACKGROUND = "The billing service has many parts, and most of them are old. " * 70
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "In the end we go with CHF, not with EUR.",
+        "Never touch db-2!",
+        "Postgres 14 it is, on port 6123.",
+    ],
+)
+@pytest.mark.parametrize("later", [1, 6])
+def test_what_a_long_text_of_the_users_comes_to_is_kept(end: str, later: int) -> None:
+    """000-9: a decision at its end, though the text is cut; also once others have taken its room."""
+    timeline = opened(None, summarizer=ExtractiveSummarizer())
+    timeline.user(TASK)
+    for number in range(later + 1):
+        timeline.user(f"{BACKGROUND}{end if number == 0 else f'So much for part {number}.'}")
+        for call in range(8):
+            name = f"c{number}_{call}"
+            timeline.record(response(tool_use(name, "read", page=call), id=name))
+            timeline.tool_result(name, f"page {call}: " + "84,27 EUR " * 150)
+            timeline.render(system=SYSTEM)
+    shown = text_in(timeline.compact(system=SYSTEM))
+    assert BACKGROUND not in shown
+    assert end in shown
+
+
 def test_a_model_that_talks_too_much_does_not_push_out_what_it_decided(
     practice: Practice,
 ) -> None:

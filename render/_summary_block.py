@@ -1,0 +1,144 @@
+"""The summary block of a compaction: what a summariser wrote, merged and bounded, and what is computed.
+
+The turn that the cut goes through has a context of its own in it, for as long as that turn goes on: each
+later fold adds to it.  Once the turn is over, its context is history.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from blocks import BlockId, Digest, RangeSummary, StructuredSummary, ToolResult, TurnId, text_of
+from render._budget import fixed_tokens
+from render._carry import LABEL_TOKENS
+from render._context import Context
+from render._digest import build_digest, fit_digest
+from render._extractive import turn_context, words_of
+from render._group import Place
+from render._identifiers import searched
+from render._index import IndexBudget, build_index
+from render._merge import as_history, merge_summaries
+from render._range import RangePlan
+from render._report import digest_sections, report_summary, turns_of
+from render._room import SummaryRoom
+from render._view import View
+
+INDEX_TOKENS_MIN: Final = 200
+NAMING_SHARE: Final = 0.33
+"""Of what was written, the part that is taken off the index: it names what it tells, too."""
+
+
+def summary_block(
+    view: View, plan: RangePlan, answer: StructuredSummary, context: Context
+) -> RangeSummary:
+    """The block that stands for all that is folded once this plan is carried out."""
+    previous = view.compaction.event.summary if view.compaction else None
+    text = merge_summaries(_so_far(previous, plan), _written(answer, plan), SummaryRoom.of(context))
+    block = RangeSummary(
+        id=BlockId(f"summary.{view.version + 1}"),
+        turn=plan.folded[-1].block.turn,
+        covered_turn_ids=tuple(dict.fromkeys(entry.block.turn for entry in plan.folded)),
+        split_turn_id=plan.kept[0].block.turn if plan.is_split else None,
+        start=plan.start,
+        cut=plan.cut,
+        summary=text,
+        digest=Digest(),
+        turn_range=_turn_range(previous, plan),
+        begun_turn_id=_begun(previous, plan),
+    )
+    digest = _digest(previous, plan, block, context)
+    return msgspec.structs.replace(block, digest=digest)
+
+
+def _written(summary: StructuredSummary, plan: RangePlan) -> StructuredSummary:
+    """The answer of a summariser: the user's own words first, a split turn never without context."""
+    said = [" ".join(words.split()) for words in _said(plan)] if summary.constraints else []
+    own, others = list[str](), list[str]()
+    for constraint in summary.constraints:
+        words = " ".join(constraint.split())
+        (own if words and any(words in text for text in said) else others).append(constraint)
+    return msgspec.structs.replace(
+        summary,
+        constraints=(*own, *others),
+        quoted=len(own),
+        turn_context=summary.turn_context or turn_context(plan.prefix),
+    )
+
+
+def _said(plan: RangePlan) -> Iterator[str]:
+    """What the user said in all that a plan knows of."""
+    for entry in (*plan.given_up, *plan.folded, *plan.kept):
+        yield from searched(words_of(entry))
+    for item in plan.carried:
+        yield from searched("" if item.withheld else text_of(item.block))
+
+
+def _so_far(previous: RangeSummary | None, plan: RangePlan) -> StructuredSummary | None:
+    """The summary before; the beginning of a turn that is over is history in it."""
+    begun = _begun_before(previous)
+    if previous is None:
+        return None
+    is_over = begun is not None and begun != plan.kept[0].block.turn
+    return as_history(previous.summary, str(begun)) if is_over else previous.summary
+
+
+def _begun_before(previous: RangeSummary | None) -> TurnId | None:
+    return (previous.begun_turn_id or previous.split_turn_id) if previous else None
+
+
+def _begun(previous: RangeSummary | None, plan: RangePlan) -> TurnId | None:
+    """The turn that goes on after the cut, if its beginning is folded by now."""
+    turn = plan.kept[0].block.turn
+    is_begun = any(e.block.turn == turn and e.place is not Place.SILENT for e in plan.folded)
+    return turn if is_begun or turn == _begun_before(previous) else None
+
+
+def _turn_range(previous: RangeSummary | None, plan: RangePlan) -> tuple[TurnId, ...]:
+    """The oldest and the newest turn that is folded whole by now; late results lead nowhere back."""
+    known = (previous.turn_range or previous.covered_turn_ids) if previous else ()
+    folded = (e.block.turn for e in plan.folded if not isinstance(e.block, ToolResult))
+    whole = [turn for turn in (*known, *folded) if turn != plan.kept[0].block.turn]
+    return (whole[0], whole[-1]) if whole else ()
+
+
+def _digest(
+    previous: RangeSummary | None, plan: RangePlan, block: RangeSummary, context: Context
+) -> Digest:
+    """The digest that goes with a summary, its index in the room that is left."""
+    count, policy = context.counter.count, context.policy
+    earlier = previous.digest if previous else Digest()
+    digest = build_digest(earlier, plan.folded, policy.tools)
+    known = set(previous.covered_turn_ids if previous else ())  # a turn that was split counts once
+    again = len(known.intersection(block.covered_turn_ids))
+    digest = msgspec.structs.replace(digest, turns=digest.turns - again)
+    digest = fit_digest(digest, int(policy.digest_ratio * context.limit), count)
+    hidden = [e for e in plan.kept if e.replacement is not None and e.original is None]
+    sections = digest_sections(digest, turns_of(block))
+    written = count(report_summary(block.summary))
+    computed = count("".join(part for _, part in sections))
+    budget = _index_budget(plan, written, computed, context)
+    sources = [*plan.given_up, *plan.folded, *hidden]
+    index = build_index(digest.index, sources, _visible(plan), budget, count)
+    return msgspec.structs.replace(digest, index=index)
+
+
+def _index_budget(plan: RangePlan, written: int, computed: int, context: Context) -> IndexBudget:
+    """The index's share, or what the target leaves to it when that is less."""
+    policy = context.policy
+    share = int(policy.index_ratio * context.limit) - int(NAMING_SHARE * written)
+    carried = sum(
+        context.counter.count(item.clipped or text_of(item.block)) + LABEL_TOKENS
+        for item in plan.carried
+    )
+    target = int(policy.target_ratio * context.limit)
+    room = target - fixed_tokens(context) - plan.kept_tokens - carried - written - computed
+    tokens = max(min(share, room), INDEX_TOKENS_MIN)
+    wide, line = int(policy.index_wide * tokens), int(policy.index_line * tokens)
+    return IndexBudget(wide=wide, line=line, names=tokens - wide - line)
+
+
+def _visible(plan: RangePlan) -> list[str]:
+    """The texts that the model sees after the compaction anyway."""
+    carried = [text_of(item.block) for item in plan.carried if not item.clipped]
+    return [*carried, *(entry.replacement or text_of(entry.block) for entry in plan.kept)]

@@ -1,0 +1,179 @@
+"""What lasts of a summary: what is carried stays, what is new gets the room that is left."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blocks import Decision, StructuredSummary, Work
+from render import SummaryRoom, merge_summaries
+from render._lasting import LASTING
+from render._merge import BEGINNING, GAP, TURNS_MAX, as_history
+from render._report import Item, line_of
+from tests import _builders as make
+
+ROOM = SummaryRoom(history=800, prefix=400, count=make.CharCounter().count)
+WORDS = (
+    "alpha",
+    "beta",
+    "gamma",
+    "delta",
+    "never",
+    "touch",
+    "the",
+    "db-1",
+    "db-2",
+    "API",
+    "7",
+    "8",
+)
+SENTENCES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join)
+LISTS = st.lists(SENTENCES, max_size=30).map(tuple)
+
+
+def answers() -> st.SearchStrategy[StructuredSummary]:
+    return st.builds(
+        StructuredSummary,
+        constraints=LISTS,
+        facts=LISTS,
+        decisions=LISTS.map(lambda texts: tuple(Decision(decision=text) for text in texts)),
+        state=st.sampled_from(("", "on it", "word " * 3000)),
+        turn_context=st.sampled_from(("", "It began.", "And so on.\n" * 900)),
+    )
+
+
+def constraints(*texts: str, quoted: int = 0) -> StructuredSummary:
+    return StructuredSummary(constraints=texts, quoted=quoted)
+
+
+def merged(*answers: StructuredSummary, room: SummaryRoom = ROOM) -> StructuredSummary:
+    """One compaction after the other."""
+    summary: StructuredSummary | None = None
+    for answer in answers:
+        summary = merge_summaries(summary, answer, room)
+    assert summary
+    return summary
+
+
+@given(st.lists(answers(), min_size=2, max_size=6))
+def test_no_answer_pushes_out_what_an_earlier_one_said(told: Sequence[StructuredSummary]) -> None:
+    """What is like something older may have to go; that and all else stays."""
+    summary = merged(told[0])
+    for answer in told[1:]:
+        after = merge_summaries(summary, answer, ROOM)
+        for name, share in LASTING.items():
+            before = getattr(summary, name)
+            there = [item for item in before if not is_like_an_older(item, before)]
+            assert [item for item in getattr(after, name) if item in there] == there
+            both = (*before, *getattr(answer, name))
+            if sum(map(ROOM.size, both)) <= int(share * ROOM.history):
+                assert set(before) <= set(getattr(after, name)), "with room nothing goes"
+        summary = after
+
+
+def is_like_an_older(item: Item, items: Sequence[Item]) -> bool:
+    """Whether it shares two words with one before it: then it may be near to that."""
+    words = set(line_of(item).casefold().split())
+    older = items[: items.index(item)]
+    return any(len(words & set(line_of(other).casefold().split())) > 1 for other in older)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Never touch db-2!", "never touch  db-2"),
+        ("Never touch `db-2`.", "Never touch db-2"),
+        ("Use port 8080", "use port 8080."),
+    ],
+)
+def test_the_same_words_are_one_constraint_in_its_older_wording(old: str, new: str) -> None:
+    assert merged(constraints(old), constraints(new)).constraints == (old,)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Never touch db-1.", "Never touch db-2."),
+        ("Deploy staging before production.", "Deploy production before staging."),
+        ("Do not deploy on Friday.", "Do not deploy."),
+        ("Always ask before a push.", "Never ask before a push."),
+        ("<", ">"),
+    ],
+)
+def test_what_differs_in_one_word_is_another_constraint(old: str, new: str) -> None:
+    assert merged(constraints(old), constraints(new)).constraints == (old, new)
+
+
+def rephrased(number: int) -> str:
+    return f"As said in part {number}, the billing API must under no circumstances be changed."
+
+
+def test_a_model_that_rephrases_has_its_room_and_leaves_it_to_what_is_new() -> None:
+    told = [constraints(rephrased(n)) for n in range(300)]
+    other = constraints("Amounts are in cents.")
+    found = merged(*told[:200], other, *told[200:]).constraints
+    assert found[0] == rephrased(0), "the oldest wording stays"
+    assert found[-1] == rephrased(299), "and of the others the newest"
+    assert other.constraints[0] in found, "what is something else has its place"
+    assert sum(map(ROOM.size, found)) <= LASTING["constraints"] * ROOM.history
+
+
+def test_the_users_own_words_go_before_what_a_model_makes_up() -> None:
+    made_up = [constraints(f"Rule {n} about {n * 7} {n * 11} {n * 13}.") for n in range(100)]
+    own = [f"I want word-{n} kept." for n in range(5)]
+    found = merged(*made_up, *(constraints(text, quoted=1) for text in own), *made_up)
+    assert found.constraints[: found.quoted] == tuple(own)
+    assert len(found.constraints) > len(own)
+
+
+def test_endless_texts_and_lists_of_one_answer_are_cut() -> None:
+    """8,000 tokens of a summariser of somebody's own push nothing out."""
+    first = StructuredSummary(
+        constraints=("Never touch db-2!",), facts=("Port 48231.",), decisions=(Decision(decision="CHF."),)
+    )  # fmt: skip
+    flood = StructuredSummary(
+        task="long " * 3000, state="long " * 3000, plan="long " * 3000, turn_context="long\n" * 3000,
+        facts=("huge " * 2000, *(f"fact {n} of many" for n in range(2000))),
+        constraints=tuple(f"rule {n} is {n * n}" for n in range(2000)),
+        completed=(Work(component="x", action="long " * 3000),) * 3,
+    )  # fmt: skip
+    found = merged(first, flood, flood)
+    assert found.constraints[0] == "Never touch db-2!"
+    assert found.facts[0] == "Port 48231."
+    assert found.decisions == first.decisions
+    assert found.state.endswith("…")
+
+
+# The beginning of a turn.
+
+
+def test_the_beginning_of_a_turn_survives_every_later_fold() -> None:
+    told = [StructuredSummary(turn_context=f"Step {n} begins.\nStep {n} ends.") for n in range(200)]
+    context = merged(*told).turn_context
+    lines = context.split("\n")
+    assert lines[:2] == ["Step 0 begins.", "Step 0 ends."]
+    assert lines[-2:] == ["Step 199 begins.", "Step 199 ends."]
+    assert lines.count(GAP) == 1
+    assert ROOM.count(context) <= ROOM.prefix
+
+
+@given(st.lists(st.text("ab \n", max_size=60), min_size=1, max_size=12), st.integers(8, 60))
+def test_however_it_is_told_its_first_words_stay(told: Sequence[str], prefix: int) -> None:
+    room = SummaryRoom(history=800, prefix=prefix, count=ROOM.count)
+    first = merged(StructuredSummary(turn_context=told[0]), room=room).turn_context
+    last = merged(*(StructuredSummary(turn_context=text) for text in told), room=room).turn_context
+    kept = first.split("\n")[0][: prefix // 2]
+    assert last.startswith(kept) or kept.startswith(last.split("\n")[0].rstrip("…"))
+    assert room.count(last) <= prefix
+
+
+def test_once_the_turn_is_over_a_line_of_it_is_history() -> None:
+    summary = StructuredSummary(turn_context="It reads March.\nThen April.")
+    for number in range(10):
+        summary = as_history(summary, f"t{number}")
+        assert summary.turn_context == ""
+        summary = merge_summaries(summary, StructuredSummary(turn_context="More."), ROOM)
+    told = [work for work in summary.completed if work.action == BEGINNING]
+    assert [work.component for work in told] == [f"t{n}" for n in range(10 - TURNS_MAX, 10)]
+    assert as_history(StructuredSummary(state="x"), "t1") == StructuredSummary(state="x")

@@ -1,0 +1,139 @@
+"""Waiting for a summariser, but not for ever.
+
+A summariser is foreign code that talks to a network.  It is called in a thread of its own (or, if it is
+async, in a task of its own), and given up when it takes longer than the policy's `summary_seconds`.  A
+thread cannot be ended: it is left behind, and as long as it hangs the summariser is not asked again.
+"""
+
+import inspect
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from render import Summary
+from timeline._summarize import (
+    ExtractiveSummarizer,
+    Summarizer,
+    SummaryFailedError,
+    SummaryRequest,
+    asummarize,
+    checked,
+    summarize,
+)
+
+if TYPE_CHECKING:
+    from asyncio import Task
+
+log = logging.getLogger("foldline")
+
+
+@attrs.define(eq=False)
+class Patience:
+    """How one timeline waits for its summariser."""
+
+    _asked: Summarizer | None = attrs.field(default=None, init=False)
+    """Whom the latest call was to."""
+    _parts: "tuple[Future[Any] | Task[Any], ...]" = attrs.field(default=(), init=False)
+    """What that call runs in."""
+
+    def ask(self, summarizer: Summarizer, request: SummaryRequest) -> Summary:
+        """What a sync summariser answers.
+
+        Raises:
+            SummaryFailedError: it took too long, or still hangs in an earlier call.
+            TypeError: it answered with something else than a `Summary`.
+        """
+        if _is_quick(summarizer, request):
+            return summarize(summarizer, request)
+        seconds = self._check(summarizer, request)
+        answer = self._started(lambda: summarize(summarizer, request))
+        self._asked, self._parts = summarizer, (answer,)
+        try:
+            return checked(answer.result(seconds))
+        except TimeoutError:
+            if answer.done():  # the summariser's own
+                raise
+            raise _too_long(seconds) from None
+
+    async def aask(self, summarizer: Summarizer, request: SummaryRequest) -> Summary:
+        """What a summariser of either kind answers; a plain function is called in a thread.
+
+        Raises:
+            SummaryFailedError: as above.
+            TypeError: as above.
+        """
+        if _is_quick(summarizer, request):
+            return await asummarize(summarizer, request)
+        from asyncio import ensure_future, wait
+
+        seconds = self._check(summarizer, request)
+        started: tuple[Future[Any], ...] = ()
+        if not _is_async(summarizer):
+            started = (self._started(lambda: summarizer(request)),)
+        task = ensure_future(self._answer(summarizer, request, *started))
+        task.add_done_callback(_heard)
+        self._asked, self._parts = summarizer, (task, *started)
+        try:
+            await wait([task], timeout=seconds)
+            is_done = task.done()
+        finally:
+            task.cancel()
+        if not is_done:
+            raise _too_long(seconds)
+        return task.result()
+
+    async def _answer(
+        self, summarizer: Summarizer, request: SummaryRequest, *started: "Future[Any]"
+    ) -> Summary:
+        from asyncio import wrap_future
+
+        answer = await wrap_future(started[0]) if started else summarizer(request)
+        return checked(await answer if inspect.isawaitable(answer) else answer)
+
+    def _check(self, summarizer: Summarizer, request: SummaryRequest) -> float:
+        """How long to wait for an answer, in seconds."""
+        if self._asked is summarizer and not all(part.done() for part in self._parts):
+            raise SummaryFailedError("the summariser still hangs in an earlier call")
+        return request.context.policy.summary_seconds
+
+    def _started(self, call: Callable[[], Any]) -> "Future[Any]":
+        """A call in a thread of its own that no exit waits for."""
+        answer: Future[Any] = Future()
+        answer.set_running_or_notify_cancel()
+        context = copy_context()
+
+        def work() -> None:
+            try:
+                answer.set_result(context.run(call))
+            except BaseException as error:  # noqa: BLE001 -- raised again where it is waited for
+                answer.set_exception(error)
+
+        threading.Thread(target=work, name="foldline-summary", daemon=True).start()
+        return answer
+
+
+def _is_quick(summarizer: Summarizer, request: SummaryRequest) -> bool:
+    """Whether nothing can hang, or nobody minds."""
+    is_ours = isinstance(summarizer, ExtractiveSummarizer)
+    return is_ours or not request.context.policy.summary_seconds
+
+
+def _is_async(summarizer: Summarizer) -> bool:
+    called: Callable[..., Any] = type(summarizer).__call__
+    return inspect.iscoroutinefunction(summarizer) or inspect.iscoroutinefunction(called)
+
+
+def _too_long(seconds: float) -> SummaryFailedError:
+    log.warning("the summariser gave no answer in %g seconds; it is left behind", seconds)
+    return SummaryFailedError(f"no summary in {seconds:g} seconds (`summary_seconds`)")
+
+
+def _heard(task: "Task[Any]") -> None:
+    """Nobody waits for it any more: what it raised is not to be reported as forgotten."""
+    if not task.cancelled():
+        task.exception()
