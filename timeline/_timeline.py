@@ -167,11 +167,8 @@ class Timeline:
         system: System = None,
         tools: Tools = None,
     ) -> bool:
-        """Write the summary in force anew, from what it stands for; True: it is another one now.
-
-        By `summarizer`, or by the timeline's own. What that has been paid for already is used again.
-        A summary that could not be written leaves things as they are.
-        """
+        """Write the summary in force anew, from what it stands for, by `summarizer` or the timeline's own;
+        True: it is another one now."""
         return self._run(self._verbs.upgrade(self._verbs.context(system, tools), summarizer))
 
     def expand(self) -> int:
