@@ -35,14 +35,14 @@ EXPORTS = {
         Context Drop Entry Externalize Fixed Fold Group Json Known LADDER MASK Model
         ModelRules Overflow PROMPT_VERSION Place Policy Prompt REPLAYED RangePlan
         Redaction RejectedAnswerError Rendered RequestValidator Returned Rung Shown
-        Summarize Summary TokenCounter ToolPolicy View Violation Where account
-        apply_compaction apply_range climb_of clip_oversized commit compaction_due
-        compaction_event continued decide extractive fits_after fitting_fold fold
-        gains_enough is_cold limit_pictures merge_summaries normalised open_view
-        overflow_of parse_answer plan_at plan_compaction plan_range prune_expired recut
-        redaction_of refusal replayable_calls report returned said_by show skip stand_in
-        strip_unbound summary_key summary_prompts total_tokens truncated
-        validate_request wanted without_excerpts without_thinking
+        Summarize Summary SummaryRoom TokenCounter ToolPolicy View Violation Where
+        account apply_compaction apply_range climb_of clip_oversized commit
+        compaction_due compaction_event continued decide extractive fits_after
+        fitting_fold fold fold_at gains_enough is_cold limit_pictures merge_summaries
+        normalised open_view overflow_of parse_answer plan_at plan_compaction plan_range
+        prune_expired recut redaction_of refusal replayable_calls report returned
+        said_by show skip stand_in strip_unbound summary_key summary_prompts
+        total_tokens truncated validate_request wanted without_excerpts without_thinking
     """,
     "persistence": """
         ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord DuckDBStore EventStore Hit KeyRing
