@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 import attrs
 
-from blocks import (
-    Block,
-    CallId,
-    Envelope,
-    Recorded,
-    TimelineId,
-    UsageRecorded,
-    checked_calls,
-)
+from blocks import Block, CallId, Envelope, Recorded, TimelineId, UsageRecorded, checked_calls
 from persistence import EventStore
 from render import CompactionPlan, Rendered, View
 from timeline._background import Preparation
