@@ -79,6 +79,8 @@ def commit_plan(core: Core, plan: CompactionPlan, context: Context) -> Flow[int]
         return (yield from _carry_out(core, climb, context))
     except VersionConflictError:  # somebody else was faster: the next plan is to start from there
         yield from core.load()
+        if (yield from _is_committed(core, plan)):
+            return core.version
         raise
 
 

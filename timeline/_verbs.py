@@ -112,6 +112,8 @@ class Verbs(Looking):
 
     def record(self, response: object, rendered: Rendered | None) -> Flow[int]:
         """A model's response: its blocks and its usage, in one commit, once."""
+        if rendered is not None:  # somebody else may have rendered it
+            yield from self.core.catch_up()
         answers = answered_by(rendered, self.core.view.version)
         message = message_of(response)
         blocks = self._recorder.response(message)

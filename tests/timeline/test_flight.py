@@ -153,9 +153,6 @@ class Flight:
         )  # of two answers to one request, say so
         self._answered.add(flown.rendered.sent)
         rendered = flown.rendered if named else None
-        if rendered is not None and rendered.shown > self._who(who).view.version:
-            self._who(who).flush()
-            rendered = None if rendered.shown > self._who(who).view.version else rendered
         self._who(who).record(flown.message, rendered=rendered)
 
     def _do_lose(self) -> None:
