@@ -132,9 +132,9 @@ class TimelineExistsError(VersionConflictError):
     """The name is taken: a fork begins a timeline and never adds to one."""
 
     def __init__(self, timeline_id: str, *, found: int) -> None:
-        super().__init__(expected=0, found=found)
         taken = f"there is a timeline {timeline_id!r} already, at version {found}"
-        self.args = (f"{taken}; give the fork another name, or open that timeline",)
+        advice = f"{taken}; give the fork another name, or open that timeline"
+        super().__init__(expected=0, found=found, advice=advice)
         self.timeline_id = timeline_id
 
 

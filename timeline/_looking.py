@@ -12,7 +12,6 @@ from blocks import (
     Recorded,
     TimelineForked,
     TimelineId,
-    VersionConflictError,
     window_of,
 )
 from render import Rendered, RequestValidator, View, open_view, show
@@ -62,13 +61,7 @@ class Looking:
             version=version,
         )
         source, store, target = self.core.id, self.core.store, TimelineId(name)
-        try:
-            yield Work(lambda: store.fork(source, target, event, at=version))
-        except VersionConflictError as error:
-            taken = f"there is a timeline {name!r} already, of version {error.found}"
-            raise VersionConflictError(
-                expected=0, found=error.found, advice=f"{taken}; fork under another name"
-            ) from error
+        yield Work(lambda: store.fork(source, target, event, at=version))
 
     def snapshot(self) -> Flow[Shot]:
         """The timeline as it is now, for good."""
