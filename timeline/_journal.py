@@ -178,8 +178,7 @@ class Journal:
         """Decide and commit under the version decided on; anew from a fresh view after a conflict.
 
         Raises:
-            VersionConflictError: somebody appended each time, though asked to hold back: a hook that
-                is called by this very decision, say.
+            VersionConflictError: somebody appended each time, though asked to hold back.
         """
         with self._contest() as contest:
             while True:

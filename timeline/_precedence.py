@@ -18,7 +18,7 @@ from timeline._flow import Flow, Pause
 POLITE_CONFLICTS: Final = 2
 """Conflicts in a row after which one may take precedence."""
 CONFLICTS_MAX: Final = 30
-"""In a row, after which it is no accident: a hook of the render itself appends each time, say."""
+"""In a row, after which it is no accident: somebody appends whenever this is tried, say."""
 PATIENCE: Final = 40
 """Pauses, two seconds in all, after which one does not hold back any longer."""
 
