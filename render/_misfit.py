@@ -153,7 +153,7 @@ def cannot_fit(
     fixed = sizes.system + sizes.tools + round(sizes.ratio * pinned)
     if sizes.total > context.limit:
         excess = sizes.total - context.limit
-        misfit = _misfit("over_limit", excess, _parts(pieces), sizes, fixed)
+        misfit = _misfit("over_limit", excess, parts_of(pieces), sizes, fixed)
         return attrs.evolve(misfit, advice=unwilling) if unwilling else misfit
     if fixed > target and context.policy.compacts:
         return _misfit("fixed_over_target", fixed - target, _pinned(pieces), sizes, fixed)
@@ -219,7 +219,7 @@ def _cause(parts: Sequence[_Part], ratio: float) -> Cause:
 # The blocks of a request.
 
 
-def _parts(pieces: Iterable[Piece]) -> Iterator[_Part]:
+def parts_of(pieces: Iterable[Piece]) -> Iterator[_Part]:
     for piece in pieces:
         for entry in piece.group.entries:
             if tokens := piece.tokens_of(entry.version):
@@ -236,7 +236,7 @@ def _part(entry: Entry, tokens: int) -> _Part:
 
 def _pinned(pieces: Sequence[Piece]) -> Iterator[_Part]:
     """The same of what no compaction can take: notes, and the calls that are open."""
-    yield from (part for part in _parts(pieces) if part.kind == "note")
+    yield from (part for part in parts_of(pieces) if part.kind == "note")
     yield from _open(pieces)
 
 

@@ -17,7 +17,7 @@ from blocks import (
 )
 from persistence import MemoryStore
 from render import CannotFit, Rendered, commit
-from render._misfit import _parts
+from render._misfit import parts_of
 from render._slice import slice_visible
 from render.anthropic import Encoder
 from tests import _builders as make
@@ -135,7 +135,7 @@ def follow(timeline: Timeline, found: CannotFit) -> None:
     """Hide what is large of the kinds that are named."""
     kinds = {cause.kind for cause in found.causes}
     encoder = Encoder(counter=make.CharCounter())
-    parts = _parts(encoder.pieces(slice_visible(timeline.view)))
+    parts = parts_of(encoder.pieces(slice_visible(timeline.view)))
     timeline.hide(*(part.path for part in parts if part.kind in kinds and part.removable))
 
 

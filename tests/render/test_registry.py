@@ -109,7 +109,7 @@ def test_a_fold_that_failed_half_way_leaves_no_trace() -> None:
 def test_of_many_threads_one_gets_it() -> None:
     registry = Registry.of(make.view_of(make.prompt("go")).groups, {})
     with ThreadPoolExecutor(8) as pool:
-        got = list(pool.map(lambda _: registry.claim(1), range(200)))
+        got = list(pool.map(registry.claim, [1] * 200))
     assert got.count(True) == 1
 
 

@@ -90,7 +90,9 @@ def test_a_result_is_refused_by_place(shape: Shape) -> None:
     timeline = asked()
     before = timeline.version
     with pytest.raises(CodecError, match=r"parts\.0\.value\.content\."):
-        timeline.tool_result("c1", [ProviderPart(value={"type": "x", "content": shape(DEEP)})])
+        timeline.tool_result(
+            "c1", [ProviderPart(value={"type": "browser_state", "content": shape(DEEP)})]
+        )
     with pytest.raises(CodecError, match=r"envelope\.key_fields\.field\."):
         timeline.tool_result("c1", "ok", envelope=Envelope(key_fields={"field": shape(DEEP)}))
     assert timeline.version == before
