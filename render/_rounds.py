@@ -106,11 +106,12 @@ def sealed(group: Group, shown: int) -> Group:
         for entry in group.placed(Place.RESPONSE)
         if entry.wire_id and entry.version <= shown
     }
-    late = [e for e in group.placed(Place.RESULT) if e.version > shown and e.wire_id in asked]
+    results = (entry for entry in group.placed(Place.RESULT) if entry.version > shown)
+    late = {entry.version for entry in results if entry.wire_id in asked}
     if not late:
         return attrs.evolve(group, sealed=shown)
     entries = (
-        attrs.evolve(entry, place=Place.LATE, wire_id="") if entry in late else entry
+        attrs.evolve(entry, place=Place.LATE, wire_id="") if entry.version in late else entry
         for entry in group.entries
     )
     return attrs.evolve(group, entries=tuple(entries), sealed=shown)
