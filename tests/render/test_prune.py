@@ -1,5 +1,6 @@
 """Pruning: in the cold moment, in one batch, only where it pays, and never what must stay."""
 
+import re
 from typing import Any
 
 import pytest
@@ -81,6 +82,9 @@ def test_without_a_request_on_record_the_newest_block_tells_the_age() -> None:
     assert not is_cold(view, make.context(now=NOW + 10))
     assert is_cold(view, make.context(now=NOW + 300))
     assert not is_cold(make.view_of(), make.context(now=NOW + 300))
+    early = policy(ttl_buffer_seconds=10.0)
+    assert not is_cold(view, make.context(now=NOW + 289, policy=early))
+    assert is_cold(view, make.context(now=NOW + 290, policy=early))
 
 
 def test_the_newest_turns_are_untouched() -> None:
@@ -118,16 +122,75 @@ def test_within_one_long_turn_the_rule_goes_by_rounds() -> None:
     assert hidden(pruned(view, rounds_intact=6)) == []
 
 
+def test_beyond_the_visible_rounds_calls_shrink_too() -> None:
+    rounds = [
+        block
+        for n in range(6)
+        for block in (make.call(f"call_{n}", command=BIG), make.result(f"call_{n}", "ok"))
+    ]
+    view = make.view_of(make.header(), make.prompt("go"), *rounds)
+    assert hidden(pruned(view, rounds_intact=1, rounds_visible=4)) == [
+        "tc:t1.call_0.call",
+        "tc:t1.call_1.call",
+    ]
+
+
 def test_what_is_small_stays() -> None:
     view = make.view_of(*turns(4))
     assert hidden(pruned(view, prune_block_tokens=499))
     assert hidden(pruned(view, prune_block_tokens=600)) == []
 
 
+def stubs(view: View) -> list[str]:
+    [batch] = [event for event in view.decisions if isinstance(event, BlocksHidden)]
+    return [found.replacement for found in batch.hidden]
+
+
+def tokens_in(stub: str) -> int:
+    """What a stub says that the block had."""
+    found = re.match(r"\[hidden: (\d+) tokens", stub)
+    assert found
+    return int(found[1])
+
+
+def test_a_block_of_exactly_the_size_that_is_not_worth_it_stays() -> None:
+    view = make.view_of(*turns(2))
+    [stub] = stubs(pruned(view))
+    assert hidden(pruned(view, prune_block_tokens=tokens_in(stub) - 1))
+    assert pruned(view, prune_block_tokens=tokens_in(stub)) is view
+
+
 def test_nothing_is_pruned_when_all_of_it_saves_too_little() -> None:
+    """What the stubs cost is not saved; exactly enough is enough."""
     view = make.view_of(*turns(4))
-    assert hidden(pruned(view, prune_tokens_min=1000))
-    assert pruned(view, prune_tokens_min=3000) is view
+    count = make.CharCounter().count
+    saved = sum(tokens_in(stub) - count(stub) for stub in stubs(pruned(view)))
+    assert saved > 1000
+    assert hidden(pruned(view, prune_tokens_min=saved))
+    assert pruned(view, prune_tokens_min=saved + 1) is view
+
+
+def test_what_would_grow_is_not_pruned_whatever_the_policy_says() -> None:
+    tiny = [make.call("c", "t1"), make.result("c", "ok", "t1")]
+    view = make.view_of(make.prompt("go", "t1"), *tiny, make.prompt("on", "t2"))
+    assert pruned(view, prune_tokens_min=0, prune_block_tokens=0) is view
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("x" * 120 + "\nmore", "'" + "x" * 120 + "'"),
+        ("x" * 121 + "\nmore", "'" + "x" * 120 + "…'"),
+        ("\n\n  the first line  \nmore", "'the first line'"),
+    ],
+)
+def test_a_stub_names_the_first_line(text: str, hint: str) -> None:
+    view = make.view_of(
+        make.prompt("go", "t1"), make.call("c", "t1"), make.result("c", text + BIG, "t1"),
+        make.prompt("on", "t2"),
+    )  # fmt: skip
+    [stub] = stubs(pruned(view))
+    assert f" starting {hint}; read back at tc:t1.c.result]" in stub
 
 
 @pytest.mark.parametrize(
@@ -212,6 +275,11 @@ def test_one_batch_is_one_event_and_the_model_is_told_once() -> None:
     more = fold(view.settled(), [(view.version + 1, make.appended(b)) for b in turns(1)])
     again = pruned(more, now=NOW + 9999)
     assert not any(isinstance(event, BlockAppended) for event in again.decisions)
+
+
+def test_another_notice_does_not_count_as_being_told() -> None:
+    view = pruned(make.view_of(make.notice("Something else.", "t1"), *turns(5)))
+    assert [type(event).__name__ for event in view.decisions] == ["BlocksHidden", "BlockAppended"]
 
 
 def test_what_is_hidden_is_not_hidden_again() -> None:
