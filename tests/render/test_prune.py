@@ -171,7 +171,7 @@ def test_nothing_is_pruned_when_all_of_it_saves_too_little() -> None:
 
 
 def test_what_would_grow_is_not_pruned_whatever_the_policy_says() -> None:
-    tiny = [make.call("c", "t1"), make.result("c", "ok", "t1")]
+    tiny = make.call("c", "t1"), make.result("c", "ok", "t1")
     view = make.view_of(make.prompt("go", "t1"), *tiny, make.prompt("on", "t2"))
     assert pruned(view, prune_tokens_min=0, prune_block_tokens=0) is view
 
