@@ -20,7 +20,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint types pyright imports pytest mutants bench tune ladder peers docs clean
+.PHONY: help demo test lint types pyright imports pytest thorough mutants bench tune ladder peers docs clean
 
 help: ## say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -56,6 +56,9 @@ imports: $(TESTING) ## check who may import whom
 
 pytest: $(TESTING) ## run the tests
 	$(BIN)/python -m pytest -q -n auto
+
+thorough: $(TESTING) ## look for what the tests have not seen yet: ten times the examples, others each time (half an hour)
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -q -n auto
 
 mutants: $(TESTING) ## break the code on purpose: which break does no test see? (an hour; MODULES='render/_cut.py ...' for less)
 	$(PIP) install --quiet --editable '.[test,mutants]'
