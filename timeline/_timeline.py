@@ -264,14 +264,7 @@ class Timeline:
         return self._run(self._verbs.core.flush())
 
     def close(self) -> None:
-        """Flush, and close the store if `open` made it. Idempotent.
-
-        The store is closed also when the flush fails; then what is lost is the fact that the last
-        request was handed out, and no block.
-
-        Raises:
-            StoreError: what waited could not be written.
-        """
+        """Flush, and close the store if `open` made it, whether the flush failed or not. Idempotent."""
         self._preparation.finish()
         with self._lock:
             core = self._verbs.core
