@@ -1,12 +1,14 @@
 """Clipping: what alone would crowd out everything else is cut before it is first shown."""
 
+import re
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blocks import BlocksHidden, EventId, RequestRendered
+from blocks import BlocksHidden, EventId, Hidden, RequestRendered, UsageRecorded
 from render import Context, View, clip_oversized, commit, fold, strip_unbound, total_tokens
 from render._clip import cut_text
 from tests import _builders as make
@@ -81,6 +83,37 @@ def test_what_does_not_fit_has_its_share_and_not_the_room() -> None:
     assert make.CharCounter().count(text) < 0.05 * 2000 + 50
 
 
+def test_exactly_what_is_free_may_be_filled() -> None:
+    """Up to the trigger, which is what the whole request may have before it is compacted."""
+    view = make.view_of(make.prompt("go"), make.call("c"), make.result("c", "x" * 6000))
+    tokens = total_tokens(view, roomy())
+    for trigger, whole in ((tokens, True), (tokens - 1, False)):
+        assert (clip_oversized(view, roomy(trigger_tokens=trigger)) is view) == whole
+
+
+def test_room_is_counted_as_the_provider_counts() -> None:
+    """The small one is whole as soon as the request fits with the large one clipped."""
+    view = make.view_of(make.prompt("go"))
+    for estimated in range(1000, 60_000, 2000):
+        real = UsageRecorded(
+            id=EventId("u"), at=0.0, model="loose", uncached=2 * estimated, estimated=estimated
+        )
+        view = commit(view, real)
+    calls = [make.call("c1", response="r"), make.call("c2", response="r")]
+    results = [make.result("c1", "x" * 2000), make.result("c2", "x" * 12_000)]
+    view = make.grown(view, *calls, *results)
+    totals: dict[int, int] = {}
+    for trigger in range(2000, 10_000, 20):
+        policy = make.steady(clip_ratio=0.01, clip_room=1.0, trigger_tokens=trigger)
+        within = make.context(limit=10_000, policy=policy, calibrate=True)
+        after = clip_oversized(view, within)
+        if [e.path for e in after.entries if e.replacement] == ["tc:t1.c2.result"]:
+            totals[trigger] = total_tokens(after, within)
+    first = min(totals)
+    assert all(total <= trigger for trigger, total in totals.items())
+    assert first - totals[first] < 100
+
+
 def test_the_small_ones_are_shown_first() -> None:
     sizes = {"c1": 2000, "c2": 6000, "c3": 1200}
     calls = [make.call(call_id, response="r") for call_id in sizes]
@@ -153,6 +186,37 @@ def test_what_a_request_has_shown_is_not_clipped_afterwards() -> None:
         shown, [(9, make.appended(make.call("d"))), (10, make.appended(make.result("d", HUGE)))]
     )
     assert clipped(grown) == ["tc:t1.d.result"]
+
+
+def test_a_late_result_is_clipped_and_what_was_shown_beside_it_is_not() -> None:
+    calls = [make.call(f"c{n}", response="r") for n in range(2)]
+    view = make.view_of(make.prompt("go"), *calls, make.result("c0", HUGE))
+    view = commit(view, RequestRendered(id=EventId("r"), at=0.0, content_hash="", tokens=0))
+    assert clipped(make.grown(view, make.result("c1", HUGE))) == ["tc:t1.c1.result"]
+
+
+def test_what_somebody_hid_is_not_clipped_however_long_the_text_that_stands_for_it() -> None:
+    result = make.result("c", HUGE)
+    masked = Hidden(block=result.id, replacement="y" * 8000)
+    hidden = BlocksHidden(id=EventId("h"), at=0.0, hidden=(masked,), reason="requested")
+    view = make.view_of(make.prompt("go"), make.call("c"), result, hidden)
+    assert clip_oversized(view, small()) is view
+
+
+@pytest.mark.parametrize("policy", [{"compaction": False}, {"rungs": ()}])
+def test_where_nothing_is_to_be_compacted_nothing_is_clipped(policy: dict[str, Any]) -> None:
+    view = make.view_of(make.prompt("go"), make.call("c"), make.result("c", HUGE))
+    within = make.context(limit=2000, policy=make.steady(clip_ratio=0.2, **policy))
+    assert clip_oversized(view, within) is view
+
+
+def test_most_of_what_is_kept_is_the_beginning() -> None:
+    """Seven tenths: a result says first what it is about."""
+    found = cut_text(HUGE, make.CharCounter().count(HUGE), 400, "tc:t1.c.result", small())
+    head, tail = re.split(r"\n\[… cut here: .*\]\n", found)
+    assert HUGE.startswith(head)
+    assert HUGE.endswith(tail)
+    assert 0.65 < len(head) / len(head + tail) < 0.75
 
 
 def test_a_clip_of_something_new_costs_no_thinking_its_place() -> None:
