@@ -58,7 +58,7 @@ def quoted(tag: str, text: str, **attributes: str) -> str:
 
 def escaped(text: str, *tags: str) -> str:
     """The text, with a backslash behind the angle of whatever can be read as one of these tags."""
-    if not _START.search(text):
+    if not (_may_start(text) and _START.search(text)):
         return text
     pieces, start = list[str](), 0
     for match in _pattern(tags).finditer(_as_it_looks(text)):
@@ -67,6 +67,11 @@ def escaped(text: str, *tags: str) -> str:
         pieces.append(text[start : match.end(1)])
         start = match.end(1)
     return "\\".join([*pieces, text[start:]])
+
+
+def _may_start(text: str) -> bool:
+    """Whether it is worth looking closely; cheap, because nearly all texts are plain."""
+    return not text.isascii() or any(mark in text for mark in "<&%\\")
 
 
 def _attribute(value: str) -> str:

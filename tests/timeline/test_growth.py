@@ -20,7 +20,7 @@ TIMES: Final = 8
 RATIO_MAX: Final = 26
 TRIES: Final = 3
 MB: Final = 1_000_000
-PASSES_MAX: Final = 50
+PASSES_MAX: Final = 150
 PROSE: Final = "The quick brown fox jumps over the lazy dog, and goes home in the evening.\n"
 
 
