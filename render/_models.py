@@ -4,6 +4,7 @@ The dated table of real models is data outside this package.  What a bare `Model
 the safe guesses for a model that nobody described.
 """
 
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 import attrs
@@ -11,6 +12,11 @@ from attrs.validators import ge, gt, in_, min_len
 
 Tokenizer: TypeAlias = Literal["old", "new"]
 ThinkingMode: TypeAlias = Literal["adaptive", "between_tools", "disabled", "enabled"]
+
+
+# Not `tuple` itself: as a converter, type checkers would not see what it is a tuple of.
+def _modes(modes: Iterable[ThinkingMode]) -> tuple[ThinkingMode, ...]:
+    return tuple(modes)
 
 
 @attrs.frozen(kw_only=True)
@@ -42,7 +48,7 @@ class Model:
     """Whether a request may end in an assistant message."""
     thinking_bound: bool = True
     """Whether a thinking block's signature binds to everything before it."""
-    thinking_modes: tuple[ThinkingMode, ...] = attrs.field(default=(), converter=tuple)
+    thinking_modes: tuple[ThinkingMode, ...] = attrs.field(default=(), converter=_modes)
     """Types that the request's `thinking` may have; empty: not known."""
     system_messages: bool = False
     """Whether a message of role `system` may stand between the others."""

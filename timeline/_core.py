@@ -103,9 +103,10 @@ class Core(Journal):
         What hooks and observers append meanwhile is in the request: then all is decided anew.
         """
         self.check_open()
-        attempt, forced = Attempt(journal=self), force
+        attempt, forced, passes = Attempt(journal=self), force, 0
         decisions: list[Event] = []
-        for _ in range(PASSES_MAX):
+        while True:
+            passes += 1
             made = yield from self.repeated(partial(self._settled, context, attempt, force=forced))
             version, rendered, forced = self.view.version, made.rendered, False
             decisions += rendered.decisions
@@ -115,7 +116,7 @@ class Core(Journal):
             if tell is not None and not attempt.is_nested:
                 with attempt.away():
                     yield from tell(made.before, rendered)
-            if self.view.version == version:
+            if self.view.version == version or passes == PASSES_MAX:
                 break
         event = rendered.event(context.now, context.policy.ttl_seconds)
         self.remember(event)

@@ -112,7 +112,7 @@ def answered_by(rendered: Rendered | None, version: int) -> Answered | None:
     """
     if rendered is None:
         return None
-    given: object = rendered
+    given = cast("object", rendered)
     if not isinstance(given, Rendered):
         raise MisuseError(f"record(): rendered is what render() returned, not {in_words(given)}")
     if rendered.shown > version:
