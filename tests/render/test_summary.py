@@ -291,7 +291,7 @@ def test_what_does_not_fit_goes_from_the_largest_list_the_oldest_third_first() -
     assert least.forgotten == {"files_read": 30 - len(least.files_read)}
     assert sum(count(text) for _, text in digest_sections(least)) <= tokens // 2
     nothing = fit_digest(digest, 0, count)
-    assert not (nothing.files_read or nothing.files_written)
+    assert (nothing.files_read, nothing.files_written) == ((), ())
     assert (nothing.blocks, nothing.tools) == (digest.blocks, digest.tools)
 
 
