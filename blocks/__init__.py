@@ -89,6 +89,7 @@ from blocks._faults import fault_in as fault_in
 from blocks._fields import fields_in as fields_in
 from blocks._fold_state import Calibration as Calibration
 from blocks._fold_state import FoldState as FoldState
+from blocks._fold_state import Named as Named
 from blocks._fold_state import Waiting as Waiting
 from blocks._ids import ArtifactId as ArtifactId
 from blocks._ids import BlockId as BlockId
@@ -96,11 +97,16 @@ from blocks._ids import CallId as CallId
 from blocks._ids import EventId as EventId
 from blocks._ids import TimelineId as TimelineId
 from blocks._ids import TurnId as TurnId
+from blocks._naming import Naming as Naming
 from blocks._nearest import did_you_mean as did_you_mean
 from blocks._nearest import in_words as in_words
 from blocks._nearest import nearest as nearest
+from blocks._paths import numbered as numbered
+from blocks._paths import path_at as path_at
 from blocks._paths import path_of as path_of
 from blocks._paths import path_stem as path_stem
+from blocks._paths import turn_in as turn_in
+from blocks._paths import version_in as version_in
 from blocks._signatures import checked_calls as checked_calls
 from blocks._summary import ArtifactNote as ArtifactNote
 from blocks._summary import ArtifactPointer as ArtifactPointer

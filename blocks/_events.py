@@ -88,7 +88,7 @@ class Carried(Struct, frozen=True, kw_only=True, omit_defaults=True):
     version: int
     block: Block
     ordinal: int = 1
-    """Which of its turn's blocks with the same path stem it is."""
+    """Which of its turn's blocks with the same path stem it is; 0: it is named by version."""
     clipped: str = ""
     """What is shown instead, when the whole would not fit its share."""
     withheld: bool = False
@@ -131,6 +131,8 @@ class RangeCompacted(BaseEvent, frozen=True, kw_only=True, tag="RangeCompacted")
     policy: str = ""
     """Hash of the policy that decided."""
     provenance: Provenance | None = None
+    ordinal: int = 0
+    """Which summary of its turn it wrote; 0: not known, so that the summary is named by version."""
 
 
 class RangeExpanded(BaseEvent, frozen=True, kw_only=True, tag="RangeExpanded"):

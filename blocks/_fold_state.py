@@ -33,6 +33,21 @@ class Waiting(Struct, frozen=True, kw_only=True):
     at: float
 
 
+class Named(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which paths a log has given, as far as the next ones depend on it; see `Naming`."""
+
+    turn: TurnId = TurnId("")
+    """The turn that is counted, or would be."""
+    is_counted: bool = True
+    """Whether its blocks are counted: it is in its first stretch."""
+    last_turn: int = 0
+    """The largest n of turns named t<n>."""
+    turns: str | None = ""
+    """A filter of the names of other turns; None: not known."""
+    calls: str | None = ""
+    """A filter of the paths of folded calls of the current turn; None: not known."""
+
+
 class FoldState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The few numbers of the fold as they stood just before a version."""
 
@@ -69,6 +84,8 @@ class FoldState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Artifacts that came back into a prompt: the turn (counted from 1) in which they last did."""
     ordinals: dict[str, int] = {}
     """Blocks so far by path stem, in a turn that goes on after the cut."""
+    named: Named | None = None
+    """What paths depend on besides; None: an older version has written this."""
     withheld: dict[BlockId, ArtifactId] = {}
     """Blocks that are hidden on request, folded ones included, and the artifact id of their content:
     nothing that is sent may show either."""

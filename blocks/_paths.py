@@ -6,9 +6,13 @@
     tc:<turn>.<call id>.result
     su:<turn>.conv.range.summary       summaries
     fi:<turn>.<name>                   files that came with the user's words
+    at:<version>.<turn>...             a block that counting could not tell from others; see `Naming`
 
 A path is derived and never stored, so it costs nothing and cannot disagree with the log.
 """
+
+import re
+from typing import Final
 
 from blocks._block import Block, RangeSummary, ToolCall, ToolResult, UserAttachment, tag_of
 
@@ -32,3 +36,29 @@ def path_of(block: Block, ordinal: int = 1) -> str:
     """The path of the `ordinal`-th block (from 1) with this stem."""
     stem = path_stem(block)
     return stem if ordinal == 1 else f"{stem}.{ordinal}"
+
+
+def path_at(block: Block, version: int) -> str:
+    """The path of the block of this version; every block has one, beside what it may be counted as."""
+    return f"at:{version}.{path_stem(block)[len('ar:') :]}"
+
+
+def version_in(path: str) -> int:
+    """The version that a path names; 0: it does not."""
+    found = _AT.match(path)
+    return int(found[1]) if found else 0
+
+
+def numbered(path: str) -> tuple[str, int]:
+    """A path without the number at its end, and the number; 1 if there is none."""
+    found = _NUMBERED.fullmatch(path)
+    return (found[1], int(found[2])) if found else (path, 1)
+
+
+def turn_in(path: str) -> str:
+    """The turn of the counted block that has this path."""
+    return path.partition(":")[2].partition(".")[0]
+
+
+_AT: Final = re.compile(r"at:([1-9][0-9]{0,14})\.")
+_NUMBERED: Final = re.compile(r"(.+)\.([1-9][0-9]{0,14})", re.DOTALL)

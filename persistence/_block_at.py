@@ -1,11 +1,11 @@
 """The block at a logical path, found in a log that need not fit into memory.
 
-A path is derived: the stem of a block, and from the second block with this stem on a number.  So a path
-may mean two stems, and blocks of both are counted, from the beginning, until one has the path.
+A path is derived (see `blocks.Naming`): from a version, which is read, or from the stem of a block and, from
+the second block with this stem on, a number.  So such a path may mean two stems, and blocks of both are
+counted, from the beginning, until one has the path.
 A DuckDB file is asked for the events that can have to do with it; any other store is read page by page.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -14,11 +14,17 @@ from blocks import (
     BlockAppended,
     Event,
     RangeCompacted,
+    RangeSummary,
+    Recorded,
     SummaryReplaced,
     TimelineId,
     decode_event,
+    numbered,
+    path_at,
     path_of,
     path_stem,
+    turn_in,
+    version_in,
 )
 from persistence._candidates import is_needle
 from persistence._duckdb import DuckDBStore
@@ -30,50 +36,99 @@ ROWS: Final = 8
 """Rows that are taken from the database at once: those of older files may be large."""
 _OTHER_LARGE: Final = f"{STANDS_IN} AND NOT contains(payload, '\"BlockAppended\"')"
 """Large events whose block, a summary, is not in their stand-in."""
-_NUMBERED: Final = re.compile(r"(.+)\.([1-9][0-9]*)", re.DOTALL)
 _SUMMARY: Final = "su:"
 _CALL: Final = "tc:"
 
 
 def block_at(store: EventStore, timeline: TimelineId, path: str) -> Block | None:
-    """The original block at a path, or None; of the summaries at a path, the newest."""
+    """The original block at a path, or None; of a summary that was rewritten, as it is now."""
+    version = version_in(path)
+    if version:
+        return _named(store, timeline, path, version)
     if isinstance(store, DuckDBStore):
         return _first(path, _likely(store, timeline, path))
     return _first(path, _all(store, timeline))
 
 
-def _first(path: str, events: Iterable[Event]) -> Block | None:
-    """The block at a path among the events of a log that can have to do with it."""
-    ordinals = dict.fromkeys(stems_of(path), 0)
-    summary: Block | None = None
-    for event in events:
-        if isinstance(event, RangeCompacted | SummaryReplaced):
-            summary = event.summary if path_of(event.summary) == path else summary
-        if not isinstance(event, BlockAppended):
-            continue
-        stem = path_stem(event.block)
-        if stem in ordinals:
-            ordinals[stem] += 1
-            if path_of(event.block, ordinals[stem]) == path:
-                return event.block
+def _named(store: EventStore, timeline: TimelineId, path: str, version: int) -> Block | None:
+    """The block of a version, if this is its path."""
+    page = store.read(timeline, after=version - 1, limit=1)
+    event = page[0][1] if page and page[0][0] == version else None
+    if isinstance(event, BlockAppended):
+        return event.block if path_at(event.block, version) == path else None
+    if not isinstance(event, RangeCompacted) or path_at(event.summary, version) != path:
+        return None
+    likely = isinstance(store, DuckDBStore)
+    stem = path_stem(event.summary)
+    later = _likely(store, timeline, stem) if likely else _all(store, timeline, version)  # type: ignore[arg-type]
+    summary = event.summary
+    for _, other in later:
+        if isinstance(other, SummaryReplaced) and other.compaction == version:
+            summary = other.summary
     return summary
+
+
+def _first(path: str, events: Iterable[Recorded]) -> Block | None:
+    """The block at a path among the events of a log that can have to do with it.
+
+    Blocks are counted turn by turn.  Where turns have names with dots in them, a path of one can look
+    like that of another: it is the one's whose name has none; so it is named, and so it is read.
+    """
+    owner = turn_in(path)
+    own, alike = dict.fromkeys(stems_of(path), 0), dict.fromkeys(stems_of(path), 0)
+    other: Block | None = None
+    summaries = _Summaries(path)
+    for version, event in events:
+        if not isinstance(event, BlockAppended):
+            summaries.add(version, event)
+            continue
+        block, stem = event.block, path_stem(event.block)
+        if stem not in own:
+            continue
+        alike[stem] += 1
+        if other is None and path_of(block, alike[stem]) == path:
+            other = block
+        if block.turn == owner and not isinstance(block, RangeSummary):
+            own[stem] += 1
+            if path_of(block, own[stem]) == path:
+                return block
+    return summaries.found or other
+
+
+class _Summaries:
+    """The summaries that compactions wrote, counted as blocks are."""
+
+    def __init__(self, path: str) -> None:
+        self.found: Block | None = None
+        self._path = path
+        self._counts = dict.fromkeys(stems_of(path), 0)
+        self._version = 0
+
+    def add(self, version: int, event: Event) -> None:
+        """Note the next event, if it is about a summary."""
+        if isinstance(event, RangeCompacted):
+            stem = path_stem(event.summary)
+            if stem in self._counts:
+                self._counts[stem] += 1
+                if path_of(event.summary, self._counts[stem]) == self._path:
+                    self.found, self._version = event.summary, version
+        elif isinstance(event, SummaryReplaced) and event.compaction == self._version:
+            self.found = event.summary
 
 
 def stems_of(path: str) -> tuple[str, ...]:
     """The stems that a block with this path can have."""
-    numbered = _NUMBERED.fullmatch(path)
-    return (path, numbered[1]) if numbered else (path,)
+    stem, _ = numbered(path)
+    return tuple(dict.fromkeys((path, stem)))
 
 
-def _all(store: EventStore, timeline: TimelineId) -> Iterator[Event]:
-    after = 0
+def _all(store: EventStore, timeline: TimelineId, after: int = 0) -> Iterator[Recorded]:
     while page := store.read(timeline, after=after, limit=PAGE):
         after = page[-1][0]
-        for _, event in page:
-            yield event
+        yield from page
 
 
-def _likely(store: DuckDBStore, timeline: TimelineId, path: str) -> Iterator[Event]:
+def _likely(store: DuckDBStore, timeline: TimelineId, path: str) -> Iterator[Recorded]:
     """Every event that can have to do with a path, oldest first."""
     kinds = ["BlockAppended"]
     if path.startswith(_SUMMARY):
@@ -94,8 +149,8 @@ def _likely(store: DuckDBStore, timeline: TimelineId, path: str) -> Iterator[Eve
         cursor.execute(statement, given)
         while rows := cursor.fetchmany(ROWS):
             fetch = fetching(second, rows[0][0])
-            for _, payload in whole((row[1:] for row in rows), fetch):
-                yield decode_event(payload)
+            for version, payload in whole((row[1:] for row in rows), fetch):
+                yield version, decode_event(payload)
 
 
 def _needles(stem: str) -> list[str]:

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 
 import attrs
 
-from blocks import Block, BlockAppended, Event, TimelineId, decode_event, path_stem
+from blocks import Block, BlockAppended, Event, TimelineId, TurnId, decode_event, path_stem
 from persistence._duckdb import DuckDBStore
 from persistence._large import STANDS_IN, fetching, whole
 from persistence._query import Query
@@ -42,6 +42,21 @@ _FOLDS: Final = (
 _ODD: Final = (  # numbers as JSON writes them here, and Python does not
     r"contains(payload, 'react.tool.call') AND regexp_matches(payload, '[0-9]e-?[0-9]|0\.0000')"
 )
+_TURNS: Final = """
+WITH blocks AS (
+    SELECT seq, coalesce(json_extract_string(payload, '$.block.turn'), '') AS turn,
+           coalesce(json_extract_string(payload, '$.block.type'), '') = 'react.tool.result' AS is_result
+    FROM events JOIN timelines USING (timeline)
+    WHERE name = ? AND seq <= ? AND json_extract_string(payload, '$.event') = 'BlockAppended'
+), neighbours AS (
+    SELECT *, lag(turn) OVER (ORDER BY seq) AS turn_before,
+           lag(is_result) OVER (ORDER BY seq) AS result_before
+    FROM blocks
+)
+SELECT seq, turn, is_result FROM neighbours
+WHERE turn IS DISTINCT FROM turn_before OR (result_before AND NOT is_result)
+ORDER BY seq
+"""
 _NAME: Final = re.compile(r"(?!None|True|False)(?=[\d-]*+[^\W\d])[\w-]++")
 
 
@@ -55,6 +70,15 @@ class Candidate:
     block: Block
 
 
+@attrs.frozen
+class Turned:
+    """A block that is of another turn than the one before it."""
+
+    version: int
+    turn: TurnId
+    is_result: bool
+
+
 class Source(Protocol):
     """Where candidates come from."""
 
@@ -64,6 +88,10 @@ class Source(Protocol):
 
     def namesakes(self, timeline: TimelineId, blocks: Sequence[Candidate]) -> Iterator[Candidate]:
         """Every block up to the last of `blocks` that can have the path stem of one, in order."""
+        ...
+
+    def turns(self, timeline: TimelineId, last: int) -> Iterator[Turned]:
+        """Where turns change, up to a version, as far as `namesakes` does not tell."""
         ...
 
 
@@ -84,6 +112,10 @@ class Scan:
             if candidate.version > last:
                 return
             yield candidate
+
+    def turns(self, timeline: TimelineId, last: int) -> Iterator[Turned]:
+        del timeline, last  # `namesakes` are all the blocks that there are
+        yield from ()
 
     def _blocks(self, timeline: TimelineId) -> Iterator[Candidate]:
         after = 0
@@ -114,6 +146,12 @@ class Sifted:
         given = [timeline, blocks[-1].version, *(needle for needles in alike for needle in needles)]
         known = f"name = ? AND seq <= ? AND ({' OR '.join(conditions)})"
         yield from sorted(self._rows(known, given), key=_version)
+
+    def turns(self, timeline: TimelineId, last: int) -> Iterator[Turned]:
+        with self.store.inspect() as (cursor, _):
+            cursor.execute(_TURNS, [timeline, last])
+            while rows := cursor.fetchmany(PAGE):
+                yield from (Turned(seq, TurnId(turn), is_result) for seq, turn, is_result in rows)
 
     def _rows(self, condition: str, given: Sequence[object]) -> Iterator[Candidate]:
         """The conditions are ours; what somebody has typed is bound."""

@@ -5,14 +5,25 @@ paths of those, for which it has to know how many blocks before them have the sa
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from heapq import nlargest
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge, nlargest
+from operator import attrgetter
 from typing import Final, TypeAlias
 
 import attrs
 
-from blocks import BlockId, MisuseError, TimelineId, path_of, path_stem, tag_of
-from persistence._candidates import Candidate, Source, source_of
+from blocks import (
+    BlockId,
+    MisuseError,
+    Naming,
+    TimelineId,
+    path_at,
+    path_of,
+    path_stem,
+    tag_of,
+    version_in,
+)
+from persistence._candidates import Candidate, Source, Turned, source_of
 from persistence._query import Query, searched_text
 from persistence._ranking import score, snippet
 from persistence._store import EventStore
@@ -86,13 +97,27 @@ def _paths(source: Source, chosen: Sequence[Candidate]) -> dict[_Place, str]:
     paths: dict[_Place, str] = {}
     for timeline, candidates in by_timeline.items():
         versions = {candidate.version for candidate in candidates}
-        ordinals = Counter[str]()
-        for candidate in source.namesakes(timeline, candidates):
-            stem = path_stem(candidate.block)
-            ordinals[stem] += 1
-            if candidate.version in versions:
-                paths[timeline, candidate.version] = path_of(candidate.block, ordinals[stem])
+        turns = source.turns(timeline, candidates[-1].version)
+        namesakes = source.namesakes(timeline, candidates)
+        for version, path in _named(turns, namesakes):
+            if version in versions:
+                paths[timeline, version] = path
     return paths
+
+
+def _named(turns: Iterable[Turned], blocks: Iterable[Candidate]) -> Iterator[tuple[int, str]]:
+    """Blocks by version, with their paths, given when turns began and all blocks of the same stems."""
+    naming, counts = Naming(), Counter[tuple[str, str]]()
+    both: Iterable[Turned | Candidate] = merge(turns, blocks, key=attrgetter("version"))
+    for met in both:
+        if isinstance(met, Turned):
+            naming.meet(met.turn, is_result=met.is_result)
+            continue
+        block, stem = met.block, path_stem(met.block)
+        counts[stem, block.turn] += 1
+        path = naming.path(block, met.version)
+        certain = version_in(path) or path == path_of(block, counts[stem, block.turn])
+        yield met.version, path if certain else path_at(block, met.version)
 
 
 def _hit(query: Query, points: float, found: Candidate, paths: dict[_Place, str]) -> Hit:

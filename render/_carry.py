@@ -19,7 +19,9 @@ from blocks import (
     UserPrompt,
     UserSteer,
     images_of,
+    numbered,
     text_of,
+    version_in,
 )
 from render._clip import HEAD_SHARE, cut_text
 from render._context import Context
@@ -67,9 +69,8 @@ def _whole(entry: Entry) -> Carried:
 
 
 def _ordinal(entry: Entry) -> int:
-    """The ordinal that the entry's path ends in, if it has one."""
-    last = entry.path.rsplit(".", 1)[-1]
-    return int(last) if last.isdigit() and not entry.path.startswith(("tc:", "fi:")) else 1
+    """The ordinal that the entry's path ends in, if it has one; 0: it is named by version."""
+    return 0 if version_in(entry.path) else numbered(entry.path)[1]
 
 
 def _bounded(entries: Sequence[Entry], context: Context) -> list[Carried]:

@@ -19,6 +19,7 @@ from blocks import (
     RangeCompacted,
     ToolResult,
     TurnHeader,
+    path_at,
     path_of,
 )
 from render._group import NO_ARTIFACT, Entry, Group, Place
@@ -62,10 +63,11 @@ def place_of(block: Block) -> Place:
             return Place.RESPONSE if block.author == "assistant" else Place.USER
 
 
-def head_of(event: RangeCompacted) -> Group:
-    """What a compaction shows in place of the range: its summary, and what it carried."""
+def head_of(event: RangeCompacted, version: int) -> Group:
+    """What the compaction of this version shows in place of the range: its summary, and what it
+    carried."""
     carried = (_carried_entry(item, event.at) for item in event.carried)
-    return Group(entries=(summary_entry(event), *carried))
+    return Group(entries=(summary_entry(event, version), *carried))
 
 
 def _carried_entry(item: Carried, at: float) -> Entry:
@@ -73,7 +75,7 @@ def _carried_entry(item: Carried, at: float) -> Entry:
         version=item.version,
         at=at,
         block=item.block,
-        path=path_of(item.block, item.ordinal),
+        path=_named(item.block, item.ordinal, item.version),
         place=Place.CARRIED,
         replacement=item.clipped or None,
         state=FoldState(),
@@ -82,13 +84,17 @@ def _carried_entry(item: Carried, at: float) -> Entry:
     return _masked(entry, Mask(hidden, "requested")) if item.withheld else entry
 
 
-def summary_entry(event: RangeCompacted) -> Entry:
+def _named(block: Block, ordinal: int, version: int) -> str:
+    return path_of(block, ordinal) if ordinal else path_at(block, version)
+
+
+def summary_entry(event: RangeCompacted, version: int) -> Entry:
     """The summary as an entry; it precedes every version."""
     return Entry(
         version=0,
         at=event.at,
         block=event.summary,
-        path=path_of(event.summary),
+        path=_named(event.summary, event.ordinal, version),
         place=Place.USER,
         state=FoldState(),
     )

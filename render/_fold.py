@@ -50,11 +50,12 @@ def _after(version: int, event: Event) -> View:
     """The view that a compaction leaves, before the events since its cut."""
     if not isinstance(event, RangeCompacted):  # a store that lost its head: show what there is
         return View(version=version)
+    compaction = Compaction(version=version, event=event, head=head_of(event, version))
     return View(
         version=version,
-        compaction=Compaction(version=version, event=event, head=head_of(event)),
+        compaction=compaction,
         state=event.state,
-        registry=Registry(ordinals=dict(event.state.ordinals)),
+        registry=Registry(naming=compaction.naming),
         turn=event.state.turn,
         rewritten=version,
         compacted=version,

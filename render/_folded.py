@@ -27,7 +27,7 @@ from render._context import Context
 from render._extractive import extract_summary
 from render._fold import commit, decide
 from render._group import Entry, Place
-from render._ordinals import ordinals_after
+from render._ordinals import named_after, summary_ordinal
 from render._range import RangePlan
 from render._summary_block import summary_block
 from render._view import View
@@ -161,14 +161,16 @@ def compaction_event(
     view: View, plan: RangePlan, summary: Summary, context: Context
 ) -> RangeCompacted:
     """The event that a compaction would be, not yet decided."""
+    written = msgspec.structs.replace(
+        summary_block(view, plan, summary.summary, context), degraded=summary.degraded
+    )
     return RangeCompacted(
         id=EventId(""),
         at=context.now,
         start=plan.start,
         cut=plan.cut,
-        summary=msgspec.structs.replace(
-            summary_block(view, plan, summary.summary, context), degraded=summary.degraded
-        ),
+        summary=written,
+        ordinal=summary_ordinal(view, plan.folded, written),
         carried=plan.carried,
         state=msgspec.structs.replace(
             plan.kept[0].state,
@@ -176,7 +178,7 @@ def compaction_event(
             failures=0,
             failed_tokens=0,
             summaries=plan.kept[0].state.summaries + _is_uncounted(view, summary),
-            ordinals=ordinals_after(view, plan.folded, plan.kept),
+            **named_after(view, plan.folded, plan.kept),
         ),
         trigger=plan.trigger,
         tokens_before=plan.tokens_before,

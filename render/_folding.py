@@ -149,7 +149,7 @@ class Folding:
             version=version,
             at=event.at,
             block=block,
-            path=registry.next_path(block),
+            path=registry.naming.path(block, version),
             place=place,
             round=self._current.round,
             wire_id=wire_id,

@@ -1,34 +1,39 @@
 """Ordinals: what tells the second note of a turn from the first in a path, also across a cut."""
 
 from collections.abc import Sequence
+from typing import Any
 
-from blocks import FoldState, path_stem
+from blocks import Naming, RangeCompacted, RangeSummary, path_stem
 from render._group import Entry
 from render._view import View
 
 
-def ordinals_after(view: View, folded: Sequence[Entry], kept: Sequence[Entry]) -> dict[str, int]:
-    """How far the blocks of a turn that goes on after the cut have been counted, by path stem.
+def named_after(view: View, folded: Sequence[Entry], kept: Sequence[Entry]) -> dict[str, Any]:
+    """What the paths of what comes after a cut depend on: fields of the fold's state."""
+    naming = _named(view, folded)
+    ordinals = naming.cut((entry.version, entry.source) for entry in kept)
+    return {"ordinals": ordinals, "named": naming.named()}
 
-    Of calls and results only those whose ids repeat: most never do, and there may be hundreds.
+
+def summary_ordinal(view: View, folded: Sequence[Entry], summary: RangeSummary) -> int:
+    """Which summary of its turn this is; 0: that is not known.
+
+    Compactions that were undone count: their summaries had paths, too.
     """
-    first = kept[0]
-    turn = first.state.turn
-    if first.block.turn != turn:
-        return {}
-    before = view.compaction.event.state if view.compaction else FoldState()
-    ordinals = dict(before.ordinals) if before.turn == turn else {}
+    if not _named(view, folded).is_counted(summary.turn):
+        return 0
+    stem, head = path_stem(summary), view.compaction
+    earlier = [event for _, event in view.tape if isinstance(event, RangeCompacted)]
+    alike = [e for e in (*([head.event] if head else []), *earlier) if path_stem(e.summary) == stem]
+    if alike:
+        ordinals = [event.ordinal for event in alike]
+        return max(ordinals) + 1 if all(ordinals) else 0
+    is_older = head is not None and head.event.state.turn == summary.turn
+    return 0 if is_older else 1
+
+
+def _named(view: View, folded: Sequence[Entry]) -> Naming:
+    naming = view.compaction.naming if view.compaction else Naming()
     for entry in folded:
-        if entry.block.turn == turn:
-            stem = path_stem(entry.block)
-            ordinals[stem] = _last_ordinal(entry, stem)
-    again = {path_stem(entry.block) for entry in kept}
-    return {
-        stem: ordinal
-        for stem, ordinal in ordinals.items()
-        if not stem.startswith("tc:") or ordinal > 1 or stem in again
-    }
-
-
-def _last_ordinal(entry: Entry, stem: str) -> int:
-    return int(entry.path[len(stem) + 1 :]) if len(entry.path) > len(stem) else 1
+        naming.path(entry.source, entry.version)
+    return naming

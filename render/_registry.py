@@ -6,12 +6,12 @@ one the registry is made anew, from its entries.
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Self
 
 import attrs
 
-from blocks import Block, BlockId, CallId, ToolCall, ToolResult, TurnId, path_of, path_stem
+from blocks import Block, BlockId, CallId, Naming, ToolCall, ToolResult, TurnId
 from render._group import Entry, Group, Place
 from render._verbatim import response_of
 from render._wire_ids import free_wire_id
@@ -21,12 +21,16 @@ from render._wire_ids import free_wire_id
 class Registry:
     """Of all entries up to one version."""
 
-    ordinals: dict[str, int] = attrs.field(factory=dict[str, int])
-    """Blocks by path stem."""
+    naming: Naming = attrs.field(factory=Naming)
+    """Gives the next block its path."""
     wire_ids: set[str] = attrs.field(factory=set[str], init=False)
     """Every id that a call has on the wire."""
     turns: dict[CallId, TurnId] = attrs.field(factory=dict[CallId, TurnId], init=False)
     """By call id: the turn of the newest such call."""
+    open_turns: dict[CallId, list[TurnId]] = attrs.field(
+        factory=dict[CallId, list[TurnId]], init=False
+    )
+    """By call id: the turns of the calls without a result, the newest last."""
     unanswered: dict[CallId, int] = attrs.field(factory=dict[CallId, int], init=False)
     """By call id: calls less results."""
     answered: dict[CallId, int] = attrs.field(factory=dict[CallId, int], init=False)
@@ -54,15 +58,15 @@ class Registry:
     """The version of the newest entry; empty while somebody adds to it."""
 
     @classmethod
-    def of(cls, groups: Iterable[Group], ordinals: Mapping[str, int]) -> Self:
-        """The registry of these groups; `ordinals` are those of what preceded them."""
-        made = cls(ordinals=dict(ordinals))
+    def of(cls, groups: Iterable[Group], naming: Naming) -> Self:
+        """The registry of these groups; `naming` goes on from what preceded them."""
+        made = cls(naming=naming)
         made.claim(0)
         last = 0
         for group in groups:
             made.begin_group()
             for entry in group.entries:
-                made.next_path(entry.block)
+                naming.path(entry.source, entry.version)
                 made.add(entry)
                 last = entry.version
         made.release(last)
@@ -87,12 +91,6 @@ class Registry:
         self.is_calling = self.is_answered = self._has_begun = False
         self._waiting.clear()
 
-    def next_path(self, block: Block) -> str:
-        """The path of a block that is about to be added."""
-        stem = path_stem(block)
-        ordinal = self.ordinals[stem] = self.ordinals.get(stem, 0) + 1
-        return path_of(block, ordinal)
-
     def pair(self, version: int, block: Block, place: Place, sealed: int) -> tuple[Place, str]:
         """Where a block of the newest group goes, and the id that it has on the wire; calls up to the
         version `sealed` were shown as interrupted."""
@@ -101,9 +99,14 @@ class Registry:
         if not isinstance(block, ToolResult):
             return place, ""
         call = self.waiting(block.call_id, sealed)
-        if call is not None:
+        if call is not None and not self._is_for_another(block):
             return Place.RESULT, call
         return (Place.LATE if block.call_id in self.turns else Place.ORPHAN), ""
+
+    def _is_for_another(self, result: ToolResult) -> bool:
+        """Whether a result is that of an older turn, in which a call of the same id has none."""
+        turns = self.open_turns.get(result.call_id, [])
+        return result.turn in turns and turns[-1] != result.turn
 
     def add(self, entry: Entry) -> None:
         """Note the next entry of the newest group."""
@@ -118,11 +121,15 @@ class Registry:
         if isinstance(block, ToolResult) and entry.place is not Place.ORPHAN:
             self.unanswered[block.call_id] = self.unanswered.get(block.call_id, 0) - 1
             self.answered[block.call_id] = version
+            turns = self.open_turns.get(block.call_id)
+            if turns:
+                turns.remove(block.turn if block.turn in turns else turns[-1])
         if isinstance(block, ToolCall):
             self.unanswered[block.call_id] = self.unanswered.get(block.call_id, 0) + 1
             self.is_calling = True
             self.wire_ids.add(entry.wire_id)
             self.turns[block.call_id] = block.turn
+            self.open_turns.setdefault(block.call_id, []).append(block.turn)
             self._waiting.setdefault(block.call_id, deque()).append((version, entry.wire_id))
         elif entry.place is Place.RESULT and isinstance(block, ToolResult):
             calls = self._waiting.get(block.call_id, deque())

@@ -11,6 +11,7 @@ from blocks import (
     CallId,
     Event,
     FoldState,
+    Naming,
     RangeCompacted,
     Recorded,
     SummaryPrepared,
@@ -34,11 +35,16 @@ class Compaction:
     head: Group = attrs.field(repr=False)
     """The summary, and what was carried past the cut."""
 
+    @property
+    def naming(self) -> Naming:
+        """How the blocks since its cut get their paths."""
+        return Naming(self.event.state, self.version)
+
     def rewritten(self, event: SummaryReplaced) -> "Compaction":
         """The compaction with another summary."""
         written = {"summary": event.summary, "provenance": event.provenance}
         changed = msgspec.structs.replace(self.event, **written)
-        entries = (summary_entry(changed), *self.head.entries[1:])
+        entries = (summary_entry(changed, self.version), *self.head.entries[1:])
         group = attrs.evolve(self.head, entries=entries)
         return attrs.evolve(self, event=changed, head=group)
 
@@ -93,9 +99,15 @@ class View:
         version = self._known.version_of(key)
         return self._entry(version) if version else None
 
+    @property
+    def new_turn(self) -> TurnId:
+        """A name that no turn has."""
+        return TurnId(f"t{max(self.state.turns, self._known.naming.last_turn) + 1}")
+
     def turn_of(self, call_id: CallId) -> TurnId | None:
-        """The turn of the newest call of this id."""
-        return self._known.turns.get(call_id)
+        """The turn of the newest call of this id that has no result, or else of the newest."""
+        waiting = self._known.open_turns.get(call_id)
+        return waiting[-1] if waiting else self._known.turns.get(call_id)
 
     def unanswered(self, call_id: CallId) -> int | None:
         """How many calls of this id have no result; None: there is no such call."""
@@ -122,8 +134,7 @@ class View:
         return self.registry if self.registry.is_of(self._newest) else self._registered()
 
     def _registered(self) -> Registry:
-        before = self.compaction.event.state.ordinals if self.compaction else {}
-        return Registry.of(self.groups, before)
+        return Registry.of(self.groups, self.compaction.naming if self.compaction else Naming())
 
     @property
     def _newest(self) -> int:

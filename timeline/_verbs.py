@@ -69,7 +69,7 @@ class Verbs(Looking):
     def user(self, text: str, *parts: Given) -> Flow[int]:
         """What the user asks: opens a turn."""
         found = checked_prompt(text, parts, "user()")
-        turn = TurnId(f"t{self.core.view.state.turns + 1}")
+        turn = self.core.view.new_turn
         recorder = Recorder(ids=self.core.ids, turn=turn)
         header = TurnHeader(id=recorder.new_id(), turn=turn, started_at=self.core.clock())
         prompt = UserPrompt(id=recorder.new_id(), turn=turn, text=text, parts=found)
@@ -112,8 +112,6 @@ class Verbs(Looking):
 
     def record(self, response: object, rendered: Rendered | None) -> Flow[int]:
         """A model's response: its blocks and its usage, in one commit, once."""
-        if rendered is not None:  # somebody else may have rendered it
-            yield from self.core.catch_up()
         answers = answered_by(rendered, self.core.view.version)
         message = message_of(response)
         blocks = self._recorder.response(message)
@@ -142,10 +140,6 @@ class Verbs(Looking):
         checked_text(call_id, "tool_result()", "call_id")
         if envelope is not None:
             checked_kind(envelope, Envelope, "tool_result()", "envelope")
-        if not self.core.view.unanswered(
-            CallId(call_id)
-        ):  # somebody else may have recorded the call
-            yield from self.core.catch_up()
         known = envelope or Envelope(outcome="failure" if is_error else "success")
         made = self._recorder
         turn = self.core.view.turn_of(CallId(call_id)) or made.turn

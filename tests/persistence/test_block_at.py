@@ -1,5 +1,6 @@
 """A block is found at its path in every store alike, and in the same place as in the whole log."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -28,8 +29,10 @@ from blocks import (
     TurnId,
     UserAttachment,
     UserPrompt,
+    path_at,
     path_of,
     path_stem,
+    turn_in,
 )
 from persistence import DuckDBStore, EventStore, MemoryStore, block_at
 
@@ -101,17 +104,28 @@ EVENTS = st.tuples(st.sampled_from(KINDS), st.sampled_from(NAMES), st.sampled_fr
 
 def everything(log: Sequence[Event]) -> dict[str, Block]:
     """By path: what is there, worked out from the whole log."""
-    found: dict[str, Block] = {}
-    summaries: dict[str, Block] = {}
-    ordinals: dict[str, int] = {}
-    for event in log:
+    own: dict[str, Block] = {}
+    alike: dict[str, Block] = {}
+    counts, all_counts, folds = Counter[str](), Counter[str](), Counter[str]()
+    summaries: dict[int, list[str]] = {}
+    for version, event in enumerate(log, 1):
         if isinstance(event, BlockAppended):
-            stem = path_stem(event.block)
-            ordinals[stem] = ordinals.get(stem, 0) + 1
-            found.setdefault(path_of(event.block, ordinals[stem]), event.block)
-        elif isinstance(event, RangeCompacted | SummaryReplaced):
-            summaries[path_of(event.summary)] = event.summary
-    return {**summaries, **found}
+            block, stem = event.block, path_stem(event.block)
+            all_counts[stem] += 1
+            alike.setdefault(path_of(block, all_counts[stem]), block)
+            if block.turn == turn_in(stem) and not isinstance(block, RangeSummary):
+                counts[stem] += 1
+                own.setdefault(path_of(block, counts[stem]), block)
+            own[path_at(block, version)] = block
+        elif isinstance(event, RangeCompacted):
+            stem = path_stem(event.summary)
+            folds[stem] += 1
+            paths = [path_of(event.summary, folds[stem]), path_at(event.summary, version)]
+            summaries[version] = [path for path in paths if path not in own]
+            own |= dict.fromkeys(summaries[version], event.summary)
+        elif isinstance(event, SummaryReplaced):
+            own |= dict.fromkeys(summaries.get(event.compaction, ()), event.summary)
+    return {**alike, **own}
 
 
 @pytest.fixture(scope="module")

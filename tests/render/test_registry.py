@@ -15,6 +15,7 @@ from blocks import (
     CallId,
     EventId,
     Hidden,
+    Naming,
     RequestRendered,
     ToolCall,
 )
@@ -135,7 +136,7 @@ def test_a_fold_that_failed_half_way_leaves_no_trace() -> None:
 
 
 def test_of_many_threads_one_gets_it() -> None:
-    registry = Registry.of(make.view_of(make.prompt("go")).groups, {})
+    registry = Registry.of(make.view_of(make.prompt("go")).groups, Naming())
     with ThreadPoolExecutor(8) as pool:
         got = list(pool.map(registry.claim, [1] * 200))
     assert got.count(True) == 1

@@ -98,24 +98,22 @@ def _version(at: int | None, last: int) -> int:
 
 
 def _rows(events: "Sequence[Recorded]") -> "Iterator[Row]":
-    from blocks import BlockAppended, path_of, path_stem, tag_of, text_of
+    from blocks import BlockAppended, Naming, tag_of, text_of
     from timeline import model_named
     from timeline.replay import places
     from timeline.tokens import counter_for
 
-    states, ordinals = places(events), dict[str, int]()
+    states, naming = places(events), Naming()
     counter = counter_for("estimate", model_named(""))
     for version, event in events:
         if not isinstance(event, BlockAppended):
             continue
         block, text = event.block, text_of(event.block)
-        stem = path_stem(block)
-        ordinals[stem] = ordinals.get(stem, 0) + 1
         yield Row(
             version=version,
             at=event.at,
             turn=block.turn,
-            path=path_of(block, ordinals[stem]),
+            path=naming.path(block, version),
             kind=tag_of(block),
             state=states[version],
             tokens=counter.count(text),

@@ -1,0 +1,189 @@
+"""Naming: the blocks of a log get their paths one after the other, and a path names one block for ever.
+
+    counted     ar:t1.user.steer.2           the second steer of a turn, as long as the turn goes on
+    by version  at:57.t1.user.steer          any block, whenever it came
+
+A turn is counted from its first block until another turn begins.  Whoever comes later (a late result, a
+turn that is entered again) is named by version, and so is whatever cannot be told from an older block with
+certainty: of the names that a compaction has folded only a filter is remembered, which takes a few new ones
+for old.  So a name by count is only given where the count over the whole log is known, and the same block is
+found at it by counting, whatever is appended later.
+"""
+
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import Final, Self
+
+from blocks._block import Block, RangeSummary, ToolResult
+from blocks._fold_state import FoldState, Named
+from blocks._ids import TurnId
+from blocks._paths import numbered, path_at, path_of, path_stem
+
+_NUMBER: Final = re.compile(r"t([1-9][0-9]{0,14})")
+_CALLS: Final = "tc:"
+_FILTER_BYTES: Final = 1024
+"""Of 1,000 names that are not in it, 20 seem to be, when it has 1,000."""
+_PLACES: Final = 6
+_UNKNOWN: Final = 0
+"""In place of a count."""
+
+
+class _Filter:
+    """Which names there were: all of them, and a few that there were not."""
+
+    def __init__(self, encoded: str = "") -> None:
+        self._bits = bytearray(b64decode(encoded, validate=True) if encoded else _FILTER_BYTES)
+        if len(self._bits) != _FILTER_BYTES:
+            raise ValueError(encoded)
+
+    def add(self, name: str) -> None:
+        for place in self._places(name):
+            self._bits[place >> 3] |= 1 << (place & 7)
+
+    def __contains__(self, name: str) -> bool:
+        return all(self._bits[place >> 3] & 1 << (place & 7) for place in self._places(name))
+
+    def encoded(self) -> str:
+        return b64encode(self._bits).decode() if any(self._bits) else ""
+
+    def _places(self, name: str) -> list[int]:
+        digest = sha256(name.encode(errors="surrogatepass")).digest()
+        numbers = (digest[2 * n] << 8 | digest[2 * n + 1] for n in range(_PLACES))
+        return [number % (8 * _FILTER_BYTES) for number in numbers]
+
+    @classmethod
+    def of(cls, encoded: str | None) -> Self | None:
+        """None, or what is no filter, is None: nothing is known."""
+        try:
+            return None if encoded is None else cls(encoded)
+        except ValueError:
+            return None
+
+
+class Naming:
+    """Knows which names are free; to be told every block of a log, or of the part after a cut."""
+
+    __slots__ = ("_calls", "_is_counted", "_ordinals", "_since", "_turn", "_turns", "last_turn")
+
+    def __init__(self, state: FoldState | None = None, since: int = 0) -> None:
+        """From the beginning, or from a cut: `since` is the version of its compaction."""
+        before = state or FoldState(named=Named())
+        known = before.named or _older(before)
+        self.last_turn = known.last_turn
+        """The largest n of turns t<n>."""
+        self._turn = known.turn
+        self._is_counted = known.is_counted
+        self._turns = _Filter.of(known.turns)
+        self._calls = _Filter.of(known.calls)
+        self._ordinals = dict(before.ordinals)
+        self._since = since
+
+    def path(self, block: Block, version: int) -> str:
+        """The path of the next block."""
+        self.meet(block.turn, is_result=isinstance(block, ToolResult))
+        if self.is_counted(block.turn) and not isinstance(block, RangeSummary):
+            stem = path_stem(block)
+            ordinal = self._count(stem, version)
+            if ordinal and not self._is_taken(stem, ordinal):
+                return path_of(block, ordinal)
+        return path_at(block, version)
+
+    def meet(self, turn: TurnId, *, is_result: bool) -> None:
+        """Note a block of a turn.  A late result belongs to the turn of its call, but does not lead
+        back into that turn."""
+        if turn == self._turn:
+            return
+        is_new = self._see(turn)
+        if not is_result or not self._turn:
+            self._turn, self._is_counted = turn, is_new and "." not in turn
+            self._ordinals, self._calls = {}, _Filter()
+
+    def is_counted(self, turn: TurnId) -> bool:
+        """Whether the blocks of this turn are counted now."""
+        return turn == self._turn and self._is_counted
+
+    def named(self) -> Named:
+        """What the next compaction is to remember, its folded blocks named; see `cut`."""
+        return Named(
+            turn=self._turn,
+            is_counted=self._is_counted,
+            last_turn=self.last_turn,
+            turns=None if self._turns is None else self._turns.encoded(),
+            calls=None if self._calls is None else self._calls.encoded(),
+        )
+
+    def cut(self, kept: Iterable[tuple[int, Block]]) -> dict[str, int]:
+        """The counts of a turn that goes on behind a cut; `kept` are the blocks from there on.
+
+        Of calls and results only those whose ids repeat: most never do, and there may be hundreds.  The
+        others go into the filter.
+        """
+        again: dict[str, int] = {}
+        for version, block in kept:
+            if block.turn == self._turn:
+                again.setdefault(path_stem(block), version)
+            elif not isinstance(block, ToolResult):
+                break
+        counts = self._ordinals if again or self._is_counted else {}
+        found = {
+            s: n for s, n in counts.items() if n != 1 or s in again or not s.startswith(_CALLS)
+        }
+        doubtful = (
+            s for s, version in again.items() if s not in counts and self._doubts(s, version)
+        )
+        if self._calls is not None:
+            for stem in counts.keys() - found.keys():
+                self._calls.add(_call_in(stem))
+        return {**found, **dict.fromkeys(doubtful, _UNKNOWN)}
+
+    # What is free.
+
+    def _see(self, turn: TurnId) -> bool:
+        """Whether a turn is new."""
+        if number := _NUMBER.fullmatch(turn):
+            before, self.last_turn = self.last_turn, max(self.last_turn, int(number[1]))
+            return self.last_turn > before
+        if not turn or self._turns is None or turn in self._turns:
+            return False
+        self._turns.add(turn)
+        return True
+
+    def _count(self, stem: str, version: int) -> int:
+        before = self._ordinals.get(stem)
+        if before is None:
+            before = 0
+            if self._doubts(stem, version):
+                self._ordinals[stem] = _UNKNOWN
+                return _UNKNOWN
+        elif before == _UNKNOWN:
+            return _UNKNOWN
+        self._ordinals[stem] = before + 1
+        return before + 1
+
+    def _doubts(self, stem: str, version: int) -> bool:
+        """Whether a name that was not counted since the cut may have been given before it."""
+        if not stem.startswith(_CALLS) or version < self._since:
+            return False
+        return self._calls is None or _call_in(stem) in self._calls
+
+    def _is_taken(self, stem: str, ordinal: int) -> bool:
+        """Whether a file named `a.2` and the second file `a` would have one path."""
+        if ordinal > 1:
+            return f"{stem}.{ordinal}" in self._ordinals
+        base, number = numbered(stem)
+        return number > 1 and self._ordinals.get(base, 0) >= number
+
+
+def _older(state: FoldState) -> Named:
+    """What a compaction remembers that did not note names: its own turn, and how many there were."""
+    number = _NUMBER.fullmatch(state.turn)
+    last = max(state.turns, int(number[1]) if number else 0)
+    is_newest = number is not None and int(number[1]) == state.turns
+    return Named(turn=state.turn, is_counted=is_newest, last_turn=last, turns=None, calls=None)
+
+
+def _call_in(stem: str) -> str:
+    """What the paths of a call and of its result have in common."""
+    return stem.rpartition(".")[0]
