@@ -218,6 +218,21 @@ def test_a_point_is_left_on_the_last_tail_from_the_21st_position_on_and_not_befo
         assert found == ({"tail": 4 + more} if more < 20 else {"pre-tail": 3, "tail": 4 + more})
 
 
+@pytest.mark.parametrize(("more", "there"), [(1, False), (2, True)])
+def test_positions_are_counted_through_the_rounds(more: int, there: bool) -> None:  # noqa: FBT001 -- a table
+    """A round of text, call and result has three, so that six rounds and two texts are twenty."""
+    view = make.view_of(make.prompt("go"), *rounds(1))
+    view = after_request(view, make.shown(view))
+    blocks = [
+        block
+        for n in range(10, 16)
+        for block in (make.said("I go on.", response=f"r{n}"), *rounds(1, first=n))
+    ]
+    later = make.grown(view, *blocks, *(make.steer(f"more {n}") for n in range(more)))
+    few = context(policy=steady(cache_point_min_rounds=50))
+    assert points(make.shown(later, few)).get("pre-tail") == (3 if there else None)
+
+
 def test_it_is_left_on_the_last_content_of_the_block_that_had_it() -> None:
     view = make.view_of(make.prompt("go", "t1", TextPart(text="one"), TextPart(text="two")))
     before = make.shown(view)
