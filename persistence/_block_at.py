@@ -64,7 +64,7 @@ def _named(store: EventStore, timeline: TimelineId, path: str, version: int) -> 
     summary = event.summary
     for _, other in later:
         if isinstance(other, SummaryReplaced) and other.compaction == version:
-            summary = other.summary
+            summary = other.summary if path_stem(other.summary) == stem else summary
     return summary
 
 
@@ -106,14 +106,17 @@ class _Summaries:
 
     def add(self, version: int, event: Event) -> None:
         """Note the next event, if it is about a summary."""
-        if isinstance(event, RangeCompacted):
-            stem = path_stem(event.summary)
-            if stem in self._counts:
-                self._counts[stem] += 1
-                if path_of(event.summary, self._counts[stem]) == self._path:
-                    self.found, self._version = event.summary, version
-        elif isinstance(event, SummaryReplaced) and event.compaction == self._version:
-            self.found = event.summary
+        if not isinstance(event, RangeCompacted | SummaryReplaced):
+            return
+        stem = path_stem(event.summary)
+        if stem not in self._counts:
+            return
+        if isinstance(event, SummaryReplaced):
+            self.found = event.summary if event.compaction == self._version else self.found
+            return
+        self._counts[stem] += 1
+        if path_of(event.summary, self._counts[stem]) == self._path:
+            self.found, self._version = event.summary, version
 
 
 def stems_of(path: str) -> tuple[str, ...]:

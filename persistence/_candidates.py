@@ -17,6 +17,7 @@ from itertools import groupby
 from typing import Final, Protocol
 
 import attrs
+import msgspec
 
 from blocks import Block, BlockAppended, Event, TimelineId, TurnId, decode_event, path_stem
 from persistence._duckdb import DuckDBStore
@@ -44,7 +45,7 @@ _ODD: Final = (  # numbers as JSON writes them here, and Python does not
 )
 _TURNS: Final = """
 WITH blocks AS (
-    SELECT seq, coalesce(json_extract_string(payload, '$.block.turn'), '') AS turn,
+    SELECT seq, coalesce(json_extract(payload, '$.block.turn')::VARCHAR, '""') AS turn,
            coalesce(json_extract_string(payload, '$.block.type'), '') = 'react.tool.result' AS is_result
     FROM events JOIN timelines USING (timeline)
     WHERE name = ? AND seq <= ? AND json_extract_string(payload, '$.event') = 'BlockAppended'
@@ -151,7 +152,8 @@ class Sifted:
         with self.store.inspect() as (cursor, _):
             cursor.execute(_TURNS, [timeline, last])
             while rows := cursor.fetchmany(PAGE):
-                yield from (Turned(seq, TurnId(turn), is_result) for seq, turn, is_result in rows)
+                for seq, turn, is_result in rows:
+                    yield Turned(seq, TurnId(str(msgspec.json.decode(turn))), is_result)
 
     def _rows(self, condition: str, given: Sequence[object]) -> Iterator[Candidate]:
         """The conditions are ours; what somebody has typed is bound."""

@@ -124,7 +124,9 @@ def everything(log: Sequence[Event]) -> dict[str, Block]:
             summaries[version] = [path for path in paths if path not in own]
             own |= dict.fromkeys(summaries[version], event.summary)
         elif isinstance(event, SummaryReplaced):
-            own |= dict.fromkeys(summaries.get(event.compaction, ()), event.summary)
+            stem = path_stem(event.summary)
+            paths = summaries.get(event.compaction, [])
+            own |= {path: event.summary for path in paths if path_stem(own[path]) == stem}
     return {**alike, **own}
 
 
