@@ -6,12 +6,13 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 import attrs
+import msgspec
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from blocks import AlreadyRecordedError, MisuseError, TextPart
-from persistence import MemoryStore
+from blocks import AlreadyRecordedError, MisuseError, RequestRendered, TextPart, TimelineId
+from persistence import ArtifactDescription, MemoryStore
 from render import Json, Model, Rendered
 from tests._builders import Clock, Ids, open_timeline, request_bytes, steady
 from timeline import Timeline, known_models
@@ -113,10 +114,10 @@ class Flight:
         rendered = self.timeline.render(tools=TOOLS)
         if not rendered.fits or not rendered.messages:
             return
-        request = self._taken(rendered)
-        self._flying.append(Flown(rendered, self._message(request, kind, calls)))
+        request = self.taken(rendered)
+        self._flying.append(Flown(rendered, self.message(request, kind, calls)))
 
-    def _taken(self, rendered: Rendered) -> Json:
+    def taken(self, rendered: Rendered) -> Json:
         request = rendered.anthropic(max_tokens=2000)
         if self.mode:
             request["thinking"] = THINKING[self.mode]
@@ -125,7 +126,7 @@ class Flight:
         self.sent += 1
         return request
 
-    def _message(self, request: Json, kind: str, calls: int) -> Json:
+    def message(self, request: Json, kind: str, calls: int) -> Json:
         number = self._numbers()
         content: list[Json] = []
         if self.mode and (kind != "mute" or self.mode == "enabled"):
@@ -134,7 +135,7 @@ class Flight:
             content.append({"type": "thinking", "thinking": text, "signature": proof})
         content.append({"type": "text", "text": f"answer {number}"})
         if kind == "server":
-            own = {"id": f"srvtoolu_{number}", "name": "web_search", "input": {}}
+            own: Json = {"id": f"srvtoolu_{number}", "name": "web_search", "input": {}}
             content.append({"type": "server_tool_use", **own})
         elif kind != "text":
             content += [
@@ -143,6 +144,11 @@ class Flight:
             ]
         stop = {"server": "pause_turn", "text": "end_turn"}.get(kind, "tool_use")
         return {"id": f"msg_{number}", "content": content, "stop_reason": stop}
+
+    def run_round(self, kind: str) -> None:
+        """A request, and its answer."""
+        self._do_send(kind, 1)
+        self._do_land(0, "self", named=True)
 
     def _do_land(self, index: int, who: str, named: bool) -> None:  # noqa: FBT001 -- data
         if not self._flying:
@@ -221,9 +227,7 @@ def events() -> st.SearchStrategy[Step]:
     index = st.integers(0, 5)
     kinds = st.sampled_from(("call", "call", "call", "text", "server", "mute"))
     sends = st.tuples(st.just("send"), kinds, st.integers(1, 2))
-    lands = st.builds(
-        lambda index, who, named: ("land", index, who, named), index, WHO, st.booleans()
-    )
+    lands = st.tuples(st.just("land"), index, WHO, st.booleans())
     results = st.tuples(st.just("result"), index, WHO, SIZES)
     others = st.one_of(
         st.tuples(st.just("look"), st.sampled_from(("same", "other", "none"))),
@@ -263,3 +267,90 @@ def test_no_interleaving_leads_to_a_request_that_is_refused(
     model, mode = GENERATIONS[generation]
     flight = Flight(model, mode, window).run(steps)
     event("requests", payload=flight.sent)
+
+
+def test_thinking_behind_a_file_that_came_back_goes_with_it() -> None:
+    """It was thought in front of what the next request does not have, or not there."""
+    store = MemoryStore()
+    about = ArtifactDescription(timeline=TimelineId("talk"))
+    artifact = store.artifacts().put(b"the whole report", about)
+    flight = Flight(*GENERATIONS["bound"], 100_000, store=store)
+    flight.timeline.user(f"look at {artifact}")
+    for number in range(3):
+        rendered = flight.timeline.render(tools=TOOLS)
+        message = flight.message(flight.taken(rendered), "call", 1)
+        message["content"][1]["text"] = f"I look at {artifact}"
+        flight.timeline.record(message)
+        flight.timeline.tool_result(message["content"][-1]["id"], f"result {number}")
+    assert flight.timeline.render(tools=TOOLS).rehydrated == (artifact,)
+
+
+def test_what_came_meanwhile_is_shown_after_the_answer() -> None:
+    flight = Flight(*GENERATIONS["bound"], 100_000)
+    timeline = flight.timeline
+    timeline.user("go")
+    rendered = timeline.render(tools=TOOLS)
+    timeline.steer("the other file")
+    timeline.record(flight.message(flight.taken(rendered), "text", 0))
+    sent = timeline.render(tools=TOOLS).messages
+    assert [message["role"] for message in sent] == ["user", "assistant", "user"]
+    assert sent[1]["content"][0]["type"] == "thinking"
+    assert sent[2]["content"][-1]["text"] == "the other file"
+
+
+def test_a_result_that_the_request_had_as_interrupted_comes_late() -> None:
+    """Also when another timeline has committed it before the fact that the request was sent."""
+    flight = Flight(*GENERATIONS["bound"], 100_000)
+    timeline = flight.timeline
+    timeline.user("go")
+    flight.run_round("call")
+    rendered = timeline.render(tools=TOOLS)
+    flight.other.tool_result(timeline.open_calls[0], "it came")
+    timeline.record(flight.message(flight.taken(rendered), "text", 0))
+    flight.taken(timeline.render(tools=TOOLS))
+    said = str(timeline.render(tools=TOOLS).messages)
+    assert "interrupted, no result was recorded" in said
+    assert said.index("answer 2") < said.index("it came")
+
+
+def test_of_two_requests_the_answer_is_that_of_the_one_that_is_named() -> None:
+    flight = Flight(*GENERATIONS["bound"], 100_000)
+    timeline = flight.timeline
+    timeline.user("go")
+    asked = timeline.render(tools=TOOLS)
+    timeline.steer("the other file")
+    timeline.render(tools=TOOLS)  # somebody looks
+    timeline.record(flight.message(flight.taken(asked), "text", 0), rendered=asked)
+    sent = flight.taken(timeline.render(tools=TOOLS))["messages"]
+    assert sent[1]["content"][0]["type"] == "thinking"
+    assert sent[2]["content"][-1]["text"] == "the other file"
+
+
+def test_a_request_of_another_timeline_is_refused() -> None:
+    flight = Flight(*GENERATIONS["bound"], 100_000)
+    flight.timeline.user("go")
+    rendered = flight.timeline.render(tools=TOOLS)
+    empty = open_timeline("another")
+    with pytest.raises(MisuseError, match="showed version"):
+        empty.record({"id": "m", "content": [{"type": "text", "text": "x"}]}, rendered=rendered)
+    with pytest.raises(MisuseError, match="rendered is what render"):
+        empty.record({"id": "m", "content": []}, rendered={})  # type: ignore[arg-type]
+
+
+def test_what_older_versions_have_logged_stays_where_it_was_shown() -> None:
+    """They did not say what they had sent, and later thinking may be bound to that order."""
+    timeline = open_timeline()
+    timeline.user("go")
+    timeline.render()
+    timeline.steer("meanwhile")
+    timeline.record({"id": "m", "content": [{"type": "text", "text": "answer"}]})
+    log = [found for _, found in timeline.events()]
+    older = [
+        msgspec.structs.replace(found, sent="") if isinstance(found, RequestRendered) else found
+        for found in log
+    ]
+    for events, last in ((log, "meanwhile"), (older, "[continue]")):
+        store = MemoryStore()
+        store.append(timeline.id, events, expected_version=0)
+        shown = open_timeline(store=store).snapshot().render().messages
+        assert shown[-1]["content"][-1]["text"] == last

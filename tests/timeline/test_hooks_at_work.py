@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 import pytest
@@ -35,6 +35,8 @@ from tests._builders import (
     text_in,
 )
 from timeline import AsyncTimeline, Edit, Hooks, SummaryRequest, Timeline
+
+_T = TypeVar("_T")
 
 WORD = "NEVER DELETE db-2"
 WINDOW = 3000
@@ -291,22 +293,27 @@ def edits(draw: st.DrawFn) -> Edit:
     key = draw(st.one_of(st.none(), st.integers(-3, 90), st.sampled_from(("ar:t9.user.prompt",))))
     size = draw(st.sampled_from((0, 10, 20_000)))
     text = "word " * size
-    summary = draw(
-        st.sampled_from(
-            (
-                None,
-                StructuredSummary(state=text, constraints=(text,), facts=(text,)),
-                lambda summary: summary,
-                lambda _: StructuredSummary(decisions=(Decision(decision=text),)),
-                lambda _: None,
-            )
-        )
-    )
-    return Edit(keep_from=key, summary=summary)
+    written = StructuredSummary(state=text, constraints=(text,), facts=(text,))
+    decided = StructuredSummary(decisions=(Decision(decision=text),))
+    match draw(st.integers(0, 4)):
+        case 0:
+            return Edit(keep_from=key)
+        case 1:
+            return Edit(keep_from=key, summary=written)
+        case 2:
+            return Edit(keep_from=key, summary=_same)
+        case 3:
+            return Edit(keep_from=key, summary=partial(_answer, decided))
+        case _:
+            return Edit(keep_from=key, summary=partial(_answer, None))
 
 
-def _answer(edit: Edit, _: object) -> Edit:
-    return edit
+def _answer(answer: _T, _: object) -> _T:
+    return answer
+
+
+def _same(summary: StructuredSummary) -> StructuredSummary:
+    return summary
 
 
 @given(chosen=st.lists(edits(), min_size=1, max_size=2))
