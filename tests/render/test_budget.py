@@ -61,6 +61,11 @@ def test_the_summary_has_its_own_line() -> None:
     found = account(after, context())
     assert found.summary > 0
     assert found.total == found.summary + found.messages
+    long, longer = (
+        account(compacted(make.view_of(*turns(6)), context(), state="x" * size), context())
+        for size in (400, 800)
+    )
+    assert (longer.summary - long.summary, longer.messages) == (100, long.messages)
 
 
 def test_where_the_provider_has_summarised_itself_our_summary_is_not_shown_and_costs_nothing() -> (

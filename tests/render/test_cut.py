@@ -149,6 +149,17 @@ def test_the_cut_steps_back_over_what_is_not_counted() -> None:
     )
 
 
+def test_it_does_not_step_back_over_the_beginning() -> None:
+    assert_cut(
+        """
+        ! P a !
+        5 5 5 5
+          ^
+        """,
+        keep=10,
+    )
+
+
 def test_it_steps_back_over_several() -> None:
     assert_cut(
         """
@@ -256,6 +267,28 @@ def test_no_kept_result_answers_a_folded_call() -> None:
         """,
         keep=20,
     )
+
+
+def test_the_first_block_alone_may_be_folded() -> None:
+    assert_cut(
+        """
+        P (c1 c2) r1 r2 a
+        5   5  5   5  5 5
+           ^
+        """,
+        keep=20,
+    )
+
+
+def test_what_a_provider_ran_itself_binds_its_own_round_and_no_other() -> None:
+    used = {"type": "server_tool_use", "id": "s", "name": "search", "input": {}}
+    more = {"author": "assistant", "response": "r1", "value": used}
+    blocks = [make.prompt("P"), make.opaque("provider.server_tool_use", **more)]
+    blocks += [make.said("a", response="r1"), make.opaque("provider.server_tool_use", **more)]
+    blocks += [make.said("b", response="r2"), make.prompt("Q", "t2")]
+    view, within = make.view_of(*blocks), make.context()
+    plans = {n: plan_at(view, within, "forced", n) for n in range(1, len(blocks) + 1)}
+    assert [n for n, plan in plans.items() if plan] == [2, 5, 6]
 
 
 def test_the_calls_of_one_round_stay_together() -> None:
