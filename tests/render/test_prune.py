@@ -11,6 +11,7 @@ from blocks import (
     BlockId,
     BlocksHidden,
     EventId,
+    Hidden,
     ImagePart,
     RequestRendered,
     SystemMessage,
@@ -285,3 +286,19 @@ def test_another_notice_does_not_count_as_being_told() -> None:
 def test_what_is_hidden_is_not_hidden_again() -> None:
     view = pruned(make.view_of(*turns(4))).settled()
     assert pruned(view) is view
+
+
+def test_what_somebody_hid_stays_behind_the_text_that_stands_for_it() -> None:
+    result = make.result("c", BIG, "t1")
+    masked = Hidden(block=result.id, replacement="other " * 500)
+    event = BlocksHidden(id=EventId("h"), at=0.0, hidden=(masked,), reason="requested")
+    view = make.view_of(make.prompt("go", "t1"), make.call("c", "t1"), result, event)
+    view = make.grown(view, make.prompt("on", "t2"))
+    assert pruned(view) is view
+
+
+@pytest.mark.parametrize("switch", [{"compaction": False}, {"rungs": ()}])
+def test_where_nothing_is_to_be_compacted_nothing_is_pruned(switch: dict[str, Any]) -> None:
+    view = make.view_of(*turns(4))
+    assert hidden(pruned(view))
+    assert pruned(view, **switch) is view
