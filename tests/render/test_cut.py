@@ -5,9 +5,11 @@ In every picture the first line is the log, the second the tokens, the caret the
 """
 
 from itertools import permutations
+from typing import Any
 
 import pytest
 
+from blocks import Block
 from render import plan_at
 from render._cut import find_cut, is_candidate, is_counted, is_turn_start, latest_cut
 from tests import _builders as make
@@ -282,10 +284,15 @@ def test_the_first_block_alone_may_be_folded() -> None:
 
 def test_what_a_provider_ran_itself_binds_its_own_round_and_no_other() -> None:
     used = {"type": "server_tool_use", "id": "s", "name": "search", "input": {}}
-    more = {"author": "assistant", "response": "r1", "value": used}
-    blocks = [make.prompt("P"), make.opaque("provider.server_tool_use", **more)]
-    blocks += [make.said("a", response="r1"), make.opaque("provider.server_tool_use", **more)]
-    blocks += [make.said("b", response="r2"), make.prompt("Q", "t2")]
+    more: dict[str, Any] = {"author": "assistant", "response": "r1", "value": used}
+    blocks: list[Block] = [
+        make.prompt("P"),
+        make.opaque("provider.server_tool_use", **more),
+        make.said("a", response="r1"),
+        make.opaque("provider.server_tool_use", **more),
+        make.said("b", response="r2"),
+        make.prompt("Q", "t2"),
+    ]
     view, within = make.view_of(*blocks), make.context()
     plans = {n: plan_at(view, within, "forced", n) for n in range(1, len(blocks) + 1)}
     assert [n for n, plan in plans.items() if plan] == [2, 5, 6]
