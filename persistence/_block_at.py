@@ -58,9 +58,12 @@ def _named(store: EventStore, timeline: TimelineId, path: str, version: int) -> 
         return event.block if path_at(event.block, version) == path else None
     if not isinstance(event, RangeCompacted) or path_at(event.summary, version) != path:
         return None
-    likely = isinstance(store, DuckDBStore)
     stem = path_stem(event.summary)
-    later = _likely(store, timeline, stem) if likely else _all(store, timeline, version)  # type: ignore[arg-type]
+    later = (
+        _likely(store, timeline, stem)
+        if isinstance(store, DuckDBStore)
+        else _all(store, timeline, version)
+    )
     summary = event.summary
     for _, other in later:
         if isinstance(other, SummaryReplaced) and other.compaction == version:
