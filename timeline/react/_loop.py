@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import attrs
 
-from blocks import FoldlineError, OpaqueBlock, ToolCall
+from blocks import FoldlineError, OpaqueBlock, ToolCall, UserFollowup, UserSteer
 from render import Place, Rendered, View
 from timeline._given import Given
 from timeline._responses import message_of
@@ -177,6 +177,8 @@ class Loop:
             return (yield from self._cut_off(answer.rendered))
         if stop in _GO_ON or (calls and stop in _RUN):
             return ""
+        if stop == "end_turn" and was_told_more(self.timeline.view):
+            return ""
         if stop == "end_turn" and not text_in(answer.response).strip():
             return (yield from self._nudge(SILENT, stop))
         return stop
@@ -218,3 +220,9 @@ def is_done(view: View) -> bool:
     paused = bool(said) and isinstance(said[-1], OpaqueBlock)
     heard = any(entry.place is Place.USER for entry in group.entries)
     return bool(said) and not (working or paused or heard)
+
+
+def was_told_more(view: View) -> bool:
+    """Whether the user spoke while the newest answer was on its way, so that it is no answer to that."""
+    newest = view.groups[-1].entries if view.groups else ()
+    return any(isinstance(entry.block, UserSteer | UserFollowup) for entry in newest)

@@ -16,8 +16,10 @@ from blocks import (
     ToolCall,
     ToolResult,
 )
-from render import LADDER, Policy
+from persistence import MemoryStore
+from render import LADDER, Json, Policy
 from tests._practice import Practice
+from timeline import ReactAgent, Timeline
 from timeline.practice import Call, Fault, Reply
 from timeline.react import AgentHooks, SessionStarted, StepDone, StepStarted
 
@@ -228,3 +230,21 @@ def test_it_compacts_before_a_call_once_the_window_is_used_to_a_share(agents: Ag
         assert compacted
         assert {event.trigger for event in compacted} == {"proactive"}
         assert all(event.tokens_before > 3_200 for event in compacted)
+
+
+def test_what_the_user_says_while_the_last_answer_is_on_its_way_is_answered(
+    practice: Practice,
+) -> None:
+    store = MemoryStore()
+
+    def brain(request: Json) -> Reply:
+        last = request["messages"][-1]["content"][-1]["text"]
+        if last == "Look at a.txt.":
+            Timeline.open("agent", store=store).steer("And at b.txt.")
+        return Reply(text=f"Answer to: {last} ")
+
+    with Timeline.open("agent", store=store) as timeline:
+        client = practice.client(practice.serve(brain=brain))
+        outcome = ReactAgent(timeline, client).run("Look at a.txt.")
+    assert (outcome.stop, outcome.rounds) == ("end_turn", 2)
+    assert outcome.text == "Answer to: Look at a.txt. Answer to: And at b.txt. "
