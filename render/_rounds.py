@@ -42,16 +42,18 @@ def now_waiting(
 def answered_of(said: Answered | None, state: FoldState) -> tuple[Answered, tuple[Waiting, ...]]:
     """The request that a response answers, and those that still wait.
 
-    It is the one that the response names, or else the newest; where several wait, that is a guess.
+    It is the one that the response names, or else the newest.  Where several wait that is a guess, and
+    so is each that is left: any of them may be the one that was answered.
     """
     waiting = state.waiting
     if said is not None:
         return said, tuple(each for each in waiting if each.sent != said.sent)
     if not waiting:
         return Answered(shown=state.shown, sent=""), ()
-    newest = waiting[-1]
-    sent = newest.sent if len(waiting) == 1 else UNKNOWN
-    return Answered(shown=newest.shown, sent=sent), waiting[:-1]
+    newest, left = waiting[-1], waiting[:-1]
+    sent = UNKNOWN if left else newest.sent
+    guessed = (msgspec.structs.replace(each, sent=UNKNOWN) for each in left)
+    return Answered(shown=newest.shown, sent=sent), tuple(guessed)
 
 
 def joins(group: Group, block: Block, registry: Registry) -> bool:

@@ -326,6 +326,24 @@ def test_of_two_requests_the_answer_is_that_of_the_one_that_is_named() -> None:
     assert sent[2]["content"][-1]["text"] == "the other file"
 
 
+def test_after_a_guess_nobody_knows_which_request_still_waits() -> None:
+    """Two wait, one answer comes without saying to which, one says it: what is left may be either."""
+    flight = Flight(*GENERATIONS["bound"], 100_000)
+    timeline = flight.timeline
+    timeline.user("go")
+    first = timeline.render(tools=TOOLS)
+    early = [flight.message(flight.taken(first), "call", 1) for _ in range(2)]
+    timeline.user("and this")
+    late = flight.message(flight.taken(timeline.render(tools=TOOLS)), "call", 1)
+    timeline.record(early[0])
+    timeline.record(early[1], rendered=first)
+    for call in timeline.open_calls:
+        timeline.tool_result(call, "done")
+    flight.taken(timeline.render(tools=TOOLS))
+    timeline.record(late)  # not the answer to what was rendered last
+    flight.taken(timeline.render(tools=TOOLS))
+
+
 def test_a_request_of_another_timeline_is_refused() -> None:
     flight = Flight(*GENERATIONS["bound"], 100_000)
     flight.timeline.user("go")
