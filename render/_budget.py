@@ -7,9 +7,9 @@ import attrs
 
 from blocks import Calibration
 from render._context import Context
-from render._slice import slice_visible
-from render._view import View
 from render.anthropic import Encoder, tool_tokens
+from render.view._view import View
+from render.view._visible import slice_visible
 
 RESERVE_MAX: Final = 0.2
 """Share of the limit that is kept for what comes back, at most: a reserve meant for a large window

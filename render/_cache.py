@@ -19,9 +19,9 @@ from typing import Final
 import attrs
 
 from render._context import Context
-from render._group import Group
-from render._slice import Shown
 from render.anthropic import Piece
+from render.view._group import Group
+from render.view._visible import Shown
 
 LOOKBACK: Final = 20
 RUNS: Final = frozenset({"tool_use", "tool_result"})

@@ -25,7 +25,7 @@ from blocks import (
 )
 from render._clip import HEAD_SHARE, cut_text
 from render._context import Context
-from render._group import Entry
+from render.view._group import Entry
 
 Said: TypeAlias = UserPrompt | UserFollowup | UserSteer
 

@@ -17,10 +17,10 @@ import attrs
 from blocks import BlocksHidden, EventId, Hidden, ToolResult, UserAttachment, text_of
 from render._budget import account, threshold_of
 from render._context import Context
-from render._fold import decide
-from render._group import Entry
-from render._view import View
 from render.anthropic import Encoder
+from render.view._fold import decide
+from render.view._group import Entry
+from render.view._view import View
 
 HEAD_SHARE = 0.7
 """Of what is kept, the part that comes from the beginning."""

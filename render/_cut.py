@@ -36,8 +36,8 @@ from blocks import (
     TurnHeader,
     UserPrompt,
 )
-from render._group import Entry, Place
-from render._verbatim import verbatim
+from render.view._group import Entry, Place
+from render.view._provider_blocks import verbatim
 
 Spans: TypeAlias = Sequence[tuple[int, int]]
 """Ranges of indices that no cut may enter; it may be before their first one."""

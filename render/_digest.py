@@ -31,8 +31,8 @@ from blocks import (
 )
 from render._artifacts import Sources, joined, produced
 from render._context import ToolPolicy
-from render._group import Entry, Place
 from render._report import SECTIONS, digest_sections
+from render.view._group import Entry, Place
 
 _T = TypeVar("_T")
 

@@ -27,7 +27,7 @@ from blocks import (
     tool_target,
     written_paths,
 )
-from render._group import Entry, Place
+from render.view._group import Entry, Place
 
 _STILL_OPEN: Final = 1 << 62
 """In place of a version: a write without a result may happen at any time."""

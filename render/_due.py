@@ -4,7 +4,7 @@ from blocks import Trigger
 from render._budget import budget_of, threshold_of, total_tokens
 from render._context import Context
 from render._prune import is_cold
-from render._view import View
+from render.view._view import View
 
 
 def compaction_due(view: View, context: Context) -> Trigger | None:

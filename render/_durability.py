@@ -7,7 +7,7 @@ import msgspec
 
 from blocks import Durability, Sensitivity, ToolCall, ToolResult, fields_in, text_of, tool_target
 from render._context import ToolPolicy
-from render._group import Entry
+from render.view._group import Entry
 
 _LINE_MAX: Final = 160
 _TARGET_MIN: Final = 40

@@ -21,8 +21,8 @@ from blocks import (
     text_of,
     tool_target,
 )
-from render._group import Entry
 from render._identifiers import searched
+from render.view._group import Entry
 
 _T = TypeVar("_T")
 

@@ -25,12 +25,12 @@ from render._budget import corrected, fixed_tokens, threshold_of, total_tokens
 from render._carry import is_said
 from render._context import Context
 from render._extractive import extract_summary
-from render._fold import commit, decide
-from render._group import Entry, Place
-from render._ordinals import named_after, summary_ordinal
 from render._range import RangePlan
 from render._summary_block import summary_block
-from render._view import View
+from render.view._fold import commit, decide
+from render.view._group import Entry, Place
+from render.view._numbering import named_after, summary_ordinal
+from render.view._view import View
 
 FITTING = 0.95
 """Share of the trigger that a compaction must come under, so that the next round needs none."""

@@ -24,8 +24,8 @@ from typing import Final, TypeAlias
 import attrs
 
 from blocks import AssistantCompletion, Excerpt, Index, Term, ToolCall, text_of
-from render._group import Entry
 from render._identifiers import identifiers, searched
+from render.view._group import Entry
 
 LINE_CHARACTERS: Final = 40
 """Of its line, on each side of a term, in a narrow excerpt."""

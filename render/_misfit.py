@@ -23,8 +23,8 @@ from blocks import (
 )
 from render._budget import Account
 from render._context import Context
-from render._group import Entry
 from render.anthropic import Piece
+from render.view._group import Entry
 
 PartKind: TypeAlias = Literal[
     "system prompt",

@@ -20,9 +20,9 @@ from blocks import (
     text_of,
 )
 from render._context import Context
-from render._fold import decide
-from render._group import Entry, Group
-from render._view import View
+from render.view._fold import decide
+from render.view._group import Entry, Group
+from render.view._view import View
 
 SMALL_WINDOW: Final = 200_000
 PICTURES_MAX: Final = (100, 600)

@@ -17,15 +17,15 @@ import msgspec
 from blocks import StructuredSummary, tag_of, text_of
 from render._clip import cut_text
 from render._context import Context, Json
-from render._group import Entry
 from render._merge import merge_summaries
 from render._quote import escaped, quoted
 from render._range import RangePlan
 from render._rendered import show
 from render._report import report_summary
 from render._room import SummaryRoom
-from render._view import View
 from render.anthropic import RequestValidator
+from render.view._group import Entry
+from render.view._view import View
 
 PROMPT_VERSION: Final = "2026-11-2"
 """Changes whenever the instruction or the shape of the answer does: part of every cache key."""

@@ -23,10 +23,10 @@ from blocks import (
     text_of,
 )
 from render._context import Context
-from render._fold import decide
-from render._group import Entry, Group, Place
-from render._view import View
 from render.anthropic import Encoder
+from render.view._fold import decide
+from render.view._group import Entry, Group, Place
+from render.view._view import View
 
 NOTICE = (
     "Older tool results were hidden to save space. Where a result says so, its content can be read "

@@ -20,9 +20,9 @@ from render._cut import (
     thoughts,
     turns_cut,
 )
-from render._group import Entry
-from render._view import View
 from render.anthropic import Encoder
+from render.view._group import Entry
+from render.view._view import View
 
 KEEP_TOKENS_MIN = 400
 

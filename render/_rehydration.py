@@ -17,9 +17,9 @@ import attrs
 
 from blocks import ArtifactId, AssistantCompletion, FoldState, ToolCall, artifact_ids_in, leaves
 from render._context import Context, Policy
-from render._group import Group, Place
 from render._quote import quoted
-from render._view import View
+from render.view._group import Group, Place
+from render.view._view import View
 
 READERS: Final = frozenset({"read_artifact", "read_timeline"})
 """Tools whose results are the content: it need not come back twice."""

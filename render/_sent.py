@@ -19,10 +19,10 @@ import msgspec
 from blocks import AssistantThinking
 from render._context import Context, Json
 from render._fixed import Fixed
-from render._group import Asked, Entry, Place
 from render._rehydration import Returned
-from render._slice import Shown
 from render.anthropic import Piece
+from render.view._group import Asked, Entry, Place
+from render.view._visible import Shown
 
 LENGTH = 32
 """Characters of a hash that are noted."""

@@ -15,14 +15,14 @@ from render._carry import LABEL_TOKENS
 from render._context import Context
 from render._digest import build_digest, fit_digest
 from render._extractive import turn_context, words_of
-from render._group import Place
 from render._identifiers import searched
 from render._index import IndexBudget, build_index
 from render._merge import as_history, merge_summaries
 from render._range import RangePlan
 from render._report import digest_sections, report_summary, turns_of
 from render._room import SummaryRoom
-from render._view import View
+from render.view._group import Place
+from render.view._view import View
 
 INDEX_TOKENS_MIN: Final = 200
 NAMING_SHARE: Final = 0.33

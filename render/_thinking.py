@@ -12,13 +12,13 @@ from collections.abc import Iterator
 
 from blocks import AssistantThinking, BlocksHidden, EventId, Hidden
 from render._context import Context
-from render._fold import decide
-from render._group import Entry, Group
 from render._prefix import prefix_of
 from render._sent import misplaced
-from render._slice import slice_visible
-from render._view import View
 from render.anthropic import Encoder
+from render.view._fold import decide
+from render.view._group import Entry, Group
+from render.view._view import View
+from render.view._visible import slice_visible
 
 
 def strip_unbound(view: View, context: Context) -> View:

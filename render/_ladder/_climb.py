@@ -38,7 +38,7 @@ from render._ladder._plan import (
 )
 from render._range import plan_at, plan_range, plan_turns
 from render._rehydration import wanted
-from render._view import View
+from render.view._view import View
 
 
 @attrs.frozen(kw_only=True)

@@ -18,13 +18,13 @@ from blocks import (
     text_of,
 )
 from render._context import Context
-from render._fold import decide
-from render._group import Entry, Group, Place
 from render._identifiers import identifiers
 from render._ladder._ground import Ground
 from render._ladder._plan import Drop
 from render._report import span_line
-from render._view import View
+from render.view._fold import decide
+from render.view._group import Entry, Group, Place
+from render.view._view import View
 
 KEYWORDS_MAX: Final = 8
 TEXT_MAX: Final = 20_000

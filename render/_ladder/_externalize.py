@@ -10,12 +10,12 @@ from typing import Final
 from blocks import BlocksHidden, EventId, Hidden, artifact_id, text_of, tool_target
 from render._context import Context
 from render._durability import sensitivity_of
-from render._fold import decide
 from render._ladder._gist import gist
 from render._ladder._ground import Found, Ground
 from render._ladder._plan import Externalize
-from render._view import View
 from render.anthropic import RESULT_TOKENS
+from render.view._fold import decide
+from render.view._view import View
 
 POINTER: Final = "[moved to the artifact store: {tokens} tokens of {about}; {way_back}]"
 """Version 1 of the pointer's first line; the excerpts follow on lines of their own."""

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from blocks import Index, Term, text_of
-from render._group import Entry
 from render._identifiers import identifiers, searched
 from render._index import IndexBudget, build_index
+from render.view._group import Entry
 
 WIDE_SHARE: Final = 0.7
 """Of the tokens, what goes to lines with their neighbours; the rest to single lines."""

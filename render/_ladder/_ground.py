@@ -18,10 +18,10 @@ from blocks import (
 from render._context import Context, ToolPolicy
 from render._drift import Drift
 from render._durability import durability_of
-from render._group import Entry, Group, Place
 from render._identifiers import identifiers, searched
-from render._view import View
 from render.anthropic import Encoder
+from render.view._group import Entry, Group, Place
+from render.view._view import View
 
 ANY_TOOL = ToolPolicy()
 OWN_MAX: Final = 1_000_000

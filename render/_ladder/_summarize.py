@@ -12,7 +12,7 @@ from render._folded import Fold, Summary, apply_range, extractive, fits_after
 from render._ladder._ground import Ground
 from render._ladder._plan import Summarize
 from render._range import plan_at
-from render._view import View
+from render.view._view import View
 
 
 def propose(ground: Ground, trigger: Trigger, cuts: Iterable[int] = ()) -> Fold | None:

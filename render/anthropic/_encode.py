@@ -35,16 +35,16 @@ from blocks import (
     text_of,
 )
 from render._context import Context, Json, TokenCounter
-from render._group import Entry, Group, Place
-from render._hidden import replaced
-from render._slice import Shown
-from render._verbatim import verbatim
 from render.anthropic._count import content_tokens
 from render.anthropic._heard import contents_of
 from render.anthropic._lead import as_texts, lacks_lead
 from render.anthropic._parts import part_content
 from render.anthropic._piece import Piece, Spot
 from render.anthropic._server import is_replayed, is_resumable, paired
+from render.view._group import Entry, Group, Place
+from render.view._provider_blocks import verbatim
+from render.view._replace import replaced
+from render.view._visible import Shown
 
 INTERRUPTED: Final = "interrupted, no result was recorded"
 CONTINUE: Final = "[continue]"

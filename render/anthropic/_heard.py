@@ -19,10 +19,10 @@ from blocks import (
     text_of,
 )
 from render._context import Json
-from render._group import Entry, Place
 from render._quote import quoted
 from render._report import report
 from render.anthropic._parts import part_content
+from render.view._group import Entry, Place
 
 
 def contents_of(entry: Entry, notices: list[str]) -> Iterator[Json]:

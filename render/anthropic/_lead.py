@@ -10,9 +10,9 @@ from json import dumps
 from typing import Final
 
 from blocks import AssistantThinking, ToolCall
-from render._group import Group, Place
 from render.anthropic._block_rules import THINKING_TYPES
 from render.anthropic._server import Numbered
+from render.view._group import Group, Place
 
 _ANYWHERE: Final = frozenset({"text", "image", "document", "search_result"})
 """Parts of a result that may stand outside of one, too."""

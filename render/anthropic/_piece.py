@@ -3,7 +3,7 @@
 import attrs
 
 from render._context import Json
-from render._group import Group
+from render.view._group import Group
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -18,8 +18,8 @@ from blocks import (
 from persistence import MemoryStore
 from render import CannotFit, Rendered, commit
 from render._misfit import parts_of
-from render._slice import slice_visible
 from render.anthropic import Encoder
+from render.view._visible import slice_visible
 from tests import _builders as make
 from tests.strategies import Play, Step, settings, steps
 from timeline import Timeline

@@ -26,7 +26,8 @@ from blocks import (
     ToolResult,
     UsageRecorded,
 )
-from render._entries import (
+from render.view._group import Asked, Entry, Group, Place
+from render.view._masks import (
     LADDER,
     Mask,
     Replacements,
@@ -35,10 +36,10 @@ from render._entries import (
     rehide_at,
     unbind,
 )
-from render._group import Asked, Entry, Group, Place
-from render._numbers import after_request, after_restore, after_usage, still_prepared
-from render._registry import Registry
-from render._rounds import (
+from render.view._numbers import after_request, after_restore, after_usage, still_prepared
+from render.view._provider_blocks import is_server_compaction, response_of
+from render.view._registry import Registry
+from render.view._rounds import (
     answered_of,
     is_stale,
     joins,
@@ -47,8 +48,7 @@ from render._rounds import (
     sealed,
     was_paused,
 )
-from render._verbatim import is_server_compaction, response_of
-from render._view import View
+from render.view._view import View
 
 PREPARED_MAX = 4
 

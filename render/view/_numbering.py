@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from blocks import Naming, RangeCompacted, RangeSummary, path_stem
-from render._group import Entry
-from render._view import View
+from render.view._group import Entry
+from render.view._view import View
 
 
 def named_after(view: View, folded: Sequence[Entry], kept: Sequence[Entry]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from render._group import Group
+from render.view._group import Group
 
 _I = TypeVar("_I")
 _T = TypeVar("_T")

@@ -5,9 +5,9 @@ from operator import attrgetter
 
 import attrs
 
-from render._group import Group
-from render._shelf import Shelf
-from render._view import View
+from render.view._group import Group
+from render.view._memo import Shelf
+from render.view._view import View
 
 
 @attrs.frozen(kw_only=True)

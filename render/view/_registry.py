@@ -12,9 +12,9 @@ from typing import Self
 import attrs
 
 from blocks import Block, BlockId, CallId, Naming, ToolCall, ToolResult, TurnId
-from render._group import Entry, Group, Place
-from render._verbatim import response_of
-from render._wire_ids import free_wire_id
+from render.view._group import Entry, Group, Place
+from render.view._provider_blocks import response_of
+from render.view._wire_ids import free_wire_id
 
 
 @attrs.define(eq=False)

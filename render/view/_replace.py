@@ -17,7 +17,7 @@ from blocks import (
     UserAttachment,
 )
 from blocks import OpaqueBlock as Opaque
-from render._group import Entry, Group, Place
+from render.view._group import Entry, Group, Place
 
 _ADDRESS: Final[tuple[str, ...]] = ("id", "turn", "author", "response")
 """Fields of an unknown block that say where it belongs, and nothing of what it says."""

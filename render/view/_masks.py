@@ -22,9 +22,9 @@ from blocks import (
     path_at,
     path_of,
 )
-from render._group import NO_ARTIFACT, Entry, Group, Place
-from render._hidden import stand_in
-from render._verbatim import verbatim
+from render.view._group import NO_ARTIFACT, Entry, Group, Place
+from render.view._provider_blocks import verbatim
+from render.view._replace import stand_in
 
 LADDER: Final[frozenset[HideReason]] = frozenset({"externalized", "cleared", "dropped"})
 """Why a rung of a compaction hides a block."""

@@ -13,9 +13,9 @@ from blocks import (
     SummaryPrepared,
     UsageRecorded,
 )
-from render._calibration import calibrated
 from render._rehydration import with_returned
-from render._rounds import now_waiting
+from render.view._calibration import calibrated
+from render.view._rounds import now_waiting
 
 
 def after_request(before: FoldState, event: RequestRendered, shown: int) -> FoldState:

@@ -15,9 +15,9 @@ import attrs
 import msgspec
 
 from blocks import Answered, Block, FoldState, RequestRendered, Waiting
-from render._group import Entry, Group, Place
-from render._registry import Registry
-from render._verbatim import response_of, verbatim
+from render.view._group import Entry, Group, Place
+from render.view._provider_blocks import response_of, verbatim
+from render.view._registry import Registry
 
 UNKNOWN: Final = "?"
 """In place of the hash of a request: it is one of several, and nobody said which."""

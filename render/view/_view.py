@@ -18,10 +18,10 @@ from blocks import (
     SummaryReplaced,
     TurnId,
 )
-from render._entries import summary_entry
-from render._group import Entry, Group, number
-from render._registry import Registry
-from render._shelf import Shelf
+from render.view._group import Entry, Group, number
+from render.view._masks import summary_entry
+from render.view._memo import Shelf
+from render.view._registry import Registry
 
 NO_TURN = TurnId("")
 

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 import attrs
 
 from blocks import Event, LogWindow, RangeCompacted, Recorded
-from render._entries import head_of
-from render._folding import Folding
-from render._registry import Registry
-from render._view import Compaction, View
+from render.view._masks import head_of
+from render.view._reducer import Folding
+from render.view._registry import Registry
+from render.view._view import Compaction, View
 
 
 def open_view(window: LogWindow) -> View:
