@@ -18,8 +18,8 @@ from typing import Final
 
 import attrs
 
-from render._context import Context
 from render.anthropic import Piece
+from render.policy._context import Context
 from render.view._group import Group
 from render.view._visible import Shown
 

@@ -24,7 +24,7 @@ from blocks import (
     version_in,
 )
 from render._clip import HEAD_SHARE, cut_text
-from render._context import Context
+from render.policy._context import Context
 from render.view._group import Entry
 
 Said: TypeAlias = UserPrompt | UserFollowup | UserSteer

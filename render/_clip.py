@@ -16,8 +16,8 @@ import attrs
 
 from blocks import BlocksHidden, EventId, Hidden, ToolResult, UserAttachment, text_of
 from render._budget import account, threshold_of
-from render._context import Context
 from render.anthropic import Encoder
+from render.policy._context import Context
 from render.view._fold import decide
 from render.view._group import Entry
 from render.view._view import View

@@ -30,8 +30,8 @@ from blocks import (
     tool_target,
 )
 from render._artifacts import Sources, joined, produced
-from render._context import ToolPolicy
 from render._report import SECTIONS, digest_sections
+from render.policy._context import ToolPolicy
 from render.view._group import Entry, Place
 
 _T = TypeVar("_T")

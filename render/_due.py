@@ -2,8 +2,8 @@
 
 from blocks import Trigger
 from render._budget import budget_of, threshold_of, total_tokens
-from render._context import Context
 from render._prune import is_cold
+from render.policy._context import Context
 from render.view._view import View
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from blocks import Trigger
-from render._context import Context
 from render._folded import Fold, fits_after, squeezed
 from render._range import plan_at, plan_range, plan_turns
+from render.policy._context import Context
 from render.view._view import View
 
 SHARES: Final = ((1.0, 1.0), (0.3, 1.0), (0.0, 1.0), (0.0, 0.4), (0.0, 0.1))

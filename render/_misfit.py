@@ -22,8 +22,8 @@ from blocks import (
     UserSteer,
 )
 from render._budget import Account
-from render._context import Context
 from render.anthropic import Piece
+from render.policy._context import Context
 from render.view._group import Entry
 
 PartKind: TypeAlias = Literal[

@@ -19,7 +19,7 @@ from blocks import (
     images_of,
     text_of,
 )
-from render._context import Context
+from render.policy._context import Context
 from render.view._fold import decide
 from render.view._group import Entry, Group
 from render.view._view import View

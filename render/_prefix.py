@@ -6,9 +6,9 @@ import attrs
 import msgspec
 
 from render._budget import fixed_tokens
-from render._context import Context, Json
-from render._fixed import Fixed
 from render.anthropic import marked_prefix
+from render.policy._context import Context, Json
+from render.policy._fixed import Fixed
 
 
 @attrs.frozen(kw_only=True)

@@ -9,7 +9,6 @@ import attrs
 from blocks import Carried, Trigger, encode_block
 from render._budget import fixed_tokens, total_tokens
 from render._carry import carry
-from render._context import Context
 from render._cut import (
     ANYWHERE,
     Spans,
@@ -21,6 +20,7 @@ from render._cut import (
     turns_cut,
 )
 from render.anthropic import Encoder
+from render.policy._context import Context
 from render.view._group import Entry
 from render.view._view import View
 

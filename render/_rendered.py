@@ -19,12 +19,12 @@ from blocks import (
 )
 from render._budget import Account, account, fixed_tokens, with_returned
 from render._cache import CachePoint, place_cache_points
-from render._context import Context, Json
 from render._misfit import CannotFit, cannot_fit
 from render._prefix import prefix_of
 from render._rehydration import Returned
 from render._sent import sent_hash
 from render.anthropic import Encoder, RequestValidator, Violation, appended, assemble
+from render.policy._context import Context, Json
 from render.view._group import number
 from render.view._view import View
 from render.view._visible import slice_visible

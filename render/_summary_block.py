@@ -12,7 +12,6 @@ import msgspec
 from blocks import BlockId, Digest, RangeSummary, StructuredSummary, ToolResult, TurnId, text_of
 from render._budget import fixed_tokens
 from render._carry import LABEL_TOKENS
-from render._context import Context
 from render._digest import build_digest, fit_digest
 from render._extractive import turn_context, words_of
 from render._identifiers import searched
@@ -21,6 +20,7 @@ from render._merge import as_history, merge_summaries
 from render._range import RangePlan
 from render._report import digest_sections, report_summary, turns_of
 from render._room import SummaryRoom
+from render.policy._context import Context
 from render.view._group import Place
 from render.view._view import View
 

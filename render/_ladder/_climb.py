@@ -22,7 +22,6 @@ import msgspec
 
 from blocks import BlocksHidden, CallId, Determinism, RangeCompacted, Trigger
 from render._budget import threshold_of, total_tokens
-from render._context import Context, Rung
 from render._folded import FITTING, Fold, Summary, extractive, skip, squeezed
 from render._ladder import _clear, _drop, _externalize, _summarize
 from render._ladder._ground import Ground
@@ -38,6 +37,7 @@ from render._ladder._plan import (
 )
 from render._range import plan_at, plan_range, plan_turns
 from render._rehydration import wanted
+from render.policy._context import Context, Rung
 from render.view._view import View
 
 

@@ -4,7 +4,7 @@ from json import dumps
 from typing import Any, Final, cast
 
 from blocks import DocumentPart, ImagePart, ProviderPart
-from render._context import Json, TokenCounter
+from render.policy._context import Json, TokenCounter
 
 BLOCK_TOKENS: Final = 3
 """What the envelope of a content block costs; undocumented, measured 4 to 8 a message."""

@@ -18,10 +18,10 @@ from blocks import (
     UserSteer,
     text_of,
 )
-from render._context import Json
 from render._quote import quoted
 from render._report import report
 from render.anthropic._parts import part_content
+from render.policy._context import Json
 from render.view._group import Entry, Place
 
 

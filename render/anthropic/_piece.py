@@ -2,7 +2,7 @@
 
 import attrs
 
-from render._context import Json
+from render.policy._context import Json
 from render.view._group import Group
 
 

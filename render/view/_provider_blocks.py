@@ -7,7 +7,7 @@ the provider reads.  The recorder keeps them whole; here is what the other stage
 from typing import Final, cast
 
 from blocks import AssistantBlock, Block, OpaqueBlock
-from render._context import Json
+from render.policy._context import Json
 
 TAG_PREFIX: Final = "provider."
 

@@ -15,9 +15,9 @@ from blocks import (
     Sensitivity,
     checked_calls,
 )
-from render import _checks as checks
-from render._fixed import Fixed
-from render._models import Model
+from render.policy import _validators as checks
+from render.policy._fixed import Fixed
+from render.policy._model import Model
 
 Json: TypeAlias = dict[str, Any]
 Rung: TypeAlias = Literal["externalize", "summarize", "clear", "drop"]

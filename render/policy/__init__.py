@@ -1,0 +1,1 @@
+"""What a stage may know besides the view: policy, model, context."""
