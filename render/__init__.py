@@ -1,10 +1,5 @@
 """From a log's view to the next request: pure stages, no clock, no I/O, no waiting."""
 
-from render._budget import Account as Account
-from render._budget import account as account
-from render._budget import total_tokens as total_tokens
-from render._cache import CachePoint as CachePoint
-from render._clip import clip_oversized as clip_oversized
 from render._due import compaction_due as compaction_due
 from render._fitting import fitting_fold as fitting_fold
 from render._fitting import fold_at as fold_at
@@ -32,9 +27,6 @@ from render._ladder import plan_compaction as plan_compaction
 from render._ladder import recut as recut
 from render._ladder import replayable_calls as replayable_calls
 from render._merge import merge_summaries as merge_summaries
-from render._misfit import CannotFit as CannotFit
-from render._misfit import Cause as Cause
-from render._pictures import limit_pictures as limit_pictures
 from render._prompts import PROMPT_VERSION as PROMPT_VERSION
 from render._prompts import Prompt as Prompt
 from render._prompts import RejectedAnswerError as RejectedAnswerError
@@ -43,8 +35,6 @@ from render._prompts import parse_answer as parse_answer
 from render._prompts import summary_key as summary_key
 from render._prompts import summary_prompts as summary_prompts
 from render._prompts import without_thinking as without_thinking
-from render._prune import is_cold as is_cold
-from render._prune import prune_expired as prune_expired
 from render._range import RangePlan as RangePlan
 from render._range import plan_at as plan_at
 from render._range import plan_range as plan_range
@@ -53,14 +43,8 @@ from render._redaction import Redaction as Redaction
 from render._redaction import redaction_of as redaction_of
 from render._redaction import said_by as said_by
 from render._redaction import without_excerpts as without_excerpts
-from render._rehydration import Returned as Returned
-from render._rehydration import returned as returned
-from render._rehydration import wanted as wanted
-from render._rendered import Rendered as Rendered
-from render._rendered import show as show
 from render._report import report as report
 from render._room import SummaryRoom as SummaryRoom
-from render._thinking import strip_unbound as strip_unbound
 from render.anthropic import REPLAYED as REPLAYED
 from render.anthropic import ModelRules as ModelRules
 from render.anthropic import Overflow as Overflow
@@ -78,6 +62,22 @@ from render.policy._context import TokenCounter as TokenCounter
 from render.policy._context import ToolPolicy as ToolPolicy
 from render.policy._fixed import Fixed as Fixed
 from render.policy._model import Model as Model
+from render.stages._budget import Account as Account
+from render.stages._budget import account as account
+from render.stages._budget import total_tokens as total_tokens
+from render.stages._cache_points import CachePoint as CachePoint
+from render.stages._clip import clip_oversized as clip_oversized
+from render.stages._images import limit_pictures as limit_pictures
+from render.stages._misfit import CannotFit as CannotFit
+from render.stages._misfit import Cause as Cause
+from render.stages._prune import is_cold as is_cold
+from render.stages._prune import prune_expired as prune_expired
+from render.stages._rehydrate import Returned as Returned
+from render.stages._rehydrate import returned as returned
+from render.stages._rehydrate import wanted as wanted
+from render.stages._rendered import Rendered as Rendered
+from render.stages._rendered import show as show
+from render.stages._thinking import strip_unbound as strip_unbound
 from render.view._fold import commit as commit
 from render.view._fold import decide as decide
 from render.view._fold import fold as fold

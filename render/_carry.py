@@ -23,8 +23,8 @@ from blocks import (
     text_of,
     version_in,
 )
-from render._clip import HEAD_SHARE, cut_text
 from render.policy._context import Context
+from render.stages._clip import HEAD_SHARE, cut_text
 from render.view._group import Entry
 
 Said: TypeAlias = UserPrompt | UserFollowup | UserSteer

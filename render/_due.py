@@ -1,9 +1,9 @@
 """When a compaction is due, and when it has failed too often to be tried again."""
 
 from blocks import Trigger
-from render._budget import budget_of, threshold_of, total_tokens
-from render._prune import is_cold
 from render.policy._context import Context
+from render.stages._budget import budget_of, threshold_of, total_tokens
+from render.stages._prune import is_cold
 from render.view._view import View
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import attrs
 
 from blocks import Carried, Trigger, encode_block
-from render._budget import fixed_tokens, total_tokens
 from render._carry import carry
 from render._cut import (
     ANYWHERE,
@@ -21,6 +20,7 @@ from render._cut import (
 )
 from render.anthropic import Encoder
 from render.policy._context import Context
+from render.stages._budget import fixed_tokens, total_tokens
 from render.view._group import Entry
 from render.view._view import View
 

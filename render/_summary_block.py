@@ -10,7 +10,6 @@ from typing import Final
 import msgspec
 
 from blocks import BlockId, Digest, RangeSummary, StructuredSummary, ToolResult, TurnId, text_of
-from render._budget import fixed_tokens
 from render._carry import LABEL_TOKENS
 from render._digest import build_digest, fit_digest
 from render._extractive import turn_context, words_of
@@ -21,6 +20,7 @@ from render._range import RangePlan
 from render._report import digest_sections, report_summary, turns_of
 from render._room import SummaryRoom
 from render.policy._context import Context
+from render.stages._budget import fixed_tokens
 from render.view._group import Place
 from render.view._view import View
 

@@ -21,7 +21,6 @@ import attrs
 import msgspec
 
 from blocks import BlocksHidden, CallId, Determinism, RangeCompacted, Trigger
-from render._budget import threshold_of, total_tokens
 from render._folded import FITTING, Fold, Summary, extractive, skip, squeezed
 from render._ladder import _clear, _drop, _externalize, _summarize
 from render._ladder._ground import Ground
@@ -36,8 +35,9 @@ from render._ladder._plan import (
     in_force,
 )
 from render._range import plan_at, plan_range, plan_turns
-from render._rehydration import wanted
 from render.policy._context import Context, Rung
+from render.stages._budget import threshold_of, total_tokens
+from render.stages._rehydrate import wanted
 from render.view._view import View
 
 

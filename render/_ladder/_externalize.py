@@ -21,7 +21,7 @@ POINTER: Final = "[moved to the artifact store: {tokens} tokens of {about}; {way
 """Version 1 of the pointer's first line; the excerpts follow on lines of their own."""
 READ: Final = 'read_artifact("{}")'
 NAME: Final = 'name "{}" and it is shown again'
-"""The way back for an agent without that tool; see `render._rehydration`."""
+"""The way back for an agent without that tool; see `render.stages._rehydrate`."""
 ABOUT_CHARACTERS: Final = 120
 ENCRYPTED: Final = frozenset({"confidential", "restricted"})
 """What an artifact store takes only with a key."""

@@ -5,13 +5,13 @@ from itertools import takewhile
 import attrs
 import msgspec
 
-from render._budget import total_tokens
 from render._folded import extractive
 from render._ladder import _summarize
 from render._ladder._climb import Climb, carry_out
 from render._ladder._plan import Summarize
 from render._range import plan_at
 from render.policy._context import Context
+from render.stages._budget import total_tokens
 
 
 def recut(climb: Climb, cut: int, context: Context) -> Climb | None:

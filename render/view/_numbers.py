@@ -13,7 +13,7 @@ from blocks import (
     SummaryPrepared,
     UsageRecorded,
 )
-from render._rehydration import with_returned
+from render.stages._rehydrate import with_returned
 from render.view._calibration import calibrated
 from render.view._rounds import now_waiting
 

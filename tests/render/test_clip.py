@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from blocks import BlocksHidden, EventId, Hidden, RequestRendered, UsageRecorded
 from render import Context, View, clip_oversized, commit, fold, strip_unbound, total_tokens
-from render._clip import cut_text
+from render.stages._clip import cut_text
 from tests import _builders as make
 
 HUGE = "\n".join(f"line {n}" for n in range(2000))

@@ -17,8 +17,8 @@ from blocks import (
 )
 from persistence import MemoryStore
 from render import CannotFit, Rendered, commit
-from render._misfit import parts_of
 from render.anthropic import Encoder
+from render.stages._misfit import parts_of
 from render.view._visible import slice_visible
 from tests import _builders as make
 from tests.strategies import Play, Step, settings, steps

@@ -11,10 +11,10 @@ Two rules of the provider meet here (its documentation on thinking and on preser
 from collections.abc import Iterator
 
 from blocks import AssistantThinking, BlocksHidden, EventId, Hidden
-from render._prefix import prefix_of
-from render._sent import misplaced
 from render.anthropic import Encoder
 from render.policy._context import Context
+from render.stages._prefix import prefix_of
+from render.stages._sent import misplaced
 from render.view._fold import decide
 from render.view._group import Entry, Group
 from render.view._view import View

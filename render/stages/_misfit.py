@@ -21,9 +21,9 @@ from blocks import (
     UserPrompt,
     UserSteer,
 )
-from render._budget import Account
 from render.anthropic import Piece
 from render.policy._context import Context
+from render.stages._budget import Account
 from render.view._group import Entry
 
 PartKind: TypeAlias = Literal[

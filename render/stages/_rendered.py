@@ -17,14 +17,14 @@ from blocks import (
     checked_calls,
     in_words,
 )
-from render._budget import Account, account, fixed_tokens, with_returned
-from render._cache import CachePoint, place_cache_points
-from render._misfit import CannotFit, cannot_fit
-from render._prefix import prefix_of
-from render._rehydration import Returned
-from render._sent import sent_hash
 from render.anthropic import Encoder, RequestValidator, Violation, appended, assemble
 from render.policy._context import Context, Json
+from render.stages._budget import Account, account, fixed_tokens, with_returned
+from render.stages._cache_points import CachePoint, place_cache_points
+from render.stages._misfit import CannotFit, cannot_fit
+from render.stages._prefix import prefix_of
+from render.stages._rehydrate import Returned
+from render.stages._sent import sent_hash
 from render.view._group import number
 from render.view._view import View
 from render.view._visible import slice_visible

@@ -5,10 +5,10 @@ from hashlib import sha256
 import attrs
 import msgspec
 
-from render._budget import fixed_tokens
 from render.anthropic import marked_prefix
 from render.policy._context import Context, Json
 from render.policy._fixed import Fixed
+from render.stages._budget import fixed_tokens
 
 
 @attrs.frozen(kw_only=True)
