@@ -26,7 +26,6 @@ from render._ladder import normalised as normalised
 from render._ladder import plan_compaction as plan_compaction
 from render._ladder import recut as recut
 from render._ladder import replayable_calls as replayable_calls
-from render._merge import merge_summaries as merge_summaries
 from render._prompts import PROMPT_VERSION as PROMPT_VERSION
 from render._prompts import Prompt as Prompt
 from render._prompts import RejectedAnswerError as RejectedAnswerError
@@ -38,13 +37,6 @@ from render._prompts import without_thinking as without_thinking
 from render._range import RangePlan as RangePlan
 from render._range import plan_at as plan_at
 from render._range import plan_range as plan_range
-from render._redaction import MASK as MASK
-from render._redaction import Redaction as Redaction
-from render._redaction import redaction_of as redaction_of
-from render._redaction import said_by as said_by
-from render._redaction import without_excerpts as without_excerpts
-from render._report import report as report
-from render._room import SummaryRoom as SummaryRoom
 from render.anthropic import REPLAYED as REPLAYED
 from render.anthropic import ModelRules as ModelRules
 from render.anthropic import Overflow as Overflow
@@ -78,6 +70,14 @@ from render.stages._rehydrate import wanted as wanted
 from render.stages._rendered import Rendered as Rendered
 from render.stages._rendered import show as show
 from render.stages._thinking import strip_unbound as strip_unbound
+from render.summary._merge import merge_summaries as merge_summaries
+from render.summary._redaction import MASK as MASK
+from render.summary._redaction import Redaction as Redaction
+from render.summary._redaction import redaction_of as redaction_of
+from render.summary._redaction import said_by as said_by
+from render.summary._redaction import without_excerpts as without_excerpts
+from render.summary._room import SummaryRoom as SummaryRoom
+from render.summary._text import report as report
 from render.view._fold import commit as commit
 from render.view._fold import decide as decide
 from render.view._fold import fold as fold

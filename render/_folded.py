@@ -22,11 +22,11 @@ from blocks import (
     text_of,
 )
 from render._carry import is_said
-from render._extractive import extract_summary
 from render._range import RangePlan
 from render._summary_block import summary_block
 from render.policy._context import Context
 from render.stages._budget import corrected, fixed_tokens, threshold_of, total_tokens
+from render.summary._extractive import extract_summary
 from render.view._fold import commit, decide
 from render.view._group import Entry, Place
 from render.view._numbering import named_after, summary_ordinal

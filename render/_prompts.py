@@ -15,15 +15,15 @@ import attrs
 import msgspec
 
 from blocks import StructuredSummary, tag_of, text_of
-from render._merge import merge_summaries
-from render._quote import escaped, quoted
 from render._range import RangePlan
-from render._report import report_summary
-from render._room import SummaryRoom
 from render.anthropic import RequestValidator
 from render.policy._context import Context, Json
 from render.stages._clip import cut_text
 from render.stages._rendered import show
+from render.summary._merge import merge_summaries
+from render.summary._quote import escaped, quoted
+from render.summary._room import SummaryRoom
+from render.summary._text import report_summary
 from render.view._group import Entry
 from render.view._view import View
 

@@ -11,16 +11,16 @@ import msgspec
 
 from blocks import BlockId, Digest, RangeSummary, StructuredSummary, ToolResult, TurnId, text_of
 from render._carry import LABEL_TOKENS
-from render._digest import build_digest, fit_digest
-from render._extractive import turn_context, words_of
-from render._identifiers import searched
-from render._index import IndexBudget, build_index
-from render._merge import as_history, merge_summaries
 from render._range import RangePlan
-from render._report import digest_sections, report_summary, turns_of
-from render._room import SummaryRoom
 from render.policy._context import Context
 from render.stages._budget import fixed_tokens
+from render.summary._digest import build_digest, fit_digest
+from render.summary._extractive import turn_context, words_of
+from render.summary._identifiers import searched
+from render.summary._index import IndexBudget, build_index
+from render.summary._merge import as_history, merge_summaries
+from render.summary._room import SummaryRoom
+from render.summary._text import digest_sections, report_summary, turns_of
 from render.view._group import Place
 from render.view._view import View
 

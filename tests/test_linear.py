@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from blocks import artifact_ids_in, written_paths
 from persistence._candidates import is_needle
-from render._identifiers import identifiers
-from render._quote import escaped
 from render.anthropic._overflow import overflow_of
+from render.summary._identifiers import identifiers
+from render.summary._quote import escaped
 from timeline import Timeline
 from timeline.replay._names import rare_names
 

@@ -17,11 +17,11 @@ from blocks import (
     ToolCall,
     text_of,
 )
-from render._identifiers import identifiers
 from render._ladder._ground import Ground
 from render._ladder._plan import Drop
-from render._report import span_line
 from render.policy._context import Context
+from render.summary._identifiers import identifiers
+from render.summary._text import span_line
 from render.view._fold import decide
 from render.view._group import Entry, Group, Place
 from render.view._view import View

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from blocks import Index, Term, text_of
-from render._identifiers import identifiers, searched
-from render._index import IndexBudget, build_index
+from render.summary._identifiers import identifiers, searched
+from render.summary._index import IndexBudget, build_index
 from render.view._group import Entry
 
 WIDE_SHARE: Final = 0.7

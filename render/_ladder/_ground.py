@@ -17,9 +17,9 @@ from blocks import (
 )
 from render._drift import Drift
 from render._durability import durability_of
-from render._identifiers import identifiers, searched
 from render.anthropic import Encoder
 from render.policy._context import Context, ToolPolicy
+from render.summary._identifiers import identifiers, searched
 from render.view._group import Entry, Group, Place
 from render.view._view import View
 

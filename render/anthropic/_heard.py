@@ -18,10 +18,10 @@ from blocks import (
     UserSteer,
     text_of,
 )
-from render._quote import quoted
-from render._report import report
 from render.anthropic._parts import part_content
 from render.policy._context import Json
+from render.summary._quote import quoted
+from render.summary._text import report
 from render.view._group import Entry, Place
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from blocks import ArtifactRecord, Block, Digest, Envelope, StructuredSummary, ToolKind
 from render import ToolPolicy, report
-from render._digest import build_digest
+from render.summary._digest import build_digest
 from tests._builders import call, prompt, result, view_of
 from tests.render.test_summary import block
 

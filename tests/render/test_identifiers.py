@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from render._identifiers import _is_rare, identifiers
+from render.summary._identifiers import _is_rare, identifiers
 from timeline.replay import _names
 from timeline.replay._names import rare_names
 

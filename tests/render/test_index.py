@@ -12,8 +12,8 @@ from blocks import (
     TurnId,
     path_of,
 )
-from render._identifiers import SEARCHED_MAX, searched
-from render._index import TERMS_MAX, IndexBudget, build_index
+from render.summary._identifiers import SEARCHED_MAX, searched
+from render.summary._index import TERMS_MAX, IndexBudget, build_index
 from render.view._group import Entry, Place
 
 BUDGET = IndexBudget(wide=300, line=100, names=50)

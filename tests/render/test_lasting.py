@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from blocks import Decision, StructuredSummary, Work
 from render import SummaryRoom, merge_summaries
-from render._lasting import LASTING
-from render._merge import BEGINNING, GAP, TURNS_MAX, as_history
-from render._report import Item, line_of
+from render.summary._lasting import LASTING
+from render.summary._merge import BEGINNING, GAP, TURNS_MAX, as_history
+from render.summary._text import Item, line_of
 from tests import _builders as make
 
 ROOM = SummaryRoom(history=800, prefix=400, count=make.CharCounter().count)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from render._quote import escaped, quoted
+from render.summary._quote import escaped, quoted
 
 TAGS = (
     "artifact",

@@ -29,11 +29,11 @@ from blocks import (
     Work,
 )
 from render import Context, SummaryRoom, View, report
-from render._digest import LISTS, build_digest, fit_digest
-from render._extractive import extract_summary
-from render._merge import EXPENDABLE, merge_summaries
-from render._report import digest_sections, report_history
 from render._summary_block import INDEX_TOKENS_MIN
+from render.summary._digest import LISTS, build_digest, fit_digest
+from render.summary._extractive import extract_summary
+from render.summary._merge import EXPENDABLE, merge_summaries
+from render.summary._text import digest_sections, report_history
 from tests import _builders as make
 from tests._builders import call, context, prompt, result, said, steady, view_of
 from tests.render.test_compaction import compacted

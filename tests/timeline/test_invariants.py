@@ -40,7 +40,7 @@ from render import (
     total_tokens,
     validate_request,
 )
-from render._lasting import LASTING
+from render.summary._lasting import LASTING
 from tests._builders import blocks_in, context, events_of, flat, request_bytes, shown
 from tests.strategies import Play, Step, answers, settings, steps
 from timeline import SummaryRequest

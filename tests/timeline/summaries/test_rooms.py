@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from blocks import Decision, RangeCompacted, RangeSummary, StructuredSummary, Work
 from render import Policy, Summary, SummaryRoom
-from render._merge import BEGINNING
-from render._report import report_history
+from render.summary._merge import BEGINNING
+from render.summary._text import report_history
 from tests._builders import CharCounter, open_timeline, response, text, text_in, tool_use
 from timeline import SummaryRequest, Timeline
 

@@ -22,9 +22,9 @@ from blocks import (
     ToolOutcome,
     Work,
 )
-from render._artifacts import written_line
-from render._dates import minute_of
-from render._quote import escaped
+from render.summary._artifacts import written_line
+from render.summary._dates import minute_of
+from render.summary._quote import escaped
 
 REPORT_VERSION: Final = 2
 """Of the form of the text; a change of it makes every folded timeline render differently."""

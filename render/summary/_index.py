@@ -24,7 +24,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from blocks import AssistantCompletion, Excerpt, Index, Term, ToolCall, text_of
-from render._identifiers import identifiers, searched
+from render.summary._identifiers import identifiers, searched
 from render.view._group import Entry
 
 LINE_CHARACTERS: Final = 40

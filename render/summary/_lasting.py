@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from blocks import Decision, StructuredSummary
-from render._report import Item, line_of
-from render._room import SummaryRoom
+from render.summary._room import SummaryRoom
+from render.summary._text import Item, line_of
 
 LASTING: Final = {"constraints": 0.35, "decisions": 0.2, "facts": 0.2}
 """The lists, and the share of the history's room that each may have."""

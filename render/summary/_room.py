@@ -6,8 +6,8 @@ from typing import Final
 import attrs
 import msgspec
 
-from render._report import Item, line_of
 from render.policy._context import Context
+from render.summary._text import Item, line_of
 
 LIMIT_SHARE: Final = 0.25
 """Of the prompt's limit, what history may have, and half of it the prefix: in a small window the room

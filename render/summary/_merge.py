@@ -18,9 +18,9 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from blocks import StructuredSummary, Work
-from render._lasting import LASTING, lasting
-from render._report import report_history
-from render._room import SummaryRoom
+from render.summary._lasting import LASTING, lasting
+from render.summary._room import SummaryRoom
+from render.summary._text import report_history
 
 _T = TypeVar("_T")
 

@@ -21,7 +21,7 @@ from blocks import (
     text_of,
     tool_target,
 )
-from render._identifiers import searched
+from render.summary._identifiers import searched
 from render.view._group import Entry
 
 _T = TypeVar("_T")

@@ -29,9 +29,9 @@ from blocks import (
     tool_kind,
     tool_target,
 )
-from render._artifacts import Sources, joined, produced
-from render._report import SECTIONS, digest_sections
 from render.policy._context import ToolPolicy
+from render.summary._artifacts import Sources, joined, produced
+from render.summary._text import SECTIONS, digest_sections
 from render.view._group import Entry, Place
 
 _T = TypeVar("_T")

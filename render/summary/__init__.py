@@ -1,0 +1,1 @@
+"""What stands for a folded range: the summary, its digest, its index."""
