@@ -60,7 +60,7 @@ pytest: $(TESTING) ## run the tests
 thorough: $(TESTING) ## look for what the tests have not seen yet: ten times the examples, others each time (half an hour)
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -q -n auto
 
-mutants: $(TESTING) ## break the code on purpose: which break does no test see? (an hour; MODULES='render/_cut.py ...' for less)
+mutants: $(TESTING) ## break the code on purpose: which break does no test see? (an hour; MODULES='render/compaction/_cut.py ...' for less)
 	$(PIP) install --quiet --editable '.[test,mutants]'
 	HYPOTHESIS_PROFILE=few PATH='$(CURDIR)/$(BIN)':"$$PATH" $(BIN)/mutmut run $(call mutants_of,$(MODULES))
 	$(BIN)/mutmut results
@@ -98,7 +98,7 @@ $(TESTING): pyproject.toml
 	$(PIP) install --quiet --editable '.[test]'
 	@touch $(RUNTIME) $@
 
-# What `mutmut` calls the mutants of a file: render/_cut.py gives render._cut.x*
+# What `mutmut` calls the mutants of a file: render/compaction/_cut.py gives render.compaction._cut.x*
 mutants_of = $(if $(1),$(patsubst %.py,'%.x*',$(subst /,.,$(1))))
 
 define environment

@@ -5,11 +5,11 @@ from itertools import takewhile
 import attrs
 import msgspec
 
-from render._folded import extractive
 from render._ladder import _summarize
 from render._ladder._climb import Climb, carry_out
 from render._ladder._plan import Summarize
-from render._range import plan_at
+from render.compaction._apply import extractive
+from render.compaction._range import plan_at
 from render.policy._context import Context
 from render.stages._budget import total_tokens
 

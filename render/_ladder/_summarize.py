@@ -1,17 +1,17 @@
 """Summarize: everything before a cut is folded into one summary with a digest.
 
-Where the cut goes and what the summary says is `render._range` and `render._folded`; here it becomes a
+Where the cut goes and what the summary says is `render.compaction._range` and `render.compaction._apply`; here it becomes a
 rung of the ladder.
 """
 
 from collections.abc import Iterable
 
 from blocks import Trigger
-from render._fitting import fitting_fold
-from render._folded import Fold, Summary, apply_range, extractive, fits_after
 from render._ladder._ground import Ground
 from render._ladder._plan import Summarize
-from render._range import plan_at
+from render.compaction._apply import Fold, Summary, apply_range, extractive, fits_after
+from render.compaction._fitting import fitting_fold
+from render.compaction._range import plan_at
 from render.view._view import View
 
 

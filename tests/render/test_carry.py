@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from blocks import Block, ImagePart, TextPart, text_of
 from render import View, apply_range, extractive, fold, plan_range
-from render._carry import LABEL_TOKENS, _limits
+from render.compaction._carry import LABEL_TOKENS, _limits
 from tests import _builders as make
 
 

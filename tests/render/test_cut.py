@@ -11,7 +11,7 @@ import pytest
 
 from blocks import Block
 from render import plan_at
-from render._cut import find_cut, is_candidate, is_counted, is_turn_start, latest_cut
+from render.compaction._cut import find_cut, is_candidate, is_counted, is_turn_start, latest_cut
 from tests import _builders as make
 from tests.render.drawings import Drawing, drawn
 

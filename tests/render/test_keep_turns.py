@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from blocks import Block
 from render import Context, View, fits_after, fitting_fold, plan_compaction
-from render._cut import is_legal, turns_cut
-from render._folded import squeezed
-from render._range import plan_turns
+from render.compaction._apply import squeezed
+from render.compaction._cut import is_legal, turns_cut
+from render.compaction._range import plan_turns
 from tests import _builders as make
 from tests.render.test_compaction import rounds, turns
 

@@ -29,7 +29,7 @@ from blocks import (
     Work,
 )
 from render import Context, SummaryRoom, View, report
-from render._summary_block import INDEX_TOKENS_MIN
+from render.compaction._summary_block import INDEX_TOKENS_MIN
 from render.summary._digest import LISTS, build_digest, fit_digest
 from render.summary._extractive import extract_summary
 from render.summary._merge import EXPENDABLE, merge_summaries

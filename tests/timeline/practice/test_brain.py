@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from blocks import StructuredSummary
-from render import _prompts as prompts
+from render.compaction import _prompt as prompts
 from timeline.practice import Reply, Script, summary_reply, tutorial_brain, wants_summary
 from timeline.practice._summary import MARKER
 

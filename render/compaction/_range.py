@@ -7,8 +7,9 @@ from typing import Any
 import attrs
 
 from blocks import Carried, Trigger, encode_block
-from render._carry import carry
-from render._cut import (
+from render.anthropic import Encoder
+from render.compaction._carry import carry
+from render.compaction._cut import (
     ANYWHERE,
     Spans,
     find_cut,
@@ -18,7 +19,6 @@ from render._cut import (
     thoughts,
     turns_cut,
 )
-from render.anthropic import Encoder
 from render.policy._context import Context
 from render.stages._budget import fixed_tokens, total_tokens
 from render.view._group import Entry

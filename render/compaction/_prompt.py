@@ -15,8 +15,8 @@ import attrs
 import msgspec
 
 from blocks import StructuredSummary, tag_of, text_of
-from render._range import RangePlan
 from render.anthropic import RequestValidator
+from render.compaction._range import RangePlan
 from render.policy._context import Context, Json
 from render.stages._clip import cut_text
 from render.stages._rendered import show

@@ -21,9 +21,9 @@ from blocks import (
     StructuredSummary,
     text_of,
 )
-from render._carry import is_said
-from render._range import RangePlan
-from render._summary_block import summary_block
+from render.compaction._carry import is_said
+from render.compaction._range import RangePlan
+from render.compaction._summary_block import summary_block
 from render.policy._context import Context
 from render.stages._budget import corrected, fixed_tokens, threshold_of, total_tokens
 from render.summary._extractive import extract_summary

@@ -10,8 +10,8 @@ from typing import Final
 import msgspec
 
 from blocks import BlockId, Digest, RangeSummary, StructuredSummary, ToolResult, TurnId, text_of
-from render._carry import LABEL_TOKENS
-from render._range import RangePlan
+from render.compaction._carry import LABEL_TOKENS
+from render.compaction._range import RangePlan
 from render.policy._context import Context
 from render.stages._budget import fixed_tokens
 from render.summary._digest import build_digest, fit_digest

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from blocks import Trigger
-from render._folded import Fold, fits_after, squeezed
-from render._range import plan_at, plan_range, plan_turns
+from render.compaction._apply import Fold, fits_after, squeezed
+from render.compaction._range import plan_at, plan_range, plan_turns
 from render.policy._context import Context
 from render.view._view import View
 
