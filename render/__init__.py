@@ -1,20 +1,5 @@
 """From a log's view to the next request: pure stages, no clock, no I/O, no waiting."""
 
-from render._ladder import Action as Action
-from render._ladder import Clear as Clear
-from render._ladder import Climb as Climb
-from render._ladder import CompactionPlan as CompactionPlan
-from render._ladder import Drop as Drop
-from render._ladder import Externalize as Externalize
-from render._ladder import Known as Known
-from render._ladder import Summarize as Summarize
-from render._ladder import apply_compaction as apply_compaction
-from render._ladder import climb_of as climb_of
-from render._ladder import gains_enough as gains_enough
-from render._ladder import normalised as normalised
-from render._ladder import plan_compaction as plan_compaction
-from render._ladder import recut as recut
-from render._ladder import replayable_calls as replayable_calls
 from render.anthropic import REPLAYED as REPLAYED
 from render.anthropic import ModelRules as ModelRules
 from render.anthropic import Overflow as Overflow
@@ -46,6 +31,21 @@ from render.compaction._range import RangePlan as RangePlan
 from render.compaction._range import plan_at as plan_at
 from render.compaction._range import plan_range as plan_range
 from render.compaction._trigger import compaction_due as compaction_due
+from render.compaction.rungs import Action as Action
+from render.compaction.rungs import Clear as Clear
+from render.compaction.rungs import Climb as Climb
+from render.compaction.rungs import CompactionPlan as CompactionPlan
+from render.compaction.rungs import Drop as Drop
+from render.compaction.rungs import Externalize as Externalize
+from render.compaction.rungs import Known as Known
+from render.compaction.rungs import Summarize as Summarize
+from render.compaction.rungs import apply_compaction as apply_compaction
+from render.compaction.rungs import climb_of as climb_of
+from render.compaction.rungs import gains_enough as gains_enough
+from render.compaction.rungs import normalised as normalised
+from render.compaction.rungs import plan_compaction as plan_compaction
+from render.compaction.rungs import recut as recut
+from render.compaction.rungs import replayable_calls as replayable_calls
 from render.policy._context import Context as Context
 from render.policy._context import Json as Json
 from render.policy._context import Policy as Policy

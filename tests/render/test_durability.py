@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from blocks import Envelope, ToolCall, ToolResult
 from render import Entry, Place, ToolPolicy
-from render._durability import durability_of, key_fields_of, placeholder, sensitivity_of
+from render.compaction.rungs._placeholder import (
+    durability_of,
+    key_fields_of,
+    placeholder,
+    sensitivity_of,
+)
 from tests import _builders as make
 
 NONE = ToolPolicy()

@@ -19,8 +19,8 @@ import attrs
 
 from blocks import Block, BlocksHidden, Determinism, Envelope, EventId, Hidden, HideReason
 from render import CompactionPlan, Context, View
-from render._ladder._ground import Ground
-from render._ladder._plan import AnyProposal, normalised
+from render.compaction.rungs._plan import AnyProposal, normalised
+from render.compaction.rungs._scope import Ground
 from tests import _builders as make
 
 DURABILITIES: Final[dict[str, Any]] = {

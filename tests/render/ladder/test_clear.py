@@ -6,7 +6,7 @@ import pytest
 
 from blocks import CallId, Determinism
 from render import Clear, Context, ToolPolicy, total_tokens
-from render._ladder import _clear
+from render.compaction.rungs import _clear
 from tests import _builders as make
 from tests._builders import steady
 from tests.render.ladder.scenes import MARKED, Scene, scene

@@ -32,7 +32,7 @@ from render import (
     plan_range,
     total_tokens,
 )
-from render._ladder import goal_of
+from render.compaction.rungs import goal_of
 from tests import _builders as make
 from tests._builders import grown, steady
 

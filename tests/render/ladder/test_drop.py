@@ -4,7 +4,7 @@ import pytest
 
 from blocks import BlocksHidden, ToolCall, ToolResult, UserPrompt
 from render import Context, Drop, View, total_tokens
-from render._ladder import _drop, _externalize
+from render.compaction.rungs import _drop, _externalize
 from tests import _builders as make
 from tests._builders import steady
 from tests.render.ladder.scenes import Scene, scene

@@ -8,7 +8,7 @@ import pytest
 
 from blocks import Envelope, ImagePart, TextPart, artifact_id, text_of
 from render import Context, Externalize, ToolPolicy, total_tokens
-from render._ladder import _externalize
+from render.compaction.rungs import _externalize
 from tests import _builders as make
 from tests._builders import steady
 from tests.render.ladder.scenes import Scene, scene

@@ -20,7 +20,7 @@ from render import (
     normalised,
     plan_compaction,
 )
-from render._ladder._plan import AnyProposal, in_force
+from render.compaction.rungs._plan import AnyProposal, in_force
 from tests import _builders as make
 from tests.render.test_compaction import turns
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from blocks import BlocksHidden, EventId, Hidden, artifact_id, text_of, tool_target
-from render._durability import sensitivity_of
-from render._ladder._gist import gist
-from render._ladder._ground import Found, Ground
-from render._ladder._plan import Externalize
 from render.anthropic import RESULT_TOKENS
+from render.compaction.rungs._excerpts import gist
+from render.compaction.rungs._placeholder import sensitivity_of
+from render.compaction.rungs._plan import Externalize
+from render.compaction.rungs._scope import Found, Ground
 from render.policy._context import Context
 from render.view._fold import decide
 from render.view._view import View

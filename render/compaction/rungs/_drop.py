@@ -17,8 +17,8 @@ from blocks import (
     ToolCall,
     text_of,
 )
-from render._ladder._ground import Ground
-from render._ladder._plan import Drop
+from render.compaction.rungs._plan import Drop
+from render.compaction.rungs._scope import Ground
 from render.policy._context import Context
 from render.summary._identifiers import identifiers
 from render.summary._text import span_line

@@ -7,11 +7,11 @@ rung of the ladder.
 from collections.abc import Iterable
 
 from blocks import Trigger
-from render._ladder._ground import Ground
-from render._ladder._plan import Summarize
 from render.compaction._apply import Fold, Summary, apply_range, extractive, fits_after
 from render.compaction._fitting import fitting_fold
 from render.compaction._range import plan_at
+from render.compaction.rungs._plan import Summarize
+from render.compaction.rungs._scope import Ground
 from render.view._view import View
 
 

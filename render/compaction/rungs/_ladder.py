@@ -21,9 +21,10 @@ import attrs
 import msgspec
 
 from blocks import BlocksHidden, CallId, Determinism, RangeCompacted, Trigger
-from render._ladder import _clear, _drop, _externalize, _summarize
-from render._ladder._ground import Ground
-from render._ladder._plan import (
+from render.compaction._apply import FITTING, Fold, Summary, extractive, skip, squeezed
+from render.compaction._range import plan_at, plan_range, plan_turns
+from render.compaction.rungs import _clear, _drop, _externalize, _summarize
+from render.compaction.rungs._plan import (
     AnyProposal,
     Clear,
     CompactionPlan,
@@ -33,8 +34,7 @@ from render._ladder._plan import (
     action_of,
     in_force,
 )
-from render.compaction._apply import FITTING, Fold, Summary, extractive, skip, squeezed
-from render.compaction._range import plan_at, plan_range, plan_turns
+from render.compaction.rungs._scope import Ground
 from render.policy._context import Context, Rung
 from render.stages._budget import threshold_of, total_tokens
 from render.stages._rehydrate import wanted

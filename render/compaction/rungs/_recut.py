@@ -5,11 +5,11 @@ from itertools import takewhile
 import attrs
 import msgspec
 
-from render._ladder import _summarize
-from render._ladder._climb import Climb, carry_out
-from render._ladder._plan import Summarize
 from render.compaction._apply import extractive
 from render.compaction._range import plan_at
+from render.compaction.rungs import _summarize
+from render.compaction.rungs._ladder import Climb, carry_out
+from render.compaction.rungs._plan import Summarize
 from render.policy._context import Context
 from render.stages._budget import total_tokens
 
