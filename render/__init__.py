@@ -1,14 +1,5 @@
 """From a log's view to the next request: pure stages, no clock, no I/O, no waiting."""
 
-from render.anthropic import REPLAYED as REPLAYED
-from render.anthropic import ModelRules as ModelRules
-from render.anthropic import Overflow as Overflow
-from render.anthropic import RequestValidator as RequestValidator
-from render.anthropic import Violation as Violation
-from render.anthropic import Where as Where
-from render.anthropic import overflow_of as overflow_of
-from render.anthropic import refusal as refusal
-from render.anthropic import validate_request as validate_request
 from render.compaction._apply import Fold as Fold
 from render.compaction._apply import Summary as Summary
 from render.compaction._apply import apply_range as apply_range
@@ -54,6 +45,15 @@ from render.policy._context import TokenCounter as TokenCounter
 from render.policy._context import ToolPolicy as ToolPolicy
 from render.policy._fixed import Fixed as Fixed
 from render.policy._model import Model as Model
+from render.providers.anthropic import REPLAYED as REPLAYED
+from render.providers.anthropic import ModelRules as ModelRules
+from render.providers.anthropic import Overflow as Overflow
+from render.providers.anthropic import RequestValidator as RequestValidator
+from render.providers.anthropic import Violation as Violation
+from render.providers.anthropic import Where as Where
+from render.providers.anthropic import overflow_of as overflow_of
+from render.providers.anthropic import refusal as refusal
+from render.providers.anthropic import validate_request as validate_request
 from render.stages._budget import Account as Account
 from render.stages._budget import account as account
 from render.stages._budget import total_tokens as total_tokens

@@ -15,9 +15,9 @@ import attrs
 import msgspec
 
 from blocks import StructuredSummary, tag_of, text_of
-from render.anthropic import RequestValidator
 from render.compaction._range import RangePlan
 from render.policy._context import Context, Json
+from render.providers.anthropic import RequestValidator
 from render.stages._clip import cut_text
 from render.stages._rendered import show
 from render.summary._merge import merge_summaries

@@ -7,7 +7,6 @@ from typing import Any
 import attrs
 
 from blocks import Carried, Trigger, encode_block
-from render.anthropic import Encoder
 from render.compaction._carry import carry
 from render.compaction._cut import (
     ANYWHERE,
@@ -20,6 +19,7 @@ from render.compaction._cut import (
     turns_cut,
 )
 from render.policy._context import Context
+from render.providers.anthropic import Encoder
 from render.stages._budget import fixed_tokens, total_tokens
 from render.view._group import Entry
 from render.view._view import View

@@ -6,8 +6,8 @@ from typing import Final
 import attrs
 
 from blocks import Calibration
-from render.anthropic import Encoder, tool_tokens
 from render.policy._context import Context
+from render.providers.anthropic import Encoder, tool_tokens
 from render.view._view import View
 from render.view._visible import slice_visible
 

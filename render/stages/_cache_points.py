@@ -18,8 +18,8 @@ from typing import Final
 
 import attrs
 
-from render.anthropic import Piece
 from render.policy._context import Context
+from render.providers.anthropic import Piece
 from render.view._group import Group
 from render.view._visible import Shown
 

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 import attrs
 
 from blocks import BlocksHidden, EventId, Hidden, ToolResult, UserAttachment, text_of
-from render.anthropic import Encoder
 from render.policy._context import Context
+from render.providers.anthropic import Encoder
 from render.stages._budget import account, threshold_of
 from render.view._fold import decide
 from render.view._group import Entry

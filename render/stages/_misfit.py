@@ -21,8 +21,8 @@ from blocks import (
     UserPrompt,
     UserSteer,
 )
-from render.anthropic import Piece
 from render.policy._context import Context
+from render.providers.anthropic import Piece
 from render.stages._budget import Account
 from render.view._group import Entry
 

@@ -5,9 +5,9 @@ from hashlib import sha256
 import attrs
 import msgspec
 
-from render.anthropic import marked_prefix
 from render.policy._context import Context, Json
 from render.policy._fixed import Fixed
+from render.providers.anthropic import marked_prefix
 from render.stages._budget import fixed_tokens
 
 

@@ -22,8 +22,8 @@ from blocks import (
     UserAttachment,
     text_of,
 )
-from render.anthropic import Encoder
 from render.policy._context import Context
+from render.providers.anthropic import Encoder
 from render.view._fold import decide
 from render.view._group import Entry, Group, Place
 from render.view._view import View

@@ -17,8 +17,8 @@ from blocks import (
     checked_calls,
     in_words,
 )
-from render.anthropic import Encoder, RequestValidator, Violation, appended, assemble
 from render.policy._context import Context, Json
+from render.providers.anthropic import Encoder, RequestValidator, Violation, appended, assemble
 from render.stages._budget import Account, account, fixed_tokens, with_returned
 from render.stages._cache_points import CachePoint, place_cache_points
 from render.stages._misfit import CannotFit, cannot_fit

@@ -17,9 +17,9 @@ from itertools import chain
 import msgspec
 
 from blocks import AssistantThinking
-from render.anthropic import Piece
 from render.policy._context import Context, Json
 from render.policy._fixed import Fixed
+from render.providers.anthropic import Piece
 from render.stages._rehydrate import Returned
 from render.view._group import Asked, Entry, Place
 from render.view._visible import Shown

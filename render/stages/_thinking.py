@@ -11,8 +11,8 @@ Two rules of the provider meet here (its documentation on thinking and on preser
 from collections.abc import Iterator
 
 from blocks import AssistantThinking, BlocksHidden, EventId, Hidden
-from render.anthropic import Encoder
 from render.policy._context import Context
+from render.providers.anthropic import Encoder
 from render.stages._prefix import prefix_of
 from render.stages._sent import misplaced
 from render.view._fold import decide

@@ -17,7 +17,7 @@ from blocks import (
 )
 from persistence import MemoryStore
 from render import CannotFit, Rendered, commit
-from render.anthropic import Encoder
+from render.providers.anthropic import Encoder
 from render.stages._misfit import parts_of
 from render.view._visible import slice_visible
 from tests import _builders as make

@@ -9,13 +9,13 @@ non-replayable   never
 from collections.abc import Mapping, Sequence
 
 from blocks import BlocksHidden, EventId, Hidden
-from render.anthropic import RESULT_TOKENS
 from render.compaction.rungs._excerpts import gist
 from render.compaction.rungs._freshness import Drift
 from render.compaction.rungs._placeholder import placeholder
 from render.compaction.rungs._plan import Clear
 from render.compaction.rungs._scope import Found, Ground
 from render.policy._context import Context
+from render.providers.anthropic import RESULT_TOKENS
 from render.view._fold import decide
 from render.view._view import View
 

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from blocks import BlocksHidden, EventId, Hidden, artifact_id, text_of, tool_target
-from render.anthropic import RESULT_TOKENS
 from render.compaction.rungs._excerpts import gist
 from render.compaction.rungs._placeholder import sensitivity_of
 from render.compaction.rungs._plan import Externalize
 from render.compaction.rungs._scope import Found, Ground
 from render.policy._context import Context
+from render.providers.anthropic import RESULT_TOKENS
 from render.view._fold import decide
 from render.view._view import View
 

@@ -15,10 +15,10 @@ from blocks import (
     images_of,
     text_of,
 )
-from render.anthropic import Encoder
 from render.compaction.rungs._freshness import Drift
 from render.compaction.rungs._placeholder import durability_of
 from render.policy._context import Context, ToolPolicy
+from render.providers.anthropic import Encoder
 from render.summary._identifiers import identifiers, searched
 from render.view._group import Entry, Group, Place
 from render.view._view import View

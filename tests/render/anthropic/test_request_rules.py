@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 import pytest
 
-from render.anthropic import Rule, validate_request
+from render.providers.anthropic import Rule, validate_request
 
 MARK_5M = {"type": "ephemeral"}
 MARK_1H = {"type": "ephemeral", "ttl": "1h"}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from render.anthropic import RequestValidator, _message_rules, _validate, validate_request
+from render.providers.anthropic import RequestValidator, _message_rules, _validate, validate_request
 
 Message = dict[str, Any]
 

@@ -5,10 +5,14 @@ from typing import Any, Final
 
 import attrs
 
-from render.anthropic._block_rules import SERVER_TOOL_TYPES, THINKING_TYPES, scan_block
-from render.anthropic._facts import Facts, Ref, Scan
-from render.anthropic._json import as_array, as_object, as_string
-from render.anthropic._rules import Rule
+from render.providers.anthropic.validator._block_rules import (
+    SERVER_TOOL_TYPES,
+    THINKING_TYPES,
+    scan_block,
+)
+from render.providers.anthropic.validator._facts import Facts, Ref, Scan
+from render.providers.anthropic.validator._json import as_array, as_object, as_string
+from render.providers.anthropic.validator._rules import Rule
 
 _ROLES: Final = frozenset({"user", "assistant", "system"})
 _RESUMABLE: Final = SERVER_TOOL_TYPES | {"compaction"}

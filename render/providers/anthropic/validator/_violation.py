@@ -6,7 +6,7 @@ without the place and survive when a conversation moves.
 
 import attrs
 
-from render.anthropic._rules import Rule
+from render.providers.anthropic.validator._rules import Rule
 
 
 @attrs.frozen

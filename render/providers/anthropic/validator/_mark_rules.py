@@ -7,10 +7,10 @@ few parts that carry any.
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from render.anthropic._facts import Facts, Mark, Scan, Ttl
-from render.anthropic._json import Json, as_object
-from render.anthropic._rules import MARKS_MAX, Rule
-from render.anthropic._violation import Violation, joined, violation
+from render.providers.anthropic.validator._facts import Facts, Mark, Scan, Ttl
+from render.providers.anthropic.validator._json import Json, as_object
+from render.providers.anthropic.validator._rules import MARKS_MAX, Rule
+from render.providers.anthropic.validator._violation import Violation, joined, violation
 
 PlacedMark: TypeAlias = tuple[str, Ttl]
 """Full place of a mark, and its time to live."""

@@ -8,9 +8,9 @@ provider has paused and goes on when asked again).  What is left out is told in 
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
-from render.anthropic._block_rules import SERVER_TOOL_TYPES
-from render.anthropic._message_rules import message_facts
 from render.policy._context import Json
+from render.providers.anthropic.validator._block_rules import SERVER_TOOL_TYPES
+from render.providers.anthropic.validator._message_rules import message_facts
 
 _RESUMABLE: Final = SERVER_TOOL_TYPES | {"compaction"}
 REPLAYED: Final = _RESUMABLE | {"container_upload"}

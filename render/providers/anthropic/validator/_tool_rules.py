@@ -5,12 +5,16 @@ from typing import Final
 
 import attrs
 
-from render.anthropic._block_rules import scan_name, scan_string, scan_system_text
-from render.anthropic._facts import Facts, Scan
-from render.anthropic._json import Json, as_object, as_string
-from render.anthropic._mark_rules import scan_mark
-from render.anthropic._rules import Rule
-from render.anthropic._violation import Violation, violation
+from render.providers.anthropic.validator._block_rules import (
+    scan_name,
+    scan_string,
+    scan_system_text,
+)
+from render.providers.anthropic.validator._facts import Facts, Scan
+from render.providers.anthropic.validator._json import Json, as_object, as_string
+from render.providers.anthropic.validator._mark_rules import scan_mark
+from render.providers.anthropic.validator._rules import Rule
+from render.providers.anthropic.validator._violation import Violation, violation
 
 # Entries that stand for a family of tools and carry no name of their own.
 _NAMELESS: Final = frozenset(

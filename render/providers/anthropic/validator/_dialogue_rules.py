@@ -11,12 +11,12 @@ from typing import TypeAlias
 
 import attrs
 
-from render.anthropic._block_rules import THINKING_TYPES
-from render.anthropic._facts import Ref
-from render.anthropic._json import as_object
-from render.anthropic._message_rules import MessageFacts, joined_facts
-from render.anthropic._rules import MESSAGES_MAX, ModelRules, Rule
-from render.anthropic._violation import Violation, violation
+from render.providers.anthropic.validator._block_rules import THINKING_TYPES
+from render.providers.anthropic.validator._facts import Ref
+from render.providers.anthropic.validator._json import as_object
+from render.providers.anthropic.validator._message_rules import MessageFacts, joined_facts
+from render.providers.anthropic.validator._rules import MESSAGES_MAX, ModelRules, Rule
+from render.providers.anthropic.validator._violation import Violation, violation
 
 Run: TypeAlias = tuple[int, MessageFacts]
 """Messages of one role in a row: the index of the first, and their facts as one message."""

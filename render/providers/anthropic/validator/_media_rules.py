@@ -4,9 +4,9 @@ import re
 from typing import Final
 
 from blocks import is_web_url
-from render.anthropic._facts import Scan
-from render.anthropic._json import Json, as_object, as_string
-from render.anthropic._rules import IMAGE_BYTES_MAX, Rule
+from render.providers.anthropic.validator._facts import Scan
+from render.providers.anthropic.validator._json import Json, as_object, as_string
+from render.providers.anthropic.validator._rules import IMAGE_BYTES_MAX, Rule
 
 IMAGE_SOURCES: Final = ("base64", "url", "file")
 IMAGE_MEDIA_TYPES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")

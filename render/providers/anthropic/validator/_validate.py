@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import attrs
 
-from render.anthropic._dialogue_rules import (
+from render.providers.anthropic.validator._dialogue_rules import (
     check_empty,
     check_ends,
     check_ids,
@@ -27,14 +27,23 @@ from render.anthropic._dialogue_rules import (
     last_block_of,
     runs_of,
 )
-from render.anthropic._facts import Facts
-from render.anthropic._json import Json, as_array
-from render.anthropic._mark_rules import check_marks, placed_marks
-from render.anthropic._message_rules import MessageFacts, message_facts
-from render.anthropic._request_rules import check_images, check_max_tokens, check_size
-from render.anthropic._rules import ModelRules, Rule
-from render.anthropic._tool_rules import ToolFacts, check_names, system_facts, tool_facts
-from render.anthropic._violation import Violation, violation
+from render.providers.anthropic.validator._facts import Facts
+from render.providers.anthropic.validator._json import Json, as_array
+from render.providers.anthropic.validator._mark_rules import check_marks, placed_marks
+from render.providers.anthropic.validator._message_rules import MessageFacts, message_facts
+from render.providers.anthropic.validator._request_rules import (
+    check_images,
+    check_max_tokens,
+    check_size,
+)
+from render.providers.anthropic.validator._rules import ModelRules, Rule
+from render.providers.anthropic.validator._tool_rules import (
+    ToolFacts,
+    check_names,
+    system_facts,
+    tool_facts,
+)
+from render.providers.anthropic.validator._violation import Violation, violation
 
 F = TypeVar("F", bound=Facts)
 

@@ -18,8 +18,8 @@ from blocks import (
     UserSteer,
     text_of,
 )
-from render.anthropic._parts import part_content
 from render.policy._context import Json
+from render.providers.anthropic._parts import part_content
 from render.summary._quote import quoted
 from render.summary._text import report
 from render.view._group import Entry, Place

@@ -19,10 +19,10 @@ from blocks import (
     in_words,
     is_web_url,
 )
-from render.anthropic._media_rules import DOCUMENT_TEXT, IMAGE_MEDIA_TYPES
-from render.anthropic._message_rules import message_facts
-from render.anthropic._rules import IMAGE_BYTES_MAX
 from render.policy._context import Json
+from render.providers.anthropic.validator._media_rules import DOCUMENT_TEXT, IMAGE_MEDIA_TYPES
+from render.providers.anthropic.validator._message_rules import message_facts
+from render.providers.anthropic.validator._rules import IMAGE_BYTES_MAX
 
 Where: TypeAlias = Literal["user", "result"]
 """In a user's message, or in the result of a tool."""

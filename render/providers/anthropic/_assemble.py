@@ -5,8 +5,8 @@ from itertools import chain, groupby
 from operator import attrgetter, eq, itemgetter
 from typing import Final
 
-from render.anthropic._piece import Piece
 from render.policy._context import Json
+from render.providers.anthropic._piece import Piece
 
 MIDWAY: Final = "[the session starts mid-way]"
 

@@ -34,13 +34,13 @@ from blocks import (
     clean_json,
     text_of,
 )
-from render.anthropic._count import content_tokens
-from render.anthropic._heard import contents_of
-from render.anthropic._lead import as_texts, lacks_lead
-from render.anthropic._parts import part_content
-from render.anthropic._piece import Piece, Spot
-from render.anthropic._server import is_replayed, is_resumable, paired
 from render.policy._context import Context, Json, TokenCounter
+from render.providers.anthropic._count import content_tokens
+from render.providers.anthropic._heard import contents_of
+from render.providers.anthropic._lead import as_texts, lacks_lead
+from render.providers.anthropic._parts import part_content
+from render.providers.anthropic._piece import Piece, Spot
+from render.providers.anthropic._server_tools import is_replayed, is_resumable, paired
 from render.view._group import Entry, Group, Place
 from render.view._provider_blocks import verbatim
 from render.view._replace import replaced

@@ -8,11 +8,16 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-from render.anthropic._facts import Scan
-from render.anthropic._json import Json, as_array, as_object, as_string
-from render.anthropic._mark_rules import scan_mark
-from render.anthropic._media_rules import DOCUMENT_SOURCES, scan_image, scan_pdf, source_of
-from render.anthropic._rules import Rule
+from render.providers.anthropic.validator._facts import Scan
+from render.providers.anthropic.validator._json import Json, as_array, as_object, as_string
+from render.providers.anthropic.validator._mark_rules import scan_mark
+from render.providers.anthropic.validator._media_rules import (
+    DOCUMENT_SOURCES,
+    scan_image,
+    scan_pdf,
+    source_of,
+)
+from render.providers.anthropic.validator._rules import Rule
 
 BlockRule: TypeAlias = Callable[[Json, str, Scan], None]
 

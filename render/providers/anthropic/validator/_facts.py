@@ -4,8 +4,8 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from render.anthropic._rules import Rule
-from render.anthropic._violation import Fault
+from render.providers.anthropic.validator._rules import Rule
+from render.providers.anthropic.validator._violation import Fault
 
 Ttl: TypeAlias = Literal["5m", "1h"]
 

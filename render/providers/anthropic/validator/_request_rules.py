@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
-from render.anthropic._facts import Facts
-from render.anthropic._rules import (
+from render.providers.anthropic.validator._facts import Facts
+from render.providers.anthropic.validator._rules import (
     IMAGES_MAX,
     IMAGES_MAX_SMALL_WINDOW,
     REQUEST_BYTES_MAX,
@@ -13,7 +13,7 @@ from render.anthropic._rules import (
     ModelRules,
     Rule,
 )
-from render.anthropic._violation import Violation, violation
+from render.providers.anthropic.validator._violation import Violation, violation
 
 _INTEGER_BITS: Final = 63
 

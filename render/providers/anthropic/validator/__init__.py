@@ -1,0 +1,1 @@
+"""What the Messages API refuses, checked before a request is sent."""
