@@ -14,13 +14,6 @@ if TYPE_CHECKING:
     from persistence._asking import questions_in as questions_in
     from persistence._asking import said_in as said_in
     from persistence._asking import words_in as words_in
-    from persistence._block_at import block_at as block_at
-    from persistence._duckdb import DuckDBStore as DuckDBStore
-    from persistence._search import Hit as Hit
-    from persistence._search import search_blocks as search_blocks
-    from persistence._verify import StoreProblem as StoreProblem
-    from persistence._verify import StoreReport as StoreReport
-    from persistence._verify import verify as verify
     from persistence.artifacts import ArtifactDescription as ArtifactDescription
     from persistence.artifacts import ArtifactMetadata as ArtifactMetadata
     from persistence.artifacts import ArtifactStore as ArtifactStore
@@ -30,27 +23,34 @@ if TYPE_CHECKING:
     from persistence.artifacts import MemoryArtifacts as MemoryArtifacts
     from persistence.artifacts import Requester as Requester
     from persistence.artifacts import open_artifacts as open_artifacts
+    from persistence.duckdb._store import DuckDBStore as DuckDBStore
+    from persistence.duckdb._verify import StoreProblem as StoreProblem
+    from persistence.duckdb._verify import StoreReport as StoreReport
+    from persistence.duckdb._verify import verify as verify
+    from persistence.search._find_by_path import block_at as block_at
+    from persistence.search._search import Hit as Hit
+    from persistence.search._search import search_blocks as search_blocks
 
 _LATER = {
     "ArtifactDescription": "persistence.artifacts",
     "ArtifactMetadata": "persistence.artifacts",
     "ArtifactStore": "persistence.artifacts",
     "AuditRecord": "persistence.artifacts",
-    "DuckDBStore": "persistence._duckdb",
-    "Hit": "persistence._search",
+    "DuckDBStore": "persistence.duckdb._store",
+    "Hit": "persistence.search._search",
     "KeyRing": "persistence.artifacts",
     "Keys": "persistence.artifacts",
     "MemoryArtifacts": "persistence.artifacts",
     "Requester": "persistence.artifacts",
-    "StoreProblem": "persistence._verify",
-    "StoreReport": "persistence._verify",
+    "StoreProblem": "persistence.duckdb._verify",
+    "StoreReport": "persistence.duckdb._verify",
     "asked_for": "persistence._asking",
-    "block_at": "persistence._block_at",
+    "block_at": "persistence.search._find_by_path",
     "open_artifacts": "persistence.artifacts",
     "questions_in": "persistence._asking",
     "said_in": "persistence._asking",
-    "search_blocks": "persistence._search",
-    "verify": "persistence._verify",
+    "search_blocks": "persistence.search._search",
+    "verify": "persistence.duckdb._verify",
     "words_in": "persistence._asking",
 }
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import attrs
 import msgspec
 
-from persistence._schema import errors
 from persistence.artifacts._shelf import Entry, decoded, decoded_record, encoded
 from persistence.artifacts._types import AuditRecord
+from persistence.duckdb._schema import errors
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -22,8 +22,8 @@ from blocks import (
     encode_event,
 )
 from persistence import DuckDBStore, EventStore, verify
-from persistence._append import Append
 from persistence._stored import store_event
+from persistence.duckdb._append import Append
 
 from .contract import StoreContract, T, U, compacted, expanded, forked, many, said, versions
 
@@ -364,7 +364,7 @@ def test_a_commit_that_was_interrupted_after_all_is_known_as_a_retry(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("persistence._duckdb_writer.Writer._publish", interrupted)
+        patch.setattr("persistence.duckdb._writer.Writer._publish", interrupted)
         with pytest.raises(KeyboardInterrupt):
             store.append(T, many(1, first=2), expected_version=1)
     assert store.head(T) == 2, "the file was asked again"

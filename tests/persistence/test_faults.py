@@ -16,9 +16,9 @@ import pytest
 
 from blocks import ClosedError, Event, StoreError
 from persistence import ArtifactDescription, DuckDBStore, Requester, verify
-from persistence._append import Append
-from persistence._duckdb_writer import Writer
 from persistence._stored import store_event
+from persistence.duckdb._append import Append
+from persistence.duckdb._writer import Writer
 
 from .contract import T, U, forked, many, said
 
@@ -260,7 +260,7 @@ def test_the_databases_own_word_for_an_interrupt_is_not_shown(
 
 
 def test_appends_that_waited_for_an_interrupted_leader_are_not_forgotten() -> None:
-    from persistence._group import GroupCommit
+    from persistence.duckdb._group_commit import GroupCommit
 
     seen: list[int] = []
 

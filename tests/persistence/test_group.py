@@ -6,7 +6,7 @@ from threading import Thread
 
 import pytest
 
-from persistence._group import GroupCommit
+from persistence.duckdb._group_commit import GroupCommit
 
 
 class Log:
@@ -54,7 +54,7 @@ def test_whoever_waits_during_a_commit_shares_the_next() -> None:
 def test_a_commit_takes_no_more_than_its_limit_and_leaves_the_rest_to_the_next(
     monkeypatch: pytest.MonkeyPatch, waiting: int, batches: list[int]
 ) -> None:
-    monkeypatch.setattr("persistence._group.BATCH_MAX", 3)
+    monkeypatch.setattr("persistence.duckdb._group_commit.BATCH_MAX", 3)
     log = Log()
     group = GroupCommit(log.commit)
     threads: list[Thread] = []

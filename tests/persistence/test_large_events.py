@@ -22,7 +22,14 @@ from blocks import (
     encode_event,
 )
 from persistence import DuckDBStore, MemoryStore, block_at, search_blocks, verify
-from persistence._large import LARGE, PIECE, is_large, is_stand_in, pieces_of, stand_in
+from persistence.duckdb._large_events import (
+    LARGE,
+    PIECE,
+    is_large,
+    is_stand_in,
+    pieces_of,
+    stand_in,
+)
 
 from .contract import TURN, T, U, forked, many, said
 

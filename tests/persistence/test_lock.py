@@ -13,7 +13,7 @@ import pytest
 
 from blocks import DamagedStoreError, FoldlineError, MisuseError, StoreError, StoreLockedError
 from persistence import DuckDBStore, verify
-from persistence._lock import FileLock, Marks, lock_path
+from persistence.duckdb._file_lock import FileLock, Marks, lock_path
 
 from .contract import T, many
 
@@ -171,14 +171,14 @@ def test_a_store_that_was_closed_warns_of_nothing(path: Path) -> None:
 
 
 STEPS = [
-    "persistence._schema.refuse_unfolded_log",
-    "persistence._duckdb.open_database",
-    "persistence._duckdb.Writer",
-    "persistence._duckdb.GroupCommit",
-    "persistence._duckdb.CursorPool",
-    "persistence._duckdb.Reader",
-    "persistence._lock.FileLock.holds",
-    "persistence._schema.cursor_of",
+    "persistence.duckdb._schema.refuse_unfolded_log",
+    "persistence.duckdb._store.open_database",
+    "persistence.duckdb._store.Writer",
+    "persistence.duckdb._store.GroupCommit",
+    "persistence.duckdb._store.CursorPool",
+    "persistence.duckdb._store.Reader",
+    "persistence.duckdb._file_lock.FileLock.holds",
+    "persistence.duckdb._schema.cursor_of",
 ]
 
 
@@ -213,7 +213,7 @@ def test_a_close_that_is_interrupted_lets_go_all_the_same(
     store = DuckDBStore(path)
     store.append(T, many(2), expected_version=0)
     with monkeypatch.context() as patch:
-        patch.setattr(f"persistence._duckdb.{step}", interrupted)
+        patch.setattr(f"persistence.duckdb._store.{step}", interrupted)
         with pytest.raises(KeyboardInterrupt):
             store.close()
     store.close()

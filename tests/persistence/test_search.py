@@ -31,8 +31,8 @@ from blocks import (
     UserPrompt,
 )
 from persistence import DuckDBStore, EventStore, Hit, MemoryStore, search_blocks
-from persistence._candidates import FOLDED_TO_ASCII, Scan, Sifted, source_of
-from persistence._query import Query
+from persistence.search._candidates import FOLDED_TO_ASCII, Scan, Sifted, source_of
+from persistence.search._query import Query
 from timeline import Timeline
 
 T = TimelineId("talk")

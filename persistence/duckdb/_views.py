@@ -9,8 +9,8 @@ They are part of the file and hold nothing themselves.  `happened_at` is UTC.
 from collections.abc import Iterator
 from hashlib import sha256
 
-from persistence._large import STANDS_IN
-from persistence._quality import QUALITY
+from persistence.duckdb._large_events import STANDS_IN
+from persistence.duckdb._quality_view import QUALITY
 
 WHOLE = f"""
        CASE WHEN {STANDS_IN.replace("payload", "e.payload")}

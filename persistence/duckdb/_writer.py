@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 import attrs
 
 from blocks import ClosedError, StoreError, TimelineId
-from persistence._append import Append, event_rows, mark_rows, piece_rows
 from persistence._heads import Head, Mark
-from persistence._large import FETCHED
-from persistence._lock import FileLock
-from persistence._schema import (
+from persistence.duckdb._append import Append, event_rows, mark_rows, piece_rows
+from persistence.duckdb._file_lock import FileLock
+from persistence.duckdb._large_events import FETCHED
+from persistence.duckdb._schema import (
     FORMAT_WITH_PIECES,
     cursor_of,
     interrupts,

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import attrs
 
 from blocks import CodecError, DamagedStoreError, Event, Recorded, TimelineId, decode_event
-from persistence._cache import Cache
-from persistence._cursors import CursorPool
-from persistence._duckdb_writer import Writer
-from persistence._large import Row, fetching, whole
-from persistence._schema import interrupts, translated
+from persistence.duckdb._cursors import CursorPool
+from persistence.duckdb._large_events import Row, fetching, whole
+from persistence.duckdb._memory_release import Cache
+from persistence.duckdb._schema import interrupts, translated
+from persistence.duckdb._writer import Writer
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

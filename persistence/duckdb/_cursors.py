@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from blocks import ClosedError
-from persistence._schema import cursor_of
+from persistence.duckdb._schema import cursor_of
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -6,8 +6,8 @@ from typing import TypeAlias
 import attrs
 
 from blocks import TimelineId
-from persistence._large import is_large, pieces_of, stand_in
 from persistence._stored import StoredEvent
+from persistence.duckdb._large_events import is_large, pieces_of, stand_in
 
 EventRow: TypeAlias = tuple[int, int, float, str]
 PieceRow: TypeAlias = tuple[int, int, int, str]

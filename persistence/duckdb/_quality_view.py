@@ -9,7 +9,7 @@ A call's input counts as equal when it is written the same; what asks for the sa
 
 from typing import Final
 
-from persistence._asked import CALLS, QUESTIONS
+from persistence.duckdb._asked import CALLS, QUESTIONS
 
 QUALITY: Final = f"""
 CREATE VIEW quality AS

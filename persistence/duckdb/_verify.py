@@ -8,18 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from blocks import BlockAppended, CodecError, DamagedStoreError, MisuseError, decode_event, kind_of
-from persistence._duckdb import DuckDBStore
-from persistence._large import Row, fetching, whole
-from persistence._lock import FileLock, Marks, lost
 from persistence._place import database_path, is_sound
-from persistence._schema import (
-    audit_records,
-    check_magic,
-    connect,
-    cursor_of,
-    errors,
-    has_pieces,
-)
 from persistence._stored import ref_of
 from persistence.artifacts import (
     ArtifactProblem,
@@ -29,6 +18,17 @@ from persistence.artifacts import (
     KeyRing,
     open_artifacts,
 )
+from persistence.duckdb._file_lock import FileLock, Marks, lost
+from persistence.duckdb._large_events import Row, fetching, whole
+from persistence.duckdb._schema import (
+    audit_records,
+    check_magic,
+    connect,
+    cursor_of,
+    errors,
+    has_pieces,
+)
+from persistence.duckdb._store import DuckDBStore
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

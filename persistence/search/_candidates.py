@@ -20,10 +20,10 @@ import attrs
 import msgspec
 
 from blocks import Block, BlockAppended, Event, TimelineId, TurnId, decode_event, path_stem
-from persistence._duckdb import DuckDBStore
-from persistence._large import STANDS_IN, fetching, whole
-from persistence._query import Query
 from persistence._store import EventStore
+from persistence.duckdb._large_events import STANDS_IN, fetching, whole
+from persistence.duckdb._store import DuckDBStore
+from persistence.search._query import Query
 
 PAGE: Final = 2_000
 ROWS: Final = 100

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import accumulate, islice
 from typing import Final, TypeAlias
 
-from persistence._query import Needle, Query
+from persistence.search._query import Needle, Query
 
 SATURATION: Final = 1.2
 LENGTH_SHARE: Final = 0.75

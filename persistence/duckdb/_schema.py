@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 from blocks import DamagedStoreError, FoldlineError, MisuseError, StoreError
 from persistence import _large, _views
-from persistence._lock import locked_by
 from persistence._place import refuse_unfolded_log, system_errors
+from persistence.duckdb._file_lock import locked_by
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -23,10 +23,10 @@ from blocks import (
     tag_of,
     version_in,
 )
-from persistence._candidates import Candidate, Source, Turned, source_of
-from persistence._query import Query, searched_text
-from persistence._ranking import score, snippet
 from persistence._store import EventStore
+from persistence.search._candidates import Candidate, Source, Turned, source_of
+from persistence.search._query import Query, searched_text
+from persistence.search._ranking import score, snippet
 
 LIMIT: Final = 20
 LIMIT_MAX: Final = 1_000

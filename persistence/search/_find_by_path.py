@@ -26,10 +26,10 @@ from blocks import (
     turn_in,
     version_in,
 )
-from persistence._candidates import is_needle
-from persistence._duckdb import DuckDBStore
-from persistence._large import STANDS_IN, fetching, whole
 from persistence._store import EventStore
+from persistence.duckdb._large_events import STANDS_IN, fetching, whole
+from persistence.duckdb._store import DuckDBStore
+from persistence.search._candidates import is_needle
 
 PAGE: Final = 2_000
 ROWS: Final = 8

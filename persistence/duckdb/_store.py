@@ -21,18 +21,18 @@ from blocks import (
     UnknownTimelineError,
     VersionConflictError,
 )
-from persistence._append import Append
-from persistence._cache import Cache
 from persistence._checks import checked_events, checked_fork, checked_page, timeline_infos
-from persistence._cursors import CursorPool
-from persistence._duckdb_reader import Reader
-from persistence._duckdb_writer import Writer
-from persistence._group import GroupCommit
 from persistence._heads import Head
-from persistence._lock import FileLock, Marks, lock_path, lost
 from persistence._place import database_path
-from persistence._schema import audit_records, cursor_of, errors, open_database
 from persistence._store import TimelineInfo
+from persistence.duckdb._append import Append
+from persistence.duckdb._cursors import CursorPool
+from persistence.duckdb._file_lock import FileLock, Marks, lock_path, lost
+from persistence.duckdb._group_commit import GroupCommit
+from persistence.duckdb._memory_release import Cache
+from persistence.duckdb._reader import Reader
+from persistence.duckdb._schema import audit_records, cursor_of, errors, open_database
+from persistence.duckdb._writer import Writer
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

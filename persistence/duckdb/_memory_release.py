@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from persistence._cursors import CursorPool
-from persistence._group import GroupCommit
+from persistence.duckdb._cursors import CursorPool
+from persistence.duckdb._group_commit import GroupCommit
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from persistence._append import Append
+    from persistence.duckdb._append import Append
 
 ENOUGH: Final = 4_000_000
 """Bytes read or written after which it is worth the while."""

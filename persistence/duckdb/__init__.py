@@ -1,0 +1,1 @@
+"""The embedded store: one DuckDB file, one process, many threads."""

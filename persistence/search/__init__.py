@@ -1,0 +1,1 @@
+"""Search over the blocks of a store, and the block at a logical path."""
