@@ -35,7 +35,7 @@ from persistence import MemoryStore
 from render import Rendered, Rung, ToolPolicy
 from tests._builders import BOUND, LOOSE, SIGNED, Clock, Ids, open_timeline, steady
 from timeline import Timeline
-from timeline._recorder import Recorder
+from timeline.engine._recorder import Recorder
 
 Step: TypeAlias = tuple[Any, ...]
 

@@ -17,12 +17,12 @@ PARAMETERS_MAX = 5
 
 EDGES = frozenset(
     {
-        "timeline/_anthropic.py",
-        "timeline/_background.py",
-        "timeline/_driving.py",
-        "timeline/_hooks.py",
-        "timeline/_keeper.py",
-        "timeline/_patience.py",
+        "timeline/summarizers/_anthropic.py",
+        "timeline/engine/_prepare_summary.py",
+        "timeline/engine/_driving.py",
+        "timeline/observe/_hooks.py",
+        "timeline/engine/_artifacts.py",
+        "timeline/summarizers/_patience.py",
         "timeline/react/_calling.py",
     }
 )

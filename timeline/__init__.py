@@ -12,42 +12,42 @@ from timeline._siblings import check_siblings as _check_siblings
 _check_siblings()
 
 from render import Policy as Policy  # noqa: E402 -- after the check, as all that follows
-from timeline._hooks import Compacted as Compacted  # noqa: E402
-from timeline._hooks import Compacting as Compacting  # noqa: E402
-from timeline._hooks import Edit as Edit  # noqa: E402
-from timeline._hooks import Hooks as Hooks  # noqa: E402
 from timeline._models import known_models as known_models  # noqa: E402
 from timeline._models import model_named as model_named  # noqa: E402
 from timeline._policies import named_policies as named_policies  # noqa: E402
 from timeline._policies import policy_named as policy_named  # noqa: E402
-from timeline._settings import Options as Options  # noqa: E402
-from timeline._steps import Step as Step  # noqa: E402
-from timeline._summarize import ExtractiveSummarizer as ExtractiveSummarizer  # noqa: E402
-from timeline._summarize import Summarizer as Summarizer  # noqa: E402
-from timeline._summarize import SummaryFailedError as SummaryFailedError  # noqa: E402
-from timeline._summarize import SummaryRequest as SummaryRequest  # noqa: E402
 from timeline._timeline import Timeline as Timeline  # noqa: E402
+from timeline.engine._settings import Options as Options  # noqa: E402
+from timeline.observe._hooks import Compacted as Compacted  # noqa: E402
+from timeline.observe._hooks import Compacting as Compacting  # noqa: E402
+from timeline.observe._hooks import Edit as Edit  # noqa: E402
+from timeline.observe._hooks import Hooks as Hooks  # noqa: E402
+from timeline.observe._steps import Step as Step  # noqa: E402
+from timeline.summarizers._summarizer import ExtractiveSummarizer as ExtractiveSummarizer  # noqa: E402
+from timeline.summarizers._summarizer import Summarizer as Summarizer  # noqa: E402
+from timeline.summarizers._summarizer import SummaryFailedError as SummaryFailedError  # noqa: E402
+from timeline.summarizers._summarizer import SummaryRequest as SummaryRequest  # noqa: E402
 
 if TYPE_CHECKING:
-    from timeline._anthropic import AnthropicSummarizer as AnthropicSummarizer
     from timeline._async import AsyncTimeline as AsyncTimeline
-    from timeline._quality import Quality as Quality
-    from timeline._quality import quality_of as quality_of
-    from timeline._retry import aretry_with_compaction as aretry_with_compaction
-    from timeline._retry import overflow_in as overflow_in
-    from timeline._retry import retry_with_compaction as retry_with_compaction
+    from timeline.observe._quality import Quality as Quality
+    from timeline.observe._quality import quality_of as quality_of
     from timeline.react import AsyncReactAgent as AsyncReactAgent
     from timeline.react import ReactAgent as ReactAgent
     from timeline.react import tool as tool
+    from timeline.react._retry import aretry_with_compaction as aretry_with_compaction
+    from timeline.react._retry import overflow_in as overflow_in
+    from timeline.react._retry import retry_with_compaction as retry_with_compaction
+    from timeline.summarizers._anthropic import AnthropicSummarizer as AnthropicSummarizer
 
 _LATER = {
-    "AnthropicSummarizer": "timeline._anthropic",
+    "AnthropicSummarizer": "timeline.summarizers._anthropic",
     "AsyncTimeline": "timeline._async",
-    "Quality": "timeline._quality",
-    "quality_of": "timeline._quality",
-    "aretry_with_compaction": "timeline._retry",
-    "overflow_in": "timeline._retry",
-    "retry_with_compaction": "timeline._retry",
+    "Quality": "timeline.observe._quality",
+    "quality_of": "timeline.observe._quality",
+    "aretry_with_compaction": "timeline.react._retry",
+    "overflow_in": "timeline.react._retry",
+    "retry_with_compaction": "timeline.react._retry",
     "AsyncReactAgent": "timeline.react",
     "ReactAgent": "timeline.react",
     "tool": "timeline.react",

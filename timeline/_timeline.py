@@ -10,17 +10,17 @@ import attrs
 from blocks import Block, CallId, Envelope, Recorded, TimelineId, UsageRecorded, checked_calls
 from persistence import EventStore
 from render import CompactionPlan, Rendered, View
-from timeline._background import Preparation
-from timeline._core import Core
-from timeline._fixed import System, Tools
-from timeline._flow import Flow, drive
-from timeline._given import Given, Output
-from timeline._looking import repr_of
-from timeline._opening import Opening
-from timeline._settings import Options, Settings
-from timeline._snapshot import Snapshot
-from timeline._summarize import Summarizer
-from timeline._verbs import Verbs
+from timeline.arguments._fixed import System, Tools
+from timeline.arguments._given import Given, Output
+from timeline.engine._engine import Core
+from timeline.engine._flow import Flow, drive
+from timeline.engine._open import Opening
+from timeline.engine._operations import Verbs
+from timeline.engine._prepare_summary import Preparation
+from timeline.engine._queries import repr_of
+from timeline.engine._settings import Options, Settings
+from timeline.engine._snapshot import Snapshot
+from timeline.summarizers._summarizer import Summarizer
 
 if TYPE_CHECKING:
     from persistence import ArtifactStore, Hit, Requester

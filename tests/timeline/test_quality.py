@@ -37,7 +37,7 @@ from tests.strategies import Play, Step
 from tests.timeline.replay.invented import invented
 from tests.timeline.replay.test_recorded import FILES, RECORDED
 from timeline import Quality, Timeline, quality_of
-from timeline._quality import Row
+from timeline.observe._quality import Row
 from timeline.replay import ReplayOptions, replay
 
 _names = count()

@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
     """A header, then every event as it is stored."""
     from blocks import TimelineId
     from persistence.sessions import export_lines
-    from timeline._sharing import without_hidden
+    from timeline.engine._sharing import without_hidden
     from timeline.replay import whole_file
 
     with opened(options) as store:

@@ -52,7 +52,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """A row for each block, oldest first; or the block at a path."""
-    from timeline._sharing import without_hidden
+    from timeline.engine._sharing import without_hidden
 
     with opened(options) as store:
         events = log_of(store, options.id)
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
 def _as_shown(block: "Block", events: "Sequence[Recorded]", options: argparse.Namespace) -> "Block":
     """The block, or what stands for it where somebody asked for it to be hidden."""
     from render import stand_in
-    from timeline._sharing import withheld_in
+    from timeline.engine._sharing import withheld_in
 
     withheld = {} if options.hidden else withheld_in(events)
     return stand_in(block, withheld[block.id]) if block.id in withheld else block

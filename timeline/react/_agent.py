@@ -8,16 +8,16 @@ import attrs
 from blocks import FoldlineError, ToolCall, checked_calls
 from render import Rendered
 from timeline._async import AsyncTimeline
-from timeline._driving import adrive, drive
-from timeline._given import Given, checked_prompt
-from timeline._hooks import acall, call
-from timeline._retry import aretry_with_compaction, retry_with_compaction
 from timeline._timeline import Timeline
+from timeline.arguments._given import Given, checked_prompt
+from timeline.engine._driving import adrive, drive
+from timeline.observe._hooks import acall, call
 from timeline.react._asking import Asker
 from timeline.react._calling import Done
 from timeline.react._effects import Ask, Effect, Flow, Notify, RunTools, Use
 from timeline.react._loop import Loop
 from timeline.react._outcome import Outcome
+from timeline.react._retry import aretry_with_compaction, retry_with_compaction
 from timeline.react._settings import AgentSettings, is_client, is_kind
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class AsyncReactAgent(AgentSettings):
 
     async def _run(self, calls: tuple[ToolCall, ...]) -> list[int]:
         """All calls at once; each result is appended when it is there."""
-        import asyncio  # here, as in `timeline._flow`
+        import asyncio  # here, as in `timeline.engine._flow`
 
         room = asyncio.Semaphore(PARALLEL_MAX)
         tasks = [asyncio.create_task(self._run_one(tool_call, room)) for tool_call in calls]

@@ -11,7 +11,7 @@ from typing import Any, Final
 import attrs
 
 from render import Json
-from timeline._hooks import acall, call
+from timeline.observe._hooks import acall, call
 from timeline.react._hooks import AgentHooks, StreamLost
 
 log = logging.getLogger("foldline")

@@ -27,7 +27,7 @@ from blocks import (
     ToolCall,
     fields_in,
 )
-from timeline._given import Output, output_parts
+from timeline.arguments._given import Output, output_parts
 from timeline.react._signature import accepted
 from timeline.react._tool import Function, Tool, ToolReply
 
@@ -68,7 +68,7 @@ class Caller:
 
     async def acall(self, call: ToolCall) -> Done:
         """The same for asyncio; a sync tool runs in a thread."""
-        import asyncio  # here, as in `timeline._flow`
+        import asyncio  # here, as in `timeline.engine._flow`
 
         started, mark = self.clock(), None
         try:

@@ -7,7 +7,7 @@ import attrs
 
 from blocks import checked_calls
 from render import Rendered
-from timeline._hooks import functions, listed
+from timeline.observe._hooks import functions, listed
 
 Hook: TypeAlias = Callable[[Any], Any]
 

@@ -14,12 +14,12 @@ import attrs
 
 from blocks import FoldlineError, OpaqueBlock, ToolCall, UserFollowup, UserSteer
 from render import Place, Rendered, View
-from timeline._given import Given
-from timeline._responses import message_of
-from timeline._retry import overflow_in
+from timeline.arguments._given import Given
+from timeline.arguments._responses import message_of
 from timeline.react._effects import Ask, Flow, Notify, RunTools, Use
 from timeline.react._hooks import SessionStarted, StepDone, StepStarted
 from timeline.react._outcome import Outcome, Usage, stop_of, text_in
+from timeline.react._retry import overflow_in
 from timeline.react._settings import AgentSettings
 
 log = logging.getLogger("foldline")

@@ -4,8 +4,8 @@ from typing import Any
 
 import attrs
 
-from timeline._recorder import usage_of
-from timeline._responses import as_json
+from timeline.arguments._responses import as_json
+from timeline.engine._recorder import usage_of
 
 
 @attrs.frozen(kw_only=True)

@@ -11,7 +11,7 @@ import attrs
 
 from blocks import Block, RangeSummary, ToolCall, encode_block, tag_of, text_of
 from render import report
-from timeline._settings import Settings
+from timeline.engine._settings import Settings
 from timeline.react._tool import ToolReply
 
 if TYPE_CHECKING:

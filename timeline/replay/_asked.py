@@ -6,10 +6,10 @@ import attrs
 
 from blocks import Provenance
 from render import Summary
-from timeline._anthropic import AnthropicSummarizer
-from timeline._summarize import SummaryFailedError, SummaryRequest
 from timeline.replay._cache import CacheStep
 from timeline.replay._price import SummaryCall
+from timeline.summarizers._anthropic import AnthropicSummarizer
+from timeline.summarizers._summarizer import SummaryFailedError, SummaryRequest
 
 
 @attrs.define

@@ -10,10 +10,10 @@ from blocks import Block
 from persistence import EventStore
 from persistence.sessions import Session
 from render import Rendered, RequestValidator, View, show
-from timeline._fixed import System, Tools
-from timeline._ids import counted
-from timeline._settings import Options, Settings
 from timeline._timeline import Timeline
+from timeline.arguments._fixed import System, Tools
+from timeline.engine._ids import counted
+from timeline.engine._settings import Options, Settings
 from timeline.replay._options import ReplayOptions
 
 

@@ -12,9 +12,9 @@ import msgspec
 
 from blocks import StructuredSummary, leaves
 from render import Policy, Summary, extractive
-from timeline._summarize import SummaryRequest
 from timeline.replay._cache import CacheStep
 from timeline.replay._price import SummaryCall
+from timeline.summarizers._summarizer import SummaryRequest
 
 NAME = "stand-in"
 INSTRUCTION_TOKENS = 60

@@ -10,15 +10,15 @@ import attrs
 from blocks import MisuseError
 from persistence import EventStore
 from render import Context, Fixed, Model, Policy, TokenCounter
-from timeline._fixed import System, Tools, fixed_content, fixed_of
-from timeline._hooks import Hooks
-from timeline._ids import IdFactory
-from timeline._keeper import Probe
 from timeline._models import model_named
-from timeline._options import checked_options
 from timeline._policies import policy_named
-from timeline._steps import Observer, Tracer
-from timeline._summarize import Summarizer
+from timeline.arguments._fixed import System, Tools, fixed_content, fixed_of
+from timeline.arguments._options import checked_options
+from timeline.engine._artifacts import Probe
+from timeline.engine._ids import IdFactory
+from timeline.observe._hooks import Hooks
+from timeline.observe._steps import Observer, Tracer
+from timeline.summarizers._summarizer import Summarizer
 
 if TYPE_CHECKING:
     from persistence import ArtifactStore, KeyRing, Requester

@@ -11,8 +11,8 @@ from typing import Any, TypeVar, cast
 from blocks import EventId, UsageRecorded
 from render import Overflow, Rendered, overflow_of
 from timeline._async import AsyncTimeline
-from timeline._fixed import System, Tools
 from timeline._timeline import Timeline
+from timeline.arguments._fixed import System, Tools
 
 log = logging.getLogger("foldline")
 _T = TypeVar("_T")

@@ -16,8 +16,8 @@ import attrs
 
 from blocks import Event, SummaryPrepared
 from render import Context, Summary, compaction_due
-from timeline._core import Core
-from timeline._summarize import SummaryRequest
+from timeline.engine._engine import Core
+from timeline.summarizers._summarizer import SummaryRequest
 
 if TYPE_CHECKING:
     from asyncio import Task

@@ -28,25 +28,25 @@ from render import (
     Context,
     Rendered,
 )
-from timeline._checks import (
+from timeline.arguments._checks import (
     checked_keys,
     checked_kind,
     checked_struct,
     checked_text,
     checked_words,
 )
-from timeline._fixed import System, Tools
-from timeline._flow import Flow
-from timeline._given import Given, Output, checked_prompt, given_parts
-from timeline._hiding import hide, restore
-from timeline._looking import Looking
-from timeline._plans import commit_plan, expand, propose
-from timeline._recorder import Recorder, usage_of
-from timeline._repeats import refuse_repeated_response, refuse_repeated_result
-from timeline._responses import answered_by, message_of
-from timeline._steps import Watch
-from timeline._summarize import Summarizer
-from timeline._upgrade import upgrade
+from timeline.arguments._fixed import System, Tools
+from timeline.arguments._given import Given, Output, checked_prompt, given_parts
+from timeline.arguments._repeats import refuse_repeated_response, refuse_repeated_result
+from timeline.arguments._responses import answered_by, message_of
+from timeline.engine._flow import Flow
+from timeline.engine._hiding import hide, restore
+from timeline.engine._plans import commit_plan, expand, propose
+from timeline.engine._queries import Looking
+from timeline.engine._recorder import Recorder, usage_of
+from timeline.engine._upgrade import upgrade
+from timeline.observe._steps import Watch
+from timeline.summarizers._summarizer import Summarizer
 
 if TYPE_CHECKING:
     pass

@@ -30,13 +30,13 @@ from render import (
     strip_unbound,
     total_tokens,
 )
-from timeline._attempt import Attempt
-from timeline._blocks import checked_blocks
-from timeline._checks import checked_time
-from timeline._compactor import Compactor
-from timeline._flow import Flow, Work
-from timeline._journal import Check, Journal
-from timeline._keeper import Keeper
+from timeline.arguments._blocks import checked_blocks
+from timeline.arguments._checks import checked_time
+from timeline.engine._artifacts import Keeper
+from timeline.engine._attempt import Attempt
+from timeline.engine._compaction import Compactor
+from timeline.engine._flow import Flow, Work
+from timeline.engine._journal import Check, Journal
 
 PAGE = 2000
 NEAR_KNOWN = 1000

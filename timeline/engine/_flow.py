@@ -13,11 +13,11 @@ from typing import Any, TypeAlias, TypeVar
 
 import attrs
 
-from timeline import _driving
-from timeline._hold import AsyncHold, Hold
-from timeline._hooks import acall, call
-from timeline._patience import Patience
-from timeline._summarize import Summarizer, SummaryRequest
+from timeline.engine import _driving
+from timeline.engine._lock import AsyncHold, Hold
+from timeline.observe._hooks import acall, call
+from timeline.summarizers._patience import Patience
+from timeline.summarizers._summarizer import Summarizer, SummaryRequest
 
 _T = TypeVar("_T")
 

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from blocks import ArgumentError, did_you_mean, in_words
 from render import Model, Policy
-from timeline._hooks import Hooks
+from timeline.observe._hooks import Hooks
 
 _Rule: TypeAlias = tuple[Callable[[Any], bool], str]
 

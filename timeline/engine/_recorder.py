@@ -21,9 +21,9 @@ from blocks import (
     clean_json,
     fault_in,
 )
-from timeline._given import Output, output_parts
-from timeline._ids import IdFactory
-from timeline._responses import as_json, message_of
+from timeline.arguments._given import Output, output_parts
+from timeline.arguments._responses import as_json, message_of
+from timeline.engine._ids import IdFactory
 
 _CUT_OFF: Final = frozenset({"max_tokens", "model_context_window_exceeded"})
 

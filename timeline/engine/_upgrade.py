@@ -12,10 +12,10 @@ from blocks import (
     window_of,
 )
 from render import Context, Summary, View, compaction_event, fold, fold_at, open_view
-from timeline._attempt import Attempt
-from timeline._core import Core
-from timeline._flow import Flow
-from timeline._summarize import Summarizer, SummaryRequest
+from timeline.engine._attempt import Attempt
+from timeline.engine._engine import Core
+from timeline.engine._flow import Flow
+from timeline.summarizers._summarizer import Summarizer, SummaryRequest
 
 
 def upgrade(core: Core, context: Context, summarizer: Summarizer | None) -> Flow[bool]:

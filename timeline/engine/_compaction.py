@@ -35,13 +35,13 @@ from render import (
     total_tokens,
     truncated,
 )
-from timeline._attempt import Attempt
-from timeline._edits import NoSuchEditError, outcome, planned, rewritten
-from timeline._flow import Ask, Flow, Tell
-from timeline._hooks import Compacted, Compacting, Edit, Hooks
-from timeline._keeper import Keeper
-from timeline._patience import Patience
-from timeline._summarize import ExtractiveSummarizer, Summarizer, SummaryRequest
+from timeline.engine._artifacts import Keeper
+from timeline.engine._attempt import Attempt
+from timeline.engine._edits import NoSuchEditError, outcome, planned, rewritten
+from timeline.engine._flow import Ask, Flow, Tell
+from timeline.observe._hooks import Compacted, Compacting, Edit, Hooks
+from timeline.summarizers._patience import Patience
+from timeline.summarizers._summarizer import ExtractiveSummarizer, Summarizer, SummaryRequest
 
 log = logging.getLogger("foldline")
 

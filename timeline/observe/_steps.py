@@ -22,8 +22,8 @@ from blocks import (
     TimelineId,
 )
 from render import Context, Rendered, View, commit, total_tokens
-from timeline._core import Teller
-from timeline._flow import Flow, Tell
+from timeline.engine._engine import Teller
+from timeline.engine._flow import Flow, Tell
 
 log = logging.getLogger("foldline")
 

@@ -13,8 +13,8 @@ import attrs
 
 from blocks import checked_calls
 from render import Rendered, RequestValidator, View, show
-from timeline._fixed import System, Tools
-from timeline._settings import Settings
+from timeline.arguments._fixed import System, Tools
+from timeline.engine._settings import Settings
 
 _Forked_co = TypeVar("_Forked_co", covariant=True)
 

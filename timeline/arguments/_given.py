@@ -5,7 +5,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from blocks import DocumentPart, ImagePart, MisuseError, Part, ProviderPart, TextPart, in_words
 from render import Where, refusal
-from timeline._checks import checked_text, checked_words, fields_of
+from timeline.arguments._checks import checked_text, checked_words, fields_of
 
 Given: TypeAlias = "Part | Mapping[str, Any]"
 """A part, or a content block of the Messages API."""

@@ -8,18 +8,18 @@ import attrs
 
 from blocks import MisuseError, TimelineId
 from persistence import EventStore, MemoryStore
-from timeline._checks import checked_name
-from timeline._compactor import Compactor
-from timeline._core import Core
-from timeline._flow import Flow, Work
-from timeline._hooks import Hooks
-from timeline._ids import time_ordered
-from timeline._keeper import Keeper, opener_of
-from timeline._options import checked_options
-from timeline._settings import Options, Settings
-from timeline._steps import Watch
-from timeline._summarize import ExtractiveSummarizer
-from timeline._verbs import Verbs
+from timeline.arguments._checks import checked_name
+from timeline.arguments._options import checked_options
+from timeline.engine._artifacts import Keeper, opener_of
+from timeline.engine._compaction import Compactor
+from timeline.engine._engine import Core
+from timeline.engine._flow import Flow, Work
+from timeline.engine._ids import time_ordered
+from timeline.engine._operations import Verbs
+from timeline.engine._settings import Options, Settings
+from timeline.observe._hooks import Hooks
+from timeline.observe._steps import Watch
+from timeline.summarizers._summarizer import ExtractiveSummarizer
 
 
 @attrs.define

@@ -28,9 +28,9 @@ from render import (
     without_thinking,
 )
 from timeline._models import model_named
-from timeline._recorder import usage_of
-from timeline._responses import as_json
-from timeline._summarize import SummaryFailedError, SummaryRequest
+from timeline.arguments._responses import as_json
+from timeline.engine._recorder import usage_of
+from timeline.summarizers._summarizer import SummaryFailedError, SummaryRequest
 from timeline.tokens import counter_for
 
 TRIES_MAX: Final = 2

@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 
 from blocks import Answered, MisuseError, in_words
 from render import REPLAYED, Rendered
-from timeline._checks import fields_of
+from timeline.arguments._checks import fields_of
 
 _OWN: Final = frozenset({"text", "thinking", "redacted_thinking", "tool_use"}) | REPLAYED
 _SENT: Final = frozenset({"tool_result", "image", "document", "search_result", "tool_reference"})

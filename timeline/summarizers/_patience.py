@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from render import Summary
-from timeline._summarize import (
+from timeline.summarizers._summarizer import (
     ExtractiveSummarizer,
     Summarizer,
     SummaryFailedError,

@@ -13,7 +13,7 @@ import attrs
 
 from blocks import TimelineId
 from persistence import EventStore
-from timeline._flow import Flow, Pause
+from timeline.engine._flow import Flow, Pause
 
 POLITE_CONFLICTS: Final = 2
 """Conflicts in a row after which one may take precedence."""

@@ -22,7 +22,7 @@ from blocks import (
     is_web_url,
     tag_of,
 )
-from timeline._checks import checked_text, checked_words
+from timeline.arguments._checks import checked_text, checked_words
 
 
 def checked_blocks(blocks: Sequence[Block]) -> list[Block]:

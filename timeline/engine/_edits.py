@@ -8,10 +8,10 @@ import msgspec
 
 from blocks import Provenance, StructuredSummary
 from render import Climb, Context, Summary, View, apply_compaction, recut, total_tokens
-from timeline._attempt import Attempt
-from timeline._flow import Flow, Tell
-from timeline._hooks import Edit
-from timeline._summarize import checked_summary
+from timeline.engine._attempt import Attempt
+from timeline.engine._flow import Flow, Tell
+from timeline.observe._hooks import Edit
+from timeline.summarizers._summarizer import checked_summary
 
 log = logging.getLogger("foldline")
 

@@ -27,9 +27,9 @@ from blocks import (
 )
 from persistence import EventStore
 from render import View, commit, open_view
-from timeline._flow import Flow, Work, rest_after
-from timeline._ids import IdFactory
-from timeline._precedence import Contest, Precedence, precedence_in
+from timeline.engine._flow import Flow, Work, rest_after
+from timeline.engine._ids import IdFactory
+from timeline.engine._precedence import Contest, Precedence, precedence_in
 
 log = logging.getLogger("foldline")
 

@@ -37,9 +37,9 @@ from render import (
     plan_compaction,
     total_tokens,
 )
-from timeline._attempt import Attempt
-from timeline._core import Core
-from timeline._flow import Flow
+from timeline.engine._attempt import Attempt
+from timeline.engine._engine import Core
+from timeline.engine._flow import Flow
 
 
 def propose(core: Core, context: Context) -> Flow[CompactionPlan]:

@@ -35,7 +35,7 @@ from render import (
     total_tokens,
     wanted,
 )
-from timeline._flow import Flow, Work
+from timeline.engine._flow import Flow, Work
 
 if TYPE_CHECKING:
     from persistence import ArtifactStore, KeyRing, Requester

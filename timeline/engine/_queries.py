@@ -15,12 +15,12 @@ from blocks import (
     window_of,
 )
 from render import Rendered, RequestValidator, View, open_view, show
-from timeline._checks import checked_name, checked_text, checked_whole
-from timeline._core import Core
-from timeline._fixed import System, Tools
-from timeline._flow import Flow, Work
-from timeline._settings import Settings
-from timeline._snapshot import Shot
+from timeline.arguments._checks import checked_name, checked_text, checked_whole
+from timeline.arguments._fixed import System, Tools
+from timeline.engine._engine import Core
+from timeline.engine._flow import Flow, Work
+from timeline.engine._settings import Settings
+from timeline.engine._snapshot import Shot
 
 if TYPE_CHECKING:
     from persistence import Hit

@@ -13,9 +13,9 @@ import attrs
 
 from blocks import ArtifactId, BlockId, Event
 from render import RangePlan, Summary, View
-from timeline._flow import Flow
-from timeline._hooks import Edit
-from timeline._journal import Journal
+from timeline.engine._flow import Flow
+from timeline.engine._journal import Journal
+from timeline.observe._hooks import Edit
 
 log = logging.getLogger("foldline")
 

@@ -1,0 +1,1 @@
+"""What a caller gives, looked at before anything is done with it."""

@@ -1,0 +1,1 @@
+"""What others may see of a render, or add to it: hooks, steps, quality signals."""
