@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blocks import DamagedStoreError, FoldlineError, MisuseError, StoreError
-from persistence import _large, _views
 from persistence._place import refuse_unfolded_log, system_errors
+from persistence.duckdb import _large_events, _views
 from persistence.duckdb._file_lock import locked_by
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ TABLES = (
                            ts DOUBLE NOT NULL, payload JSON NOT NULL)""",
     """CREATE TABLE marks(timeline BIGINT NOT NULL, seq BIGINT NOT NULL,
                           kind VARCHAR NOT NULL, ref BIGINT NOT NULL)""",
-    _large.TABLE,
+    _large_events.TABLE,
 )
 
 OPTIONS: dict[str, str | bool | int | float | list[str]] = {
@@ -78,7 +78,7 @@ def open_database(path: Path) -> "DuckDBPyConnection":
 
 def _complete(cursor: "DuckDBPyConnection") -> None:
     """Add to a file of an earlier version what it lacks, and give it our views."""
-    tables = () if has_pieces(cursor) else (_large.TABLE,)
+    tables = () if has_pieces(cursor) else (_large_events.TABLE,)
     if not tables and cursor.execute(_views.CURRENT).fetchall() == [(_views.MARK,)]:
         return
     for statement in ("BEGIN", *tables, *_views.statements(), "COMMIT", "CHECKPOINT"):

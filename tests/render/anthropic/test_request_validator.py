@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from render.providers.anthropic import RequestValidator, _message_rules, _validate, validate_request
+from render.providers.anthropic import RequestValidator, validate_request
+from render.providers.anthropic.validator import _message_rules, _validate
 
 Message = dict[str, Any]
 
