@@ -22,15 +22,17 @@ from render.view._visible import slice_visible
 
 
 def strip_unbound(view: View, context: Context) -> View:
-    """Hide the thinking that the last rewrite, or other tools or another system, made unusable."""
+    """Hide the thinking that the last rewrite, or other tools or another system, made unusable.
+
+    What was thought behind such thinking was bound to it, so it goes too, until the rest holds.
+    """
     if not context.keep_thinking:
         return view
-    unusable = dict.fromkeys(entry.block.id for entry in _unusable(view, context))
-    hidden = tuple(Hidden(block=block) for block in unusable)
-    if not hidden:
-        return view
-    event = BlocksHidden(id=EventId(""), at=context.now, hidden=hidden, reason="unsigned")
-    return decide(view, event)
+    while unusable := dict.fromkeys(entry.block.id for entry in _unusable(view, context)):
+        hidden = tuple(Hidden(block=block) for block in unusable)
+        event = BlocksHidden(id=EventId(""), at=context.now, hidden=hidden, reason="unsigned")
+        view = decide(view, event)
+    return view
 
 
 def _unusable(view: View, context: Context) -> Iterator[Entry]:

@@ -101,7 +101,7 @@ def summary_entry(event: RangeCompacted, version: int) -> Entry:
 
 
 def rehide(group: Group, replacements: Replacements) -> Group:
-    """The group with these blocks hidden (or, with None, shown); itself if none is in it."""
+    """The group with these blocks hidden (or, with None, shown); itself if that changes nothing."""
     ids = group.memo("ids", lambda: frozenset(entry.block.id for entry in group.entries))
     if ids.isdisjoint(replacements):
         return group
@@ -113,6 +113,8 @@ def rehide_at(group: Group, places: Iterable[int], replacements: Replacements) -
     entries = list(group.entries)
     for place in places:
         entries[place] = _rehide_entry(entries[place], replacements)
+    if all(new is old for new, old in zip(entries, group.entries, strict=True)):
+        return group
     return attrs.evolve(group, entries=tuple(entries))
 
 
@@ -120,8 +122,16 @@ def _rehide_entry(entry: Entry, replacements: Replacements) -> Entry:
     if entry.block.id not in replacements:
         return entry
     mask = replacements[entry.block.id]
-    if mask is not None:
-        return _masked(entry, mask)
+    new = _masked(entry, mask) if mask is not None else _unmasked(entry)
+    return entry if _mask_of(new) == _mask_of(entry) else new
+
+
+def _mask_of(entry: Entry) -> tuple[object, ...]:
+    shown = (entry.block, entry.original, entry.replacement)
+    return *shown, entry.hidden_as, entry.artifact, entry.dropped
+
+
+def _unmasked(entry: Entry) -> Entry:
     return attrs.evolve(
         entry,
         block=entry.source,

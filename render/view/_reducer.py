@@ -221,17 +221,20 @@ class Folding:
     def _hide(self, replacements: Replacements, version: int) -> None:
         self._close()
         blocks = self._registry.blocks
-        found = [version for block in replacements for version in blocks.get(block, ())]
-        for index, versions in self._by_group(found).items():
+        named = [version for block in replacements for version in blocks.get(block, ())]
+        changed: list[int] = []
+        for index, versions in self._by_group(named).items():
             group = self._groups[index]
             places = [group.place_of(version) for version in versions]
-            self._groups[index] = rehide_at(group, places, replacements)
+            new = self._groups[index] = rehide_at(group, places, replacements)
+            pairs = zip(versions, places, strict=True)
+            changed += [v for v, place in pairs if new.entries[place] is not group.entries[place]]
         if self._compaction:
             head = rehide(self._compaction.head, replacements)
-            found += [0] if head is not self._compaction.head else []
+            changed += [0] if head is not self._compaction.head else []
             self._compaction = attrs.evolve(self._compaction, head=head)
-        if found:
-            self._rewrite(version, min(found))
+        if changed:
+            self._rewrite(version, min(changed))
 
     def _withhold(self, hidden: Mapping[BlockId, ArtifactId]) -> None:
         """Note what nothing may show, and forget the summaries that may quote it."""

@@ -344,6 +344,22 @@ def test_after_a_guess_nobody_knows_which_request_still_waits() -> None:
     flight.taken(timeline.render(tools=TOOLS))
 
 
+def test_what_changes_nothing_leaves_thinking_alone() -> None:
+    """Hidden again behind the same text, or restored without having been hidden."""
+    flight = Flight(*GENERATIONS["bound"], 100_000)
+    timeline = flight.timeline
+    timeline.user("go")
+    timeline.note("a secret")
+    note, prompt = "ar:t1.react.note", "ar:t1.user.prompt"
+    timeline.hide(note)
+    flight.run_round("call")
+    shown = timeline.render(tools=TOOLS).messages
+    assert shown[1]["content"][0]["type"] == "thinking"
+    timeline.hide(note)
+    timeline.restore(prompt)
+    assert timeline.render(tools=TOOLS).messages == shown
+
+
 def test_a_request_of_another_timeline_is_refused() -> None:
     flight = Flight(*GENERATIONS["bound"], 100_000)
     flight.timeline.user("go")
