@@ -115,10 +115,10 @@ from blocks._summary import CommandRecord as CommandRecord
 from blocks._summary import Decision as Decision
 from blocks._summary import Digest as Digest
 from blocks._summary import DroppedSpan as DroppedSpan
+from blocks._summary import ErrorRecord as ErrorRecord
 from blocks._summary import Excerpt as Excerpt
 from blocks._summary import HiddenRecord as HiddenRecord
 from blocks._summary import Index as Index
-from blocks._summary import Mishap as Mishap
 from blocks._summary import OpenItem as OpenItem
 from blocks._summary import SearchRecord as SearchRecord
 from blocks._summary import StructuredSummary as StructuredSummary

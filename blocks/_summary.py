@@ -52,7 +52,7 @@ class OpenItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     priority: Priority = "medium"
 
 
-class Mishap(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ErrorRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An error, and how it was resolved, if it was."""
 
     error: str
@@ -76,7 +76,7 @@ class StructuredSummary(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The current task and where it stands."""
     plan: str = ""
     open_items: tuple[OpenItem, ...] = ()
-    errors: tuple[Mishap, ...] = ()
+    errors: tuple[ErrorRecord, ...] = ()
     turn_context: str = ""
     """The folded first part of a split turn."""
     quoted: int = 0

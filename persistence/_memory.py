@@ -25,7 +25,7 @@ from persistence._store import TimelineInfo
 from persistence._stored import StoredEvent
 
 if TYPE_CHECKING:
-    from persistence.artifacts import Artifacts, KeyRing, MemoryShelf
+    from persistence.artifacts import Artifacts, KeyRing, MemoryBackend
 
 
 @attrs.define
@@ -48,7 +48,7 @@ class MemoryStore:
     )
     _lock: Lock = attrs.field(factory=Lock, init=False, repr=False)
     _closed: bool = attrs.field(default=False, init=False)
-    _shelf: "MemoryShelf | None" = attrs.field(default=None, init=False, repr=False)
+    _backend: "MemoryBackend | None" = attrs.field(default=None, init=False, repr=False)
 
     def append(
         self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
@@ -110,12 +110,12 @@ class MemoryStore:
         random: Callable[[int], bytes] = os.urandom,
     ) -> "Artifacts":
         """The artifacts of this store, which last as long as it does."""
-        from persistence.artifacts import Artifacts, MemoryShelf
+        from persistence.artifacts import Artifacts, MemoryBackend
 
         with self._lock:
             self._refuse_if_closed()
-            self._shelf = self._shelf or MemoryShelf()
-        return Artifacts(self._shelf, keys=keys, clock=clock, random=random)
+            self._backend = self._backend or MemoryBackend()
+        return Artifacts(self._backend, keys=keys, clock=clock, random=random)
 
     def close(self) -> None:
         self._closed = True

@@ -1,6 +1,6 @@
 """From a log's view to the next request: pure stages, no clock, no I/O, no waiting."""
 
-from render.compaction._apply import Fold as Fold
+from render.compaction._apply import FittedRange as FittedRange
 from render.compaction._apply import Summary as Summary
 from render.compaction._apply import apply_range as apply_range
 from render.compaction._apply import compaction_event as compaction_event
@@ -8,8 +8,8 @@ from render.compaction._apply import extractive as extractive
 from render.compaction._apply import fits_after as fits_after
 from render.compaction._apply import skip as skip
 from render.compaction._apply import truncated as truncated
-from render.compaction._fitting import fitting_fold as fitting_fold
-from render.compaction._fitting import fold_at as fold_at
+from render.compaction._fitting import fitted_at as fitted_at
+from render.compaction._fitting import fitting_range as fitting_range
 from render.compaction._prompt import PROMPT_VERSION as PROMPT_VERSION
 from render.compaction._prompt import Prompt as Prompt
 from render.compaction._prompt import RejectedAnswerError as RejectedAnswerError
@@ -24,19 +24,19 @@ from render.compaction._range import plan_range as plan_range
 from render.compaction._trigger import compaction_due as compaction_due
 from render.compaction.rungs import Action as Action
 from render.compaction.rungs import Clear as Clear
-from render.compaction.rungs import Climb as Climb
 from render.compaction.rungs import CompactionPlan as CompactionPlan
 from render.compaction.rungs import Drop as Drop
+from render.compaction.rungs import ExternalFacts as ExternalFacts
 from render.compaction.rungs import Externalize as Externalize
-from render.compaction.rungs import Known as Known
+from render.compaction.rungs import PlannedCompaction as PlannedCompaction
 from render.compaction.rungs import Summarize as Summarize
 from render.compaction.rungs import apply_compaction as apply_compaction
-from render.compaction.rungs import climb_of as climb_of
 from render.compaction.rungs import gains_enough as gains_enough
 from render.compaction.rungs import normalised as normalised
 from render.compaction.rungs import plan_compaction as plan_compaction
 from render.compaction.rungs import recut as recut
 from render.compaction.rungs import replayable_calls as replayable_calls
+from render.compaction.rungs import restore_plan as restore_plan
 from render.policy._context import Context as Context
 from render.policy._context import Json as Json
 from render.policy._context import Policy as Policy

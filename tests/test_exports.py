@@ -15,7 +15,7 @@ EXPORTS = {
         CompactionSkipped DamagedStoreError DataError Decision Determinism Digest
         DocumentPart DroppedSpan Durability EDITOR_TOOLS Envelope Event EventId Excerpt
         FoldState FoldlineError Hidden HiddenRecord HideReason ImagePart Index LogWindow
-        Mishap MisuseError Named Naming Note OpaqueBlock OpaqueEvent OpenItem Outcome Part Plan
+        ErrorRecord MisuseError Named Naming Note OpaqueBlock OpaqueEvent OpenItem Outcome Part Plan
         PolicyError Provenance ProviderPart RangeCompacted RangeExpanded RangeSummary
         Recorded Refusal RequestRendered SearchRecord Sensitivity SessionFormatError
         SkipReason StoreError StoreLockedError StructuredSummary SummaryPrepared
@@ -31,18 +31,19 @@ EXPORTS = {
         written_paths
     """,
     "render": """
-        Account Action CachePoint CannotFit Cause Clear Climb Compaction CompactionPlan
-        Context Drop Entry Externalize Fixed Fold Group Json Known LADDER MASK Model
-        ModelRules Overflow PROMPT_VERSION Place Policy Prompt REPLAYED RangePlan
-        Redaction RejectedAnswerError Rendered RequestValidator Returned Rung Shown
-        Summarize Summary SummaryRoom TokenCounter ToolPolicy View Violation Where
-        account apply_compaction apply_range climb_of clip_oversized commit
-        compaction_due compaction_event continued decide extractive fits_after
-        fitting_fold fold fold_at gains_enough is_cold limit_pictures merge_summaries
-        normalised open_view overflow_of parse_answer plan_at plan_compaction plan_range
-        prune_expired recut redaction_of refusal replayable_calls report returned
-        said_by show skip stand_in strip_unbound summary_key summary_prompts
-        total_tokens truncated validate_request wanted without_excerpts without_thinking
+        Account Action CachePoint CannotFit Cause Clear Compaction CompactionPlan
+        Context Drop Entry ExternalFacts Externalize FittedRange Fixed Group Json LADDER
+        MASK Model ModelRules Overflow PROMPT_VERSION Place PlannedCompaction Policy
+        Prompt REPLAYED RangePlan Redaction RejectedAnswerError Rendered
+        RequestValidator Returned Rung Shown Summarize Summary SummaryRoom TokenCounter
+        ToolPolicy View Violation Where account apply_compaction apply_range
+        clip_oversized commit compaction_due compaction_event continued decide
+        extractive fits_after fitted_at fitting_range fold gains_enough is_cold
+        limit_pictures merge_summaries normalised open_view overflow_of parse_answer
+        plan_at plan_compaction plan_range prune_expired recut redaction_of refusal
+        replayable_calls report restore_plan returned said_by show skip stand_in
+        strip_unbound summary_key summary_prompts total_tokens truncated
+        validate_request wanted without_excerpts without_thinking
     """,
     "persistence": """
         ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord DuckDBStore EventStore Hit KeyRing
@@ -71,7 +72,7 @@ EXPORTS = {
     """,
     "timeline.replay": """
         Coverage Dump Means Point ReplayOptions ReplayResult Sent compared coverage dump_to places
-        replay room_for whole_file
+        replay reserve_store atomic_write
     """,
 }
 

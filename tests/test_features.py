@@ -57,8 +57,8 @@ import pytest
 from blocks import (
     Decision,
     DocumentPart,
+    ErrorRecord,
     ImagePart,
-    Mishap,
     OpenItem,
     Provenance,
     RangeCompacted,
@@ -269,7 +269,7 @@ def test_a_summary_has_the_sections_that_work_goes_on_from() -> None:
         decisions=(Decision(decision="Keep the URLs.", reason="of the links"),),
         state="The footer is next.",
         open_items=(OpenItem(item="Ask about the imprint.", priority="high"),),
-        errors=(Mishap(error="A missing font", resolution="took another"),),
+        errors=(ErrorRecord(error="A missing font", resolution="took another"),),
     )
     timeline = open_timeline(summarizer=lambda _: Summary(summary=told))
     timeline.user("go")

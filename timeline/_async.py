@@ -20,10 +20,10 @@ from render import CompactionPlan, Rendered, View
 from timeline._timeline import INTERRUPTED
 from timeline.arguments._fixed import System, Tools
 from timeline.arguments._given import Given, Output
-from timeline.engine._engine import Core
-from timeline.engine._flow import Flow, Work, adrive
+from timeline.engine._engine import Engine
+from timeline.engine._flow import Flow, RunBlocking, adrive
 from timeline.engine._open import Opening
-from timeline.engine._operations import Verbs
+from timeline.engine._operations import Operations
 from timeline.engine._prepare_summary import AsyncPreparation
 from timeline.engine._queries import repr_of
 from timeline.engine._settings import Options, Settings
@@ -51,14 +51,19 @@ class AsyncTimeline:
     the order in which they were made. Open one with `await AsyncTimeline.open(...)`.
     """
 
-    _verbs: Verbs = attrs.field(alias="verbs")
+    _operations: Operations = attrs.field(alias="operations")
     _owned: EventStore | None = attrs.field(default=None, alias="owned")
     _lock: Any = attrs.field(factory=_new_lock, init=False)
     _preparation: AsyncPreparation = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        core, lock = self._verbs.core, self._lock  # not self: who drops a timeline has dropped all
-        self._preparation = AsyncPreparation(core, lambda fact: _run(core, lock, core.commit(fact)))
+        engine, lock = (
+            self._operations.engine,
+            self._lock,
+        )  # not self: who drops a timeline has dropped all
+        self._preparation = AsyncPreparation(
+            engine, lambda fact: _run(engine, lock, engine.commit(fact))
+        )
 
     @classmethod
     async def open(cls, name: str, **options: Unpack[Options]) -> Self:
@@ -69,39 +74,39 @@ class AsyncTimeline:
         except BaseException:
             await adrive(_done(opening.give_up))
             raise
-        return cls(verbs=opening.verbs, owned=opening.owned)
+        return cls(operations=opening.operations, owned=opening.owned)
 
     async def _run(self, flow: Flow[_T]) -> _T:
-        return await _run(self._verbs.core, self._lock, flow)
+        return await _run(self._operations.engine, self._lock, flow)
 
     def __repr__(self) -> str:
-        return repr_of(self, self._verbs)
+        return repr_of(self, self._operations)
 
     # Append.
 
     async def append(self, *blocks: Block, at: float | None = None) -> int:
         """See `Timeline.append`."""
-        return await self._run(self._verbs.append(*blocks, at=at))
+        return await self._run(self._operations.append(*blocks, at=at))
 
     async def user(self, text: str, *parts: Given) -> int:
         """See `Timeline.user`."""
-        return await self._run(self._verbs.user(text, *parts))
+        return await self._run(self._operations.user(text, *parts))
 
     async def steer(self, text: str) -> int:
         """See `Timeline.steer`."""
-        return await self._run(self._verbs.steer(text))
+        return await self._run(self._operations.steer(text))
 
     async def followup(self, text: str) -> int:
         """See `Timeline.followup`."""
-        return await self._run(self._verbs.followup(text))
+        return await self._run(self._operations.followup(text))
 
     async def attach(self, name: str, part: Given, *, mime: str = "text/plain") -> int:
         """See `Timeline.attach`."""
-        return await self._run(self._verbs.attach(name, part, mime))
+        return await self._run(self._operations.attach(name, part, mime))
 
     async def record(self, response: object, rendered: Rendered | None = None) -> int:
         """See `Timeline.record`."""
-        return await self._run(self._verbs.record(response, rendered))
+        return await self._run(self._operations.record(response, rendered))
 
     async def tool_result(
         self,
@@ -112,51 +117,51 @@ class AsyncTimeline:
         envelope: Envelope | None = None,
     ) -> int:
         """See `Timeline.tool_result`."""
-        flow = self._verbs.tool_result(call_id, output, envelope, is_error=is_error)
+        flow = self._operations.tool_result(call_id, output, envelope, is_error=is_error)
         return await self._run(flow)
 
     async def notice(self, text: str) -> int:
         """See `Timeline.notice`."""
-        return await self._run(self._verbs.notice(text))
+        return await self._run(self._operations.notice(text))
 
     async def close_calls(self, text: str = INTERRUPTED) -> tuple[CallId, ...]:
         """See `Timeline.close_calls`."""
-        return await self._run(self._verbs.close_calls(text))
+        return await self._run(self._operations.close_calls(text))
 
     async def learn(self, usage: UsageRecorded | None) -> int:
         """See `Timeline.learn`."""
-        return await self._run(self._verbs.learn(usage))
+        return await self._run(self._operations.learn(usage))
 
     async def note(self, text: str) -> int:
         """See `Timeline.note`."""
-        return await self._run(self._verbs.note(text))
+        return await self._run(self._operations.note(text))
 
     async def plan(self, text: str) -> int:
         """See `Timeline.plan`."""
-        return await self._run(self._verbs.plan(text))
+        return await self._run(self._operations.plan(text))
 
     async def hide(self, *keys: str, replacement: str = "") -> int:
         """See `Timeline.hide`."""
-        return await self._run(self._verbs.hide(keys, replacement))
+        return await self._run(self._operations.hide(keys, replacement))
 
     async def restore(self, *keys: str) -> int:
         """See `Timeline.restore`."""
-        return await self._run(self._verbs.restore(keys))
+        return await self._run(self._operations.restore(keys))
 
     # Render.
 
     async def render(self, *, system: System = None, tools: Tools = None) -> Rendered:
         """See `Timeline.render`."""
-        context = self._verbs.context(system, tools)
+        context = self._operations.context(system, tools)
         await self._preparation.wait(context)
-        rendered = await self._run(self._verbs.render(context))
+        rendered = await self._run(self._operations.render(context))
         self._preparation.start(context)
         return rendered
 
     async def compact(self, *, system: System = None, tools: Tools = None) -> Rendered:
         """See `Timeline.compact`."""
         await self._preparation.finish()
-        return await self._run(self._verbs.compact(self._verbs.context(system, tools)))
+        return await self._run(self._operations.compact(self._operations.context(system, tools)))
 
     async def upgrade_summary(
         self,
@@ -166,108 +171,112 @@ class AsyncTimeline:
         tools: Tools = None,
     ) -> bool:
         """See `Timeline.upgrade_summary`."""
-        return await self._run(self._verbs.upgrade(self._verbs.context(system, tools), summarizer))
+        return await self._run(
+            self._operations.upgrade(self._operations.context(system, tools), summarizer)
+        )
 
     async def expand(self) -> int:
         """See `Timeline.expand`."""
-        return await self._run(self._verbs.expand())
+        return await self._run(self._operations.expand())
 
     async def propose(self, *, system: System = None, tools: Tools = None) -> CompactionPlan:
         """See `Timeline.propose`."""
-        return await self._run(self._verbs.propose(self._verbs.context(system, tools)))
+        return await self._run(self._operations.propose(self._operations.context(system, tools)))
 
     async def commit_plan(
         self, plan: CompactionPlan, *, system: System = None, tools: Tools = None
     ) -> int:
         """See `Timeline.commit_plan`."""
-        return await self._run(self._verbs.commit_plan(plan, self._verbs.context(system, tools)))
+        return await self._run(
+            self._operations.commit_plan(plan, self._operations.context(system, tools))
+        )
 
     # Look.
 
     @property
     def id(self) -> TimelineId:
         """Its name in the store."""
-        return self._verbs.core.id
+        return self._operations.engine.id
 
     @property
     def settings(self) -> Settings:
         """What it was opened with: model, policy, limit, counter."""
-        return self._verbs.settings
+        return self._operations.settings
 
     @property
     def artifacts(self) -> "ArtifactStore | None":
         """See `Timeline.artifacts`."""
-        return self._verbs.core.keeper.store
+        return self._operations.engine.artifact_service.store
 
     @property
     def requester(self) -> "Requester":
         """See `Timeline.requester`."""
-        return self._verbs.core.keeper.reader
+        return self._operations.engine.artifact_service.reader
 
     @property
     def version(self) -> int:
         """Events that are durable."""
-        return self._verbs.core.version
+        return self._operations.engine.version
 
     @property
     def view(self) -> View:
         """The log as it stands, from the latest summary onward."""
-        return self._verbs.core.view
+        return self._operations.engine.view
 
     @property
     def open_calls(self) -> tuple[CallId, ...]:
         """Tool calls that wait for a result."""
-        return self._verbs.open_calls()
+        return self._operations.open_calls()
 
     async def read(self, path: str) -> Block:
         """See `Timeline.read`."""
-        return await self._run(self._verbs.read(path))
+        return await self._run(self._operations.read(path))
 
     async def search(self, query: str, *, limit: int = 20) -> Sequence["Hit"]:
         """See `Timeline.search`."""
-        return await self._run(self._verbs.search(query, limit))
+        return await self._run(self._operations.search(query, limit))
 
     async def events(self, *, after: int = 0) -> Sequence[Recorded]:
         """See `Timeline.events`."""
-        return await self._run(self._verbs.events(after))
+        return await self._run(self._operations.events(after))
 
     async def at(self, version: int) -> View:
         """See `Timeline.at`."""
-        return await self._run(self._verbs.at(version))
+        return await self._run(self._operations.at(version))
 
     async def render_at(
         self, version: int, *, system: System = None, tools: Tools = None
     ) -> Rendered:
         """See `Timeline.render_at`."""
-        return await self._run(self._verbs.show_at(version, system, tools))
+        return await self._run(self._operations.show_at(version, system, tools))
 
     async def snapshot(self) -> "Snapshot[Awaitable[AsyncTimeline]]":
         """See `Timeline.snapshot`; forking the snapshot is to be awaited."""
-        return Snapshot(shot=await self._run(self._verbs.snapshot()), timeline=self)
+        return Snapshot(shot=await self._run(self._operations.snapshot()), timeline=self)
 
     async def fork(self, name: str, *, at: int | None = None) -> "AsyncTimeline":
         """See `Timeline.fork`."""
-        await self._run(self._verbs.fork(name, at))
-        core = attrs.evolve(self._verbs.core, id=TimelineId(name))
-        forked = type(self)(verbs=attrs.evolve(self._verbs, core=core))
-        await forked._run(core.load())  # noqa: SLF001 -- our own
+        await self._run(self._operations.fork(name, at))
+        engine = attrs.evolve(self._operations.engine, id=TimelineId(name))
+        forked = type(self)(operations=attrs.evolve(self._operations, engine=engine))
+        await forked._run(engine.load())  # noqa: SLF001 -- our own
         return forked
 
     async def flush(self) -> int:
         """See `Timeline.flush`."""
-        return await self._run(self._verbs.core.flush())
+        return await self._run(self._operations.engine.flush())
 
     async def close(self) -> None:
         """See `Timeline.close`."""
         await self._preparation.finish()
         async with self._lock:
-            core = self._verbs.core
-            if core.closed:
+            engine = self._operations.engine
+            if engine.closed:
                 return
             try:
-                await adrive(core.close())
+                await adrive(engine.close())
             finally:
-                core.closed = True  # also when it was cancelled
+                engine.closed = True  # also when it was cancelled
                 if self._owned is not None:
                     await adrive(_done(self._owned.close))
 
@@ -283,9 +292,9 @@ class AsyncTimeline:
         await self.close()
 
 
-async def _run(core: Core, lock: Any, flow: Flow[_T]) -> _T:
-    return await adrive(core.current(flow), lock)
+async def _run(engine: Engine, lock: Any, flow: Flow[_T]) -> _T:
+    return await adrive(engine.current(flow), lock)
 
 
 def _done(work: Callable[[], None]) -> Flow[None]:
-    yield Work(work)
+    yield RunBlocking(work)

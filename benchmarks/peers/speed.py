@@ -12,7 +12,7 @@ from blocks import AssistantCompletion, Block, ToolCall, ToolResult, UserPrompt,
 from persistence import MemoryStore
 from persistence.sessions import Session
 from timeline.replay._flatten import Flattener
-from timeline.replay._lived import Lived
+from timeline.replay._replay_timeline import ReplayTimeline
 from timeline.tokens import O200kCounter
 
 SIZES = (1_000, 10_000, 100_000)
@@ -44,7 +44,7 @@ def _rounds(blocks: int) -> Iterator[list[Block]]:
 
 def _ours(size: int, window: int) -> str:
     session = Session(name="speed", format="made-up", tools=tuple(TOOLS), system=SYSTEM)
-    lived = Lived.begin(session, options(window), MemoryStore(), {})
+    lived = ReplayTimeline.begin(session, options(window), MemoryStore(), {})
     milliseconds = list[float]()
     for number, new in enumerate(_rounds(size)):
         at = STARTED_AT + 5 * number

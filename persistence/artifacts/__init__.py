@@ -3,10 +3,10 @@
 from persistence.artifacts._artifacts import Artifacts as Artifacts
 from persistence.artifacts._crypt import KeyRing as KeyRing
 from persistence.artifacts._crypt import Keys as Keys
+from persistence.artifacts._duckdb import DuckDBBackend as DuckDBBackend
 from persistence.artifacts._duckdb import DuckDBReader as DuckDBReader
-from persistence.artifacts._duckdb import DuckDBShelf as DuckDBShelf
 from persistence.artifacts._memory import MemoryArtifacts as MemoryArtifacts
-from persistence.artifacts._memory import MemoryShelf as MemoryShelf
+from persistence.artifacts._memory import MemoryBackend as MemoryBackend
 from persistence.artifacts._open import open_artifacts as open_artifacts
 from persistence.artifacts._store import ArtifactStore as ArtifactStore
 from persistence.artifacts._types import ArtifactDescription as ArtifactDescription

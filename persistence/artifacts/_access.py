@@ -16,7 +16,7 @@ restricted is enough for it not to be handed to those who may only read what is 
 from collections.abc import Sequence
 
 from blocks import AccessRefusedError, Refusal, Sensitivity
-from persistence.artifacts._shelf import Entry
+from persistence.artifacts._backend import Entry
 from persistence.artifacts._types import Requester
 
 PERMISSIONS: dict[Sensitivity, str] = {

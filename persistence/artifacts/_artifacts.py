@@ -22,9 +22,9 @@ from blocks import (
     clean_json,
 )
 from persistence.artifacts._access import ENCRYPTED, granted, refused
+from persistence.artifacts._backend import PIECE_BYTES, Backend, Entry
 from persistence.artifacts._crypt import SLOT_BYTES, Cipher, KeyRing, cipher_for
-from persistence.artifacts._pieces import Hashed, Span, plain_bytes, shelved
-from persistence.artifacts._shelf import PIECE_BYTES, Entry, Shelf
+from persistence.artifacts._pieces import Hashed, Span, as_pieces, plain_bytes
 from persistence.artifacts._types import (
     Action,
     ArtifactDescription,
@@ -41,9 +41,9 @@ ASKED_MAX = 100
 
 @attrs.define(eq=False)
 class Artifacts:
-    """An `ArtifactStore` over a shelf; the keys, the clock and the random bytes are the caller's."""
+    """An `ArtifactStore` over a backend; the keys, the clock and the random bytes are the caller's."""
 
-    _shelf: Shelf
+    _backend: Backend
     _keys: KeyRing | None = attrs.field(default=None, kw_only=True, alias="keys")
     _clock: Callable[[], float] = attrs.field(default=time.time, kw_only=True, alias="clock")
     _random: Callable[[int], bytes] = attrs.field(default=os.urandom, kw_only=True, alias="random")
@@ -77,9 +77,9 @@ class Artifacts:
         cipher = self._cipher(key_id, slot, description.tenant)
         hashed = Hashed(pieces)
         try:
-            self._shelf.fill(slot, shelved(hashed, cipher))
+            self._backend.fill(slot, as_pieces(hashed, cipher))
         except BaseException:
-            self._shelf.discard(slot)
+            self._backend.discard(slot)
             raise
         metadata = ArtifactMetadata(
             **msgspec.structs.asdict(description),
@@ -94,11 +94,11 @@ class Artifacts:
         return metadata.id
 
     def _enter(self, entry: Entry, description: ArtifactDescription) -> None:
-        with self._shelf.lock:
+        with self._backend.lock:
             if self._has(entry.metadata.id, description):
-                self._shelf.discard(entry.slot)
+                self._backend.discard(entry.slot)
             else:
-                self._shelf.enter(entry, self._by_host("put", entry.metadata))
+                self._backend.enter(entry, self._by_host("put", entry.metadata))
 
     def _has(self, artifact: ArtifactId, description: ArtifactDescription) -> bool:
         """Whether the same content was put under the same words, and can still be read."""
@@ -107,7 +107,7 @@ class Artifacts:
             said <= msgspec.structs.asdict(entry.metadata).items()
             and not entry.metadata.is_expired(now)
             and self._opens(entry)
-            for entry in self._shelf.entries(artifact)
+            for entry in self._backend.entries(artifact)
         )
 
     # ------------------------------------------------------------ read
@@ -126,7 +126,7 @@ class Artifacts:
     ) -> Sequence[ArtifactMetadata]:
         self._refuse_if_closed()
         by_id: dict[ArtifactId, list[Entry]] = {}
-        for entry in self._shelf.entries():
+        for entry in self._backend.entries():
             by_id.setdefault(entry.metadata.id, []).append(entry)
         self._record("list", "", requester, timeline=timeline or "")
         judged = [self._judged(entries, requester) for entries in by_id.values()]
@@ -138,7 +138,7 @@ class Artifacts:
         """The entry that answers; on record before anything is handed out, and when nothing is."""
         self._refuse_if_closed()
         is_id = artifact_ids_in(artifact) == (artifact,)
-        found = self._judged(self._shelf.entries(artifact) if is_id else (), requester)
+        found = self._judged(self._backend.entries(artifact) if is_id else (), requester)
         asked = artifact if is_id else clean_json(artifact[:ASKED_MAX])
         if isinstance(found, str):
             self._record(action, asked, requester, reason=found)
@@ -168,7 +168,7 @@ class Artifacts:
     def _pieces(self, entry: Entry, span: Span, cipher: Cipher | None) -> Iterator[bytes]:
         if not span.size:
             return
-        lying = self._shelf.pieces(entry.slot, span.first, span.last)
+        lying = self._backend.pieces(entry.slot, span.first, span.last)
         for number, piece in enumerate(lying, span.first):
             plain = cipher.opened(number, piece) if cipher else piece
             if plain is None:
@@ -203,23 +203,23 @@ class Artifacts:
 
     def audit(self, artifact: str | None = None) -> Sequence[AuditRecord]:
         self._refuse_if_closed()
-        records = self._shelf.records()
+        records = self._backend.records()
         return [r for r in records if artifact is None or r.artifact == artifact]
 
     def examined(self) -> tuple[int, Iterator[ArtifactProblem]]:
         """How many descriptions there are, and what does not hold together; see `verify`."""
         self._refuse_if_closed()
-        examination = Examination(self._shelf, self._keys)
+        examination = Examination(self._backend, self._keys)
         entries, damage = examination.entries()
         return len(entries), chain(damage, examination.problems(entries))
 
     def sweep(self) -> int:
         self._refuse_if_closed()
         now = self._clock()
-        expired = [entry for entry in self._shelf.entries() if entry.metadata.is_expired(now)]
+        expired = [entry for entry in self._backend.entries() if entry.metadata.is_expired(now)]
         for entry in expired:
-            self._shelf.remove(entry, self._by_host("expire", entry.metadata))
-        self._shelf.tidy(now)
+            self._backend.remove(entry, self._by_host("expire", entry.metadata))
+        self._backend.tidy(now)
         return len(expired)
 
     def _record(
@@ -231,7 +231,7 @@ class Artifacts:
         timeline: str = "",
         reason: "Refusal | None" = None,
     ) -> None:
-        self._shelf.record(
+        self._backend.record(
             AuditRecord(
                 at=self._clock(),
                 action=action,
@@ -256,7 +256,7 @@ class Artifacts:
     def close(self) -> None:
         if not self._closed:
             self._closed = True
-            self._shelf.close()
+            self._backend.close()
 
     def _refuse_if_closed(self) -> None:
         if self._closed:

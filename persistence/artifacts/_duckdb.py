@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import attrs
 import msgspec
 
-from persistence.artifacts._shelf import Entry, decoded, decoded_record, encoded
+from persistence.artifacts._backend import Entry, decoded, decoded_record, encoded
 from persistence.artifacts._types import AuditRecord
 from persistence.duckdb._schema import errors
 
@@ -62,7 +62,7 @@ FROM due LEFT JOIN there USING (artifact) WHERE due > coalesce(there, 0) ORDER B
 
 
 @attrs.define(eq=False)
-class DuckDBShelf:
+class DuckDBBackend:
     """One a file and process; the store lends its cursors, for writing only while it does not append."""
 
     _reading: Lend

@@ -18,7 +18,7 @@ import msgspec
 
 from blocks import ClosedError, StoreError
 from persistence._place import system_errors
-from persistence.artifacts._shelf import PIECE_BYTES, Entry, decoded, decoded_record, encoded
+from persistence.artifacts._backend import PIECE_BYTES, Entry, decoded, decoded_record, encoded
 from persistence.artifacts._types import AuditRecord
 
 OWNER_ONLY = 0o600
@@ -27,7 +27,7 @@ LEFTOVER_SECONDS = 24 * 3600.0
 
 
 @attrs.define(eq=False)
-class FolderShelf:
+class FolderBackend:
     """The folder `root`, made if there is none."""
 
     root: Path

@@ -9,13 +9,13 @@ import attrs
 import msgspec
 
 from persistence.artifacts._artifacts import Artifacts
+from persistence.artifacts._backend import Entry, decoded, decoded_record, encoded
 from persistence.artifacts._crypt import KeyRing
-from persistence.artifacts._shelf import Entry, decoded, decoded_record, encoded
 from persistence.artifacts._types import AuditRecord
 
 
 @attrs.define(eq=False)
-class MemoryShelf:
+class MemoryBackend:
     """Keeps bytes, not objects, so that a round trip is always exercised."""
 
     lock: Lock = attrs.field(factory=Lock, init=False, repr=False)
@@ -61,7 +61,7 @@ class MemoryShelf:
         return [decoded_record(data, "memory") for data in list(self._records)]
 
     def close(self) -> None:
-        pass  # a `MemoryStore` hands out the same shelf again
+        pass  # a `MemoryStore` hands out the same backend again
 
 
 class MemoryArtifacts(Artifacts):
@@ -74,4 +74,4 @@ class MemoryArtifacts(Artifacts):
         clock: Callable[[], float] = time.time,
         random: Callable[[int], bytes] = os.urandom,
     ) -> None:
-        super().__init__(MemoryShelf(), keys=keys, clock=clock, random=random)
+        super().__init__(MemoryBackend(), keys=keys, clock=clock, random=random)

@@ -7,10 +7,10 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from persistence.artifacts._artifacts import Artifacts
+from persistence.artifacts._backend import Backend
 from persistence.artifacts._crypt import KeyRing
-from persistence.artifacts._folder import FolderShelf
-from persistence.artifacts._shelf import Shelf
-from persistence.artifacts._url import UrlShelf, reached
+from persistence.artifacts._folder import FolderBackend
+from persistence.artifacts._url import UrlBackend, reached
 
 OPENING_BYTES = 4
 
@@ -28,15 +28,15 @@ def open_artifacts(
         MisuseError: what the URL needs is not installed.
         StoreError: the folder cannot be made.
     """
-    shelf = _shelf(str(where), random)
-    return Artifacts(shelf, keys=keys, clock=clock, random=random)
+    backend = _backend(str(where), random)
+    return Artifacts(backend, keys=keys, clock=clock, random=random)
 
 
-def _shelf(where: str, random: Callable[[int], bytes]) -> Shelf:
+def _backend(where: str, random: Callable[[int], bytes]) -> Backend:
     scheme, is_url, _ = where.partition("://")
     if not is_url:
-        return FolderShelf(Path(where).absolute())
+        return FolderBackend(Path(where).absolute())
     if scheme == "file":
-        return FolderShelf(Path(unquote(urlsplit(where).path)))
+        return FolderBackend(Path(unquote(urlsplit(where).path)))
     files, root = reached(where)
-    return UrlShelf(files, root, random(OPENING_BYTES).hex())
+    return UrlBackend(files, root, random(OPENING_BYTES).hex())

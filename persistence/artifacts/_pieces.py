@@ -7,8 +7,8 @@ from typing import Protocol
 import attrs
 
 from blocks import MisuseError
+from persistence.artifacts._backend import PIECE_BYTES
 from persistence.artifacts._crypt import TAG_BYTES, Cipher
-from persistence.artifacts._shelf import PIECE_BYTES
 
 
 class Hash(Protocol):
@@ -20,7 +20,7 @@ class Hash(Protocol):
 
 @attrs.define(eq=False)
 class Hashed:
-    """Content on its way to a shelf; knows its size and hash once all of it has passed."""
+    """Content on its way to a backend; knows its size and hash once all of it has passed."""
 
     _chunks: Iterable[bytes]
     size: int = attrs.field(default=0, init=False)
@@ -41,8 +41,8 @@ def plain_bytes(cipher: Cipher | None) -> int:
     return PIECE_BYTES - TAG_BYTES if cipher else PIECE_BYTES
 
 
-def shelved(content: Iterable[bytes], cipher: Cipher | None) -> Iterator[bytes]:
-    """The pieces as they will lie on a shelf."""
+def as_pieces(content: Iterable[bytes], cipher: Cipher | None) -> Iterator[bytes]:
+    """The pieces as they will lie on a backend."""
     plain = in_pieces(content, plain_bytes(cipher))
     if cipher is None:
         return plain

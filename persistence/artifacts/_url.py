@@ -17,9 +17,9 @@ import attrs
 import msgspec
 
 from blocks import MisuseError, StoreError
+from persistence.artifacts._backend import PIECE_BYTES, Entry, decoded, decoded_record, encoded
 from persistence.artifacts._crypt import needs_extra
 from persistence.artifacts._folder import LEFTOVER_SECONDS
-from persistence.artifacts._shelf import PIECE_BYTES, Entry, decoded, decoded_record, encoded
 from persistence.artifacts._types import AuditRecord
 
 
@@ -37,8 +37,8 @@ class FileSystem(Protocol):
 
 
 @attrs.define(eq=False)
-class UrlShelf:
-    """`root` on a file system; `opening` tells this shelf's audit records from those of others."""
+class UrlBackend:
+    """`root` on a file system; `opening` tells this backend's audit records from those of others."""
 
     _files: FileSystem
     _root: str

@@ -7,9 +7,9 @@ from typing import Protocol
 import attrs
 
 from blocks import ArtifactId, DamagedStoreError, StoreError, TimelineId
+from persistence.artifacts._backend import PIECE_BYTES, Entry
 from persistence.artifacts._crypt import TAG_BYTES, Cipher, KeyRing, cipher_for
 from persistence.artifacts._pieces import plain_bytes
-from persistence.artifacts._shelf import PIECE_BYTES, Entry
 
 
 @attrs.frozen(kw_only=True)
@@ -23,7 +23,7 @@ class ArtifactProblem:
 
 
 class Readable(Protocol):
-    """The part of a shelf that is used here."""
+    """The part of a backend that is used here."""
 
     def entries(self, artifact: str | None = None) -> Sequence[Entry]: ...
     def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]: ...
@@ -33,13 +33,13 @@ class Readable(Protocol):
 class Examination:
     """Reads a place; changes nothing, and puts nothing on record."""
 
-    _shelf: Readable
+    _backend: Readable
     _keys: KeyRing | None = None
 
     def entries(self) -> tuple[Sequence[Entry], list[ArtifactProblem]]:
         """What is said to lie there."""
         try:
-            return self._shelf.entries(), []
+            return self._backend.entries(), []
         except DamagedStoreError as error:
             return (), [ArtifactProblem(what=str(error))]
 
@@ -67,7 +67,7 @@ class Examination:
         about, size, found = entry.metadata, 0, sha256()
         is_sealed = bool(about.key)
         count = -(-about.size // (PIECE_BYTES - TAG_BYTES if is_sealed else plain_bytes(None)))
-        for number, piece in enumerate(self._shelf.pieces(entry.slot, 0, count - 1)):
+        for number, piece in enumerate(self._backend.pieces(entry.slot, 0, count - 1)):
             plain = cipher.opened(number, piece) if cipher else piece
             if plain is None:
                 return f"piece {number} was altered"
@@ -82,5 +82,5 @@ class Examination:
 
     def _is_still_there(self, entry: Entry) -> bool:
         """False if it was swept meanwhile."""
-        there = self._shelf.entries(entry.metadata.id)
+        there = self._backend.entries(entry.metadata.id)
         return any(each.slot == entry.slot for each in there)

@@ -76,11 +76,11 @@ class GroupCommit(Generic[T]):
                 self._waiting.remove(ticket)
             if not ticket.leads:
                 return
-            heir = self._waiting[0] if self._waiting else None
-            self._busy = heir is not None
-            if heir:
-                heir.leads = True
-                heir.turn.release()
+            next_leader = self._waiting[0] if self._waiting else None
+            self._busy = next_leader is not None
+            if next_leader:
+                next_leader.leads = True
+                next_leader.turn.release()
 
     @contextmanager
     def alone(self) -> Generator[None]:

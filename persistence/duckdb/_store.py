@@ -37,7 +37,7 @@ from persistence.duckdb._writer import Writer
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from persistence.artifacts import Artifacts, DuckDBShelf, KeyRing
+    from persistence.artifacts import Artifacts, DuckDBBackend, KeyRing
 
 INSPECTED = 4_000_000
 """What somebody has read or written who does not say how much."""
@@ -56,7 +56,7 @@ class DuckDBStore:
         self.path = database_path(path)
         self._pid = os.getpid()
         self._closed = False
-        self._shelf: DuckDBShelf | None = None
+        self._backend: DuckDBBackend | None = None
         self._shelf_lock = Lock()
         self._lock = FileLock.acquire(self.path)
         try:
@@ -175,14 +175,14 @@ class DuckDBStore:
         random: Callable[[int], bytes] = os.urandom,
     ) -> "Artifacts":
         """The artifacts in this file, beside the log; a file without any gets tables for them."""
-        from persistence.artifacts import Artifacts, DuckDBShelf
+        from persistence.artifacts import Artifacts, DuckDBBackend
 
         self._refuse_if_not_ours()
         with self._shelf_lock:
-            self._shelf = self._shelf or DuckDBShelf(
+            self._backend = self._backend or DuckDBBackend(
                 self._reading, self._writing, self._lock.note_records
             )
-        return Artifacts(self._shelf, keys=keys, clock=clock, random=random)
+        return Artifacts(self._backend, keys=keys, clock=clock, random=random)
 
     @contextmanager
     def _reading(self) -> "Generator[DuckDBPyConnection]":

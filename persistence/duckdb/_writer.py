@@ -119,7 +119,7 @@ class Writer:
                 yield
         except duckdb.Error as error:
             self._recover()
-            self._blame(accepted, error)
+            self._retry_each(accepted, error)
         except BaseException:
             self.is_suspect = True  # in case that the next line is interrupted, too
             self._recover()
@@ -223,7 +223,7 @@ class Writer:
                 self.is_suspect = False
                 return
 
-    def _blame(self, accepted: Sequence[Append], error: Exception) -> None:
+    def _retry_each(self, accepted: Sequence[Append], error: Exception) -> None:
         """One bad append must not take its neighbours with it: try each alone."""
         if len(accepted) == 1:
             accepted[0].error = translated(error, self._path)

@@ -1,4 +1,4 @@
-"""Folding a range into a summary, in two pure halves, with room for one model call in between.
+"""Compacting a range into a summary, in two pure halves, with room for one model call in between.
 
     plan = plan_range(view, context, trigger)   # what to fold and what to keep
     summary = ...                               # the caller's business; may take a model
@@ -46,7 +46,7 @@ class Summary:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Fold:
+class FittedRange:
     """A range to be folded, and the context to fold it in."""
 
     range: RangePlan

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from blocks import Trigger
-from render.compaction._apply import Fold, fits_after, squeezed
+from render.compaction._apply import FittedRange, fits_after, squeezed
 from render.compaction._range import plan_at, plan_range, plan_turns
 from render.policy._context import Context
 from render.view._view import View
@@ -13,13 +13,13 @@ SHARES: Final = ((1.0, 1.0), (0.3, 1.0), (0.0, 1.0), (0.0, 0.4), (0.0, 0.1))
 """What is tried of the tail's share, and of what a compaction leaves besides."""
 
 
-def fitting_fold(view: View, context: Context, trigger: Trigger) -> Fold | None:
+def fitting_range(view: View, context: Context, trigger: Trigger) -> FittedRange | None:
     """The fold that keeps most and still leaves a request within its budget; None: nothing to fold.
 
     The shares of the tail and, where that is not enough, of everything else are reduced until the
     probe fits.  The probe is the extractive summary: it is free.
     """
-    best: Fold | None = None
+    best: FittedRange | None = None
     for found in _folds(view, context, trigger):
         best = found
         if fits_after(view, found.range, found.context):
@@ -27,32 +27,32 @@ def fitting_fold(view: View, context: Context, trigger: Trigger) -> Fold | None:
     return best
 
 
-def _folds(view: View, context: Context, trigger: Trigger) -> Iterator[Fold]:
+def _folds(view: View, context: Context, trigger: Trigger) -> Iterator[FittedRange]:
     """Folds that keep less and less."""
     policy = context.policy
     if policy.keep_turns:
         for turns, squeeze in _turn_shares(policy.keep_turns, trigger):
             within = squeezed(context, squeeze)
             if plan := plan_turns(view, within, trigger, turns):
-                yield Fold(range=plan, context=within, squeeze=squeeze)
+                yield FittedRange(range=plan, context=within, squeeze=squeeze)
         if trigger == "cold":
             return
     for keep, squeeze in SHARES:
         within = squeezed(context, squeeze)
         if plan := plan_range(view, within, trigger, keep * policy.keep_ratio):
-            yield Fold(range=plan, context=within, squeeze=squeeze)
+            yield FittedRange(range=plan, context=within, squeeze=squeeze)
 
 
-def fold_at(view: View, context: Context, trigger: Trigger, cut: int) -> Fold | None:
+def fitted_at(view: View, context: Context, trigger: Trigger, cut: int) -> FittedRange | None:
     """The fold of all before this version, with shares that leave a request within its budget; None: no
     legal cut."""
-    best: Fold | None = None
+    best: FittedRange | None = None
     for squeeze in sorted({squeeze for _, squeeze in SHARES}, reverse=True):
         within = squeezed(context, squeeze)
         plan = plan_at(view, within, trigger, cut)
         if plan is None:
             return None
-        best = Fold(range=plan, context=within, squeeze=squeeze)
+        best = FittedRange(range=plan, context=within, squeeze=squeeze)
         if fits_after(view, plan, within):
             break
     return best

@@ -167,7 +167,7 @@ class Policy:
     )
     """What a compaction tries, in this order, until the request is under its target."""
     enough_ratio: float = attrs.field(default=0.5, validator=checks.share())
-    """No further rung is climbed once the whole request is under this share, or the target."""
+    """No further rung is tried once the whole request is under this share, or the target."""
     externalize_tokens: int = attrs.field(default=1000, validator=checks.whole())
     """Results from this size on are worth moving to the artifact store."""
     pointer_tokens: int = attrs.field(default=300, validator=checks.whole())

@@ -35,7 +35,7 @@ BATCH: Final = 0.8
 
 def limit_pictures(view: View, context: Context) -> View:
     """Show the oldest pictures as words once there are more than a request may hold."""
-    pictures = list(chain.from_iterable(view.shelf.each("pictures", view.groups, _pictures)))
+    pictures = list(chain.from_iterable(view.group_memo.each("pictures", view.groups, _pictures)))
     if not pictures:
         return view
     number_max = PICTURES_MAX[context.model.tokens_window > SMALL_WINDOW]

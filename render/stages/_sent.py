@@ -39,7 +39,7 @@ def sent_hash(
 
 def chain_ends(shown: Shown, pieces: Sequence[Piece], context: Context) -> tuple[bytes, ...]:
     """Where the chain stands after each piece."""
-    return shown.shelf.chained("sent", pieces, _start(context.fixed), _after)
+    return shown.group_memo.chained("sent", pieces, _start(context.fixed), _after)
 
 
 def misplaced(shown: Shown, pieces: Sequence[Piece], context: Context) -> Iterator[Entry]:

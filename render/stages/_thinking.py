@@ -50,7 +50,7 @@ def _behind_rewrite(view: View, context: Context) -> Iterator[Entry]:
     split = view.compaction.event.summary.split_turn_id if is_split and view.compaction else None
     cut_at = view.compaction.version if view.compaction else 0
     elsewhere = _is_elsewhere(view, context)
-    for entries in view.shelf.each("thinking", view.groups, _thinking):
+    for entries in view.group_memo.each("thinking", view.groups, _thinking):
         for entry in entries:
             unbound = elsewhere or entry.unbound or entry.version < cut_at
             halved = entry.version < cut_at and entry.block.turn == split

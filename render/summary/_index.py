@@ -124,8 +124,8 @@ def build_index(
         source = _Source("", 0, text)
         for term in identifiers(text) & known.keys():
             known[term].sources.append(source)
-    purse = _Purse(wide=budget.wide, line=budget.line, names=budget.names, count=count)
-    bare = {term for term in ranked if purse.buy(term, known[term])}
+    budget_left = _Budget(wide=budget.wide, line=budget.line, names=budget.names, count=count)
+    bare = {term for term in ranked if budget_left.spend(term, known[term])}
     return Index(excerpts=tuple(_excerpts(sources)), terms=tuple(_terms(ranked, known, bare)))
 
 
@@ -215,7 +215,7 @@ def _wide(text: str, position: int, length: int) -> _Span:
 
 
 @attrs.define(kw_only=True)
-class _Purse:
+class _Budget:
     """What is left to spend: tokens for each width."""
 
     wide: int
@@ -224,7 +224,7 @@ class _Purse:
     count: Callable[[str], int]
     paths: set[str] = attrs.field(factory=set[str])
 
-    def buy(self, term: str, known: _Known) -> bool:
+    def spend(self, term: str, known: _Known) -> bool:
         """Buy the widest excerpts that are still paid for; True: it became the bare name."""
         if self.wide > 0 and (wide := _last(term, known, _wide)):
             self.wide -= self._cut(wide, len(term), _wide)

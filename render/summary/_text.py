@@ -14,8 +14,8 @@ from blocks import (
     Decision,
     Digest,
     DroppedSpan,
+    ErrorRecord,
     Index,
-    Mishap,
     OpenItem,
     RangeSummary,
     StructuredSummary,
@@ -61,7 +61,7 @@ TITLES: Final = {
     "errors": "Errors and their resolution",
 }
 """Title of each part of the summary, in the order in which they are shown."""
-Item: TypeAlias = str | Decision | Work | ToolOutcome | ArtifactNote | OpenItem | Mishap
+Item: TypeAlias = str | Decision | Work | ToolOutcome | ArtifactNote | OpenItem | ErrorRecord
 """An entry of one of its lists."""
 
 
@@ -119,7 +119,7 @@ def line_of(item: Item) -> str:
             return _pair(item.path, about)
         case OpenItem():
             return f"[{item.priority}] {item.item}"
-        case Mishap():
+        case ErrorRecord():
             return _pair(item.error, item.resolution)
         case str():
             return item

@@ -10,7 +10,7 @@ import attrs
 
 from blocks import Event, LogWindow, RangeCompacted, Recorded
 from render.view._masks import head_of
-from render.view._reducer import Folding
+from render.view._reducer import Reducer
 from render.view._registry import Registry
 from render.view._view import Compaction, View
 
@@ -23,7 +23,7 @@ def open_view(window: LogWindow) -> View:
 
 def fold(view: View, events: Iterable[Recorded]) -> View:
     """The view after `events`, none of which is a new compaction."""
-    building = Folding(view)
+    building = Reducer(view)
     for version, event in events:
         building.add(version, event)
     return building.freeze()
@@ -35,8 +35,10 @@ def commit(view: View, *events: Event) -> View:
         if isinstance(event, RangeCompacted):
             before = commit(view, *events[:index])
             version = before.version + 1
-            tape = [recorded for recorded in before.tape if recorded[0] >= event.cut]
-            after = fold(_after(version, event), tape)
+            events_since_cut = [
+                recorded for recorded in before.events_since_cut if recorded[0] >= event.cut
+            ]
+            after = fold(_after(version, event), events_since_cut)
             return commit(attrs.evolve(after, decisions=before.decisions), *events[index + 1 :])
     return fold(view, enumerate(events, view.version + 1))
 

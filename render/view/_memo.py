@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 
 
 @attrs.frozen(eq=False)
-class Shelf:
+class GroupMemo:
     """By key: the groups that were asked about last, and what was found for each."""
 
     _kept: dict[Any, tuple[Sequence[Group], tuple[Any, ...]]] = attrs.field(

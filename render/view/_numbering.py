@@ -23,7 +23,7 @@ def summary_ordinal(view: View, folded: Sequence[Entry], summary: RangeSummary) 
     if not _named(view, folded).is_counted(summary.turn):
         return 0
     stem, head = path_stem(summary), view.compaction
-    earlier = [event for _, event in view.tape if isinstance(event, RangeCompacted)]
+    earlier = [event for _, event in view.events_since_cut if isinstance(event, RangeCompacted)]
     alike = [e for e in (*([head.event] if head else []), *earlier) if path_stem(e.summary) == stem]
     if alike:
         ordinals = [event.ordinal for event in alike]

@@ -51,11 +51,13 @@ def after_restore(before: FoldState, blocks: Collection[BlockId]) -> FoldState:
 
 
 def still_prepared(
-    prepared: Collection[SummaryPrepared], tape: Collection[Recorded], hidden: Collection[int]
+    prepared: Collection[SummaryPrepared],
+    events_since_cut: Collection[Recorded],
+    hidden: Collection[int],
 ) -> tuple[SummaryPrepared, ...]:
     """The summaries without those by a model that had a block which is hidden now in its prompt, behind the
     range: of the range itself, their key tells.  `hidden`: versions."""
-    asked = {event.id: version for version, event in tape}
+    asked = {event.id: version for version, event in events_since_cut}
     return tuple(
         event
         for event in prepared

@@ -53,7 +53,7 @@ from render.view._view import View
 PREPARED_MAX = 4
 
 
-class Folding:
+class Reducer:
     """Takes events one after the other; `freeze` gives the view."""
 
     def __init__(self, view: View) -> None:
@@ -124,7 +124,7 @@ class Folding:
             rewritten=self._rewritten,
             summarised=self._summarised,
             compacted=self._compacted,
-            tape=self._view.tape + tuple(self._tape),
+            events_since_cut=self._view.events_since_cut + tuple(self._tape),
         )
 
     # Blocks.
@@ -242,8 +242,8 @@ class Folding:
         if self._prepared:
             blocks = self._registry.blocks
             kept = [version for block in hidden for version in blocks.get(block, ())]
-            tape = (*self._view.tape, *self._tape)
-            self._prepared = still_prepared(self._prepared, tape, kept)
+            events_since_cut = (*self._view.events_since_cut, *self._tape)
+            self._prepared = still_prepared(self._prepared, events_since_cut, kept)
 
     def _rewrite(self, version: int, first: int) -> None:
         """From now on, what the block of version `first` showed is shown as something else."""

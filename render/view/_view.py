@@ -20,7 +20,7 @@ from blocks import (
 )
 from render.view._group import Entry, Group, number
 from render.view._masks import summary_entry
-from render.view._memo import Shelf
+from render.view._memo import GroupMemo
 from render.view._registry import Registry
 
 NO_TURN = TurnId("")
@@ -78,11 +78,11 @@ class View:
     summarised: int = 0
     """Version of the latest compaction that the provider made itself: what precedes it is not shown
     any more, because the provider would refuse it there, or ignore it."""
-    tape: tuple[Recorded, ...] = attrs.field(default=(), repr=False)
+    events_since_cut: tuple[Recorded, ...] = attrs.field(default=(), repr=False)
     """Every event since the cut: what the next compaction starts its view from."""
     decisions: tuple[Event, ...] = attrs.field(default=(), repr=number)
     """Events decided since the last commit."""
-    shelf: Shelf = attrs.field(factory=Shelf, eq=False, repr=False)
+    group_memo: GroupMemo = attrs.field(factory=GroupMemo, eq=False, repr=False)
     """What was worked out for the groups; goes on from view to view."""
 
     @property

@@ -6,7 +6,7 @@ from operator import attrgetter
 import attrs
 
 from render.view._group import Group
-from render.view._memo import Shelf
+from render.view._memo import GroupMemo
 from render.view._view import View
 
 
@@ -23,7 +23,7 @@ class Shown:
     """The same of the latest request that had another tail; 0: none."""
     rounds: int
     """Rounds in `groups`."""
-    shelf: Shelf = attrs.field(repr=False)
+    group_memo: GroupMemo = attrs.field(repr=False)
     """Of the view; see there."""
 
 
@@ -40,7 +40,7 @@ def slice_visible(view: View) -> Shown:
         tail=view.state.tail,
         tail_before=view.state.tail_before,
         rounds=len(groups) - unopened,
-        shelf=view.shelf,
+        group_memo=view.group_memo,
     )
 
 

@@ -32,7 +32,7 @@ from render import (
     compaction_due,
     extractive,
     fits_after,
-    fitting_fold,
+    fitting_range,
     gains_enough,
     open_view,
     plan_at,
@@ -290,7 +290,7 @@ def test_of_the_folds_that_may_be_had_the_first_that_leaves_room_for_a_round_is_
     tight = 0
     for trigger in range(total // 8, total, total // 50):
         within = context(policy=steady(trigger_tokens=trigger, keep_ratio=0.05))
-        fold = fitting_fold(view, within, "proactive")
+        fold = fitting_range(view, within, "proactive")
         assert fold
         after = total_tokens(
             apply_range(view, fold.range, extractive(fold.range), fold.context), within
@@ -459,7 +459,7 @@ def test_live_and_reopened_views_are_one() -> None:
     view = make.view_of(*turns(10))
     after = compacted(view, within, keep=0.1)
     assert after.compaction
-    log = [*make.log(), *view.tape, (view.version + 1, after.decisions[-1])]
+    log = [*make.log(), *view.events_since_cut, (view.version + 1, after.decisions[-1])]
     kept = tuple(r for r in log if r[0] >= after.compaction.event.cut)
     reopened = open_view(LogWindow(version=view.version + 1, compaction=log[-1], events=kept))
     assert make.request_bytes(make.shown(reopened)) == make.request_bytes(make.shown(after))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import Block
-from render import Context, View, fits_after, fitting_fold, plan_compaction
+from render import Context, View, fits_after, fitting_range, plan_compaction
 from render.compaction._apply import squeezed
 from render.compaction._cut import is_legal, turns_cut
 from render.compaction._range import plan_turns
@@ -21,7 +21,7 @@ def context(limit: int = 100_000, **policy: Any) -> Context:
 
 def cut_turn(view: View, within: Context, trigger: Any = "forced") -> tuple[str, bool]:
     """The turn that is kept from, and whether it is split."""
-    fold = fitting_fold(view, within, trigger)
+    fold = fitting_range(view, within, trigger)
     assert fold is not None
     return fold.range.kept[0].block.turn, fold.range.is_split
 
@@ -46,7 +46,7 @@ def test_a_turn_is_split_only_where_it_would_not_fit_whole() -> None:
 def test_where_the_prompt_fits_no_turn_is_split() -> None:
     """A cold cache makes rewriting free, and is no reason to give up what is to be kept."""
     view = make.view_of(*turns(3))
-    assert fitting_fold(view, context(keep_turns=3), "cold") is None
+    assert fitting_range(view, context(keep_turns=3), "cold") is None
     assert plan_compaction(view, context(keep_turns=3), "cold") is None
 
 
@@ -63,7 +63,7 @@ def test_the_other_rungs_leave_the_turns_alone() -> None:
 def test_a_turn_is_split_for_no_other_reason(turns_in_log: int, keep: int, limit: int) -> None:
     view = make.view_of(*turns(turns_in_log))
     within = context(limit, keep_turns=keep)
-    fold = fitting_fold(view, within, "proactive")
+    fold = fitting_range(view, within, "proactive")
     if fold is None or not fold.range.is_split:
         return
     for factor in (1.0, 0.4, 0.1):

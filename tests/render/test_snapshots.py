@@ -265,7 +265,7 @@ def test_a_summary_of_a_model(sent: SnapshotAssertion) -> None:
     from blocks import (
         ArtifactNote,
         Decision,
-        Mishap,
+        ErrorRecord,
         OpenItem,
         StructuredSummary,
         ToolOutcome,
@@ -283,7 +283,7 @@ def test_a_summary_of_a_model(sent: SnapshotAssertion) -> None:
         state="Half of it is done.",
         plan="Go on with b.",
         open_items=(OpenItem(item="src/b.py", priority="high"),),
-        errors=(Mishap(error="ImportError", resolution="moved the import"),),
+        errors=(ErrorRecord(error="ImportError", resolution="moved the import"),),
         turn_context="The user wants it by Friday.",
     )
     view = view_of(

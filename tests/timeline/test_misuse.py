@@ -534,7 +534,7 @@ def test_what_is_printed_is_short_and_says_nothing_of_the_content() -> None:
     assert view.compaction is not None
     plan = timeline.propose()
     printed = [timeline, rendered, view, view.compaction, view.groups[-1], view.entries[-1], plan]
-    printed += [timeline.snapshot(), timeline.settings, timeline._verbs, MemoryStore()]
+    printed += [timeline.snapshot(), timeline.settings, timeline._operations, MemoryStore()]
     for thing in printed:
         assert secret not in repr(thing)
         assert len(repr(thing)) < 3000

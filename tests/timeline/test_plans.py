@@ -135,7 +135,7 @@ def test_where_nothing_is_folded_the_last_hide_has_them(opened: Opener) -> None:
         plan.tokens_before,
         plan.tokens_after,
     )
-    known = timeline.view.tape[-1][1]
+    known = timeline.view.events_since_cut[-1][1]
     assert isinstance(known, BlocksHidden)
     assert (known.tokens_before, known.tokens_after) == (plan.tokens_before, plan.tokens_after)
 

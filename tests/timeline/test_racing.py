@@ -82,7 +82,7 @@ def racing(times: int, **options: Any) -> tuple[Timeline, Timeline, Rival, Rests
     """A timeline, and another one that appends right before it does, so many times."""
     store, rests = Rival(), Rests()
     timeline, other = (open_timeline(store=store, **options) for _ in range(2))
-    timeline._verbs.core.rest, other._verbs.core.rest = rests, lambda _: 0.0
+    timeline._operations.engine.rest, other._operations.engine.rest = rests, lambda _: 0.0
     timeline.user("go")
     store.times, store.go_first = times, lambda: other.note("I was faster.")
     return timeline, other, store, rests
@@ -102,7 +102,7 @@ def assert_all_there(log: Sequence[str]) -> None:
 
 
 def assert_live_is_reopened(timeline: Timeline) -> None:
-    again = open_timeline(store=timeline._verbs.core.store)
+    again = open_timeline(store=timeline._operations.engine.store)
     assert (again.version, text_in(again.render())) == (
         timeline.version,
         text_in(timeline.render()),
@@ -168,7 +168,7 @@ def test_an_append_is_repeated_until_it_holds(times: int) -> None:
     log = texts_in(timeline)
     assert log.count("in the end") == 1
     assert log.count("I was faster.") == times
-    assert timeline.version == timeline._verbs.core.store.head(timeline.id)
+    assert timeline.version == timeline._operations.engine.store.head(timeline.id)
     assert texts_in(other) == log
     assert_live_is_reopened(timeline)
 

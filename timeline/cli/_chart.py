@@ -31,11 +31,11 @@ def check_chart(path: Path) -> None:
 
 def write_chart(path: Path, means: "Sequence[Means]", results: "Sequence[ReplayResult]") -> None:
     """A point for each policy, the line of the front through them, a shadow for each session."""
-    from timeline.replay import whole_file
+    from timeline.replay import atomic_write
 
     kind = path.suffix.lower().lstrip(".")
     figure = _figure(means, results)
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         figure.savefig(file, format=kind, dpi=150)
 
 

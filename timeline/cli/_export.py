@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
     from blocks import TimelineId
     from persistence.sessions import export_lines
     from timeline.engine._sharing import without_hidden
-    from timeline.replay import whole_file
+    from timeline.replay import atomic_write
 
     with opened(options) as store:
         events = log_of(store, options.id)
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     if options.out is None:
         sys.stdout.writelines(lines)
         return DONE
-    with whole_file(options.out) as file:
+    with atomic_write(options.out) as file:
         file.writelines(line.encode() for line in lines)
     if options.json:
         print_json({"timeline": options.id, "file": str(options.out), "events": len(events)})

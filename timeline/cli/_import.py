@@ -28,12 +28,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read all of it first, then append it in one commit."""
     from blocks import TimelineId
-    from timeline.replay import room_for
+    from timeline.replay import reserve_store
 
     session = session_from(options.file, options)
     name, path = TimelineId(options.name or session.name), store_path(options)
     events = list(_events(session))
-    with room_for(path, name) as store:
+    with reserve_store(path, name) as store:
         if store is not None:
             store.append(name, events, expected_version=0)
     for notice in session.notices:

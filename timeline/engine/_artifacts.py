@@ -1,4 +1,4 @@
-"""The keeper of artifacts: moves content out of the prompt into an artifact store, brings back what
+"""The artifact service: moves content out of the prompt into an artifact store, brings back what
 the agent names, and looks at the sources of results that could be read again.
 
 Whatever goes wrong here is logged, and the content stays where it is: the agent's loop never sees it.
@@ -35,7 +35,7 @@ from render import (
     total_tokens,
     wanted,
 )
-from timeline.engine._flow import Flow, Work
+from timeline.engine._flow import Flow, RunBlocking
 
 if TYPE_CHECKING:
     from persistence import ArtifactStore, KeyRing, Requester
@@ -52,7 +52,7 @@ BYTES_EACH = 8
 
 
 @attrs.define(kw_only=True)
-class Keeper:
+class ArtifactService:
     """One timeline's access to its artifacts; the store is opened when it is first needed."""
 
     timeline: TimelineId
@@ -93,7 +93,7 @@ class Keeper:
                 continue
             block = results.get(proposal.blocks[0])
             put = partial(self._put, proposal, text_of(block) if block else "")
-            if (yield Work(put)) != proposal.artifact:
+            if (yield RunBlocking(put)) != proposal.artifact:
                 return False
         return True
 
@@ -127,7 +127,7 @@ class Keeper:
             self._turn, self._held = view.turn, {}
         for artifact in artifacts:
             if artifact not in self._held:
-                self._held[artifact] = yield Work(partial(self._read, artifact, context))
+                self._held[artifact] = yield RunBlocking(partial(self._read, artifact, context))
         found = [content for a in artifacts if (content := self._held[a]) is not None]
         return returned(found, context, context.limit - total_tokens(view, context))
 
@@ -161,7 +161,7 @@ class Keeper:
         if self.probe is None or "clear" not in context.policy.rungs:
             return found
         for call in replayable_calls(view, context):
-            state: Determinism | None = yield Work(partial(self._look, call))
+            state: Determinism | None = yield RunBlocking(partial(self._look, call))
             if state is not None:
                 found[call.call_id] = state
         return found

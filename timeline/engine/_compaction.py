@@ -17,10 +17,10 @@ from blocks import (
 )
 from render import (
     LADDER,
-    Climb,
     CompactionPlan,
     Context,
-    Known,
+    ExternalFacts,
+    PlannedCompaction,
     Summary,
     View,
     apply_compaction,
@@ -35,10 +35,10 @@ from render import (
     total_tokens,
     truncated,
 )
-from timeline.engine._artifacts import Keeper
+from timeline.engine._artifacts import ArtifactService
 from timeline.engine._attempt import Attempt
-from timeline.engine._edits import NoSuchEditError, outcome, planned, rewritten
-from timeline.engine._flow import Ask, Flow, Tell
+from timeline.engine._edits import NoSuchEditError, edited_plan, outcome, rewritten
+from timeline.engine._flow import AskSummarizer, CallHook, Flow
 from timeline.observe._hooks import Compacted, Compacting, Edit, Hooks
 from timeline.summarizers._patience import Patience
 from timeline.summarizers._summarizer import ExtractiveSummarizer, Summarizer, SummaryRequest
@@ -57,7 +57,7 @@ class Compactor:
     hooks: Hooks = attrs.field(factory=Hooks)
     patience: Patience = attrs.field(factory=Patience)
 
-    keeper: Keeper | None = None
+    artifact_service: ArtifactService | None = None
     """Moves content to the artifact store; without one nothing is externalized."""
 
     def compact(self, view: View, context: Context, attempt: Attempt, *, force: bool) -> Flow[View]:
@@ -72,51 +72,59 @@ class Compactor:
         if attempt.is_nested and not force and total_tokens(view, context) <= context.limit:
             return view  # somebody is at it
         known = yield from self.known(view, context, trigger, attempt.cuts)
-        climb = plan_compaction(view, context, trigger, known)
-        if climb and is_worth_it(climb, context) and not (yield from self.stored(view, climb)):
-            known = attrs.evolve(known, resting=frozenset({"externalize"}))
-            climb = plan_compaction(view, context, trigger, known)
-        if climb is None:
+        planned = plan_compaction(view, context, trigger, known)
+        if (
+            planned
+            and is_worth_it(planned, context)
+            and not (yield from self.stored(view, planned))
+        ):
+            known = attrs.evolve(known, disabled_rungs=frozenset({"externalize"}))
+            planned = plan_compaction(view, context, trigger, known)
+        if planned is None:
             over = total_tokens(view, context) > context.limit
             return skip(view, "cannot_fit" if over else "no_cut", context)
-        if not is_worth_it(climb, context):  # nobody is asked, nothing paid for what is not to be
-            return apply_compaction(view, climb, None, context)
-        yield from self._tell(climb.plan, attempt)
+        if not is_worth_it(planned, context):  # nobody is asked, nothing paid for what is not to be
+            return apply_compaction(view, planned, None, context)
+        yield from self._tell(planned.plan, attempt)
         attempt.journal.check_current(view)
         if attempt.vetoed:
             return skip(view, "vetoed", context)
-        return (yield from self.carry_out(view, climb, context, attempt))
+        return (yield from self.carry_out(view, planned, context, attempt))
 
-    def carry_out(self, view: View, climb: Climb, context: Context, attempt: Attempt) -> Flow[View]:
+    def carry_out(
+        self, view: View, planned: PlannedCompaction, context: Context, attempt: Attempt
+    ) -> Flow[View]:
         """The view after what a plan says, as the hooks have edited it; its artifacts are stored
         already.  An edit that does not do is told in the log, and nothing else comes of it."""
         for edit in attempt.edits:
             try:
-                return (yield from self._edited(view, climb, edit, context, attempt))
+                return (yield from self._edited(view, planned, edit, context, attempt))
             except NoSuchEditError as reason:
                 log.warning("an edit of a compaction is ignored: %s", reason)
                 view = attempt.current(view)
-        view, summary = yield from self._written(view, climb, attempt)
-        return apply_compaction(view, climb, summary, context)
+        view, summary = yield from self._written(view, planned, attempt)
+        return apply_compaction(view, planned, summary, context)
 
     def _edited(
-        self, view: View, climb: Climb, edit: Edit, context: Context, attempt: Attempt
+        self, view: View, planned: PlannedCompaction, edit: Edit, context: Context, attempt: Attempt
     ) -> Flow[View]:
-        climb, given = planned(view, climb, edit, context)
-        view, summary = (view, given) if given else (yield from self._written(view, climb, attempt))
+        planned, given = edited_plan(view, planned, edit, context)
+        view, summary = (
+            (view, given) if given else (yield from self._written(view, planned, attempt))
+        )
         if summary is not None:
             summary = yield from rewritten(summary, edit, attempt)
             attempt.journal.check_current(view)
-        return outcome(view, climb, summary, context)
+        return outcome(view, planned, summary, context)
 
     def _written(
-        self, view: View, climb: Climb, attempt: Attempt
+        self, view: View, planned: PlannedCompaction, attempt: Attempt
     ) -> Flow[tuple[View, Summary | None]]:
         """The summary that a plan needs; the view, once what was paid for it is committed."""
-        if climb.fold is None:
+        if planned.fold is None:
             return view, None
-        plan = climb.fold.range
-        request = SummaryRequest(plan=plan, view=view, context=climb.fold.context)
+        plan = planned.fold.range
+        request = SummaryRequest(plan=plan, view=view, context=planned.fold.context)
         summary = self.prepared(request) or attempt.summary_of(plan, view)
         if summary is None:
             summary = yield from self.summary(request, attempt)
@@ -127,19 +135,23 @@ class Compactor:
 
     def known(
         self, view: View, context: Context, trigger: Trigger, cuts: tuple[int, ...] = ()
-    ) -> Flow[Known]:
+    ) -> Flow[ExternalFacts]:
         """What somebody has paid for or can look at."""
         cuts = (*cuts, *self._prepared_cuts(view, context, trigger))
-        if self.keeper is None:
-            return Known(cuts=cuts)
-        current = yield from self.keeper.current(view, context)
-        return Known(cuts=cuts, current=current)
+        if self.artifact_service is None:
+            return ExternalFacts(cuts=cuts)
+        current = yield from self.artifact_service.current(view, context)
+        return ExternalFacts(cuts=cuts, current=current)
 
-    def stored(self, view: View, climb: Climb) -> Flow[bool]:
+    def stored(self, view: View, planned: PlannedCompaction) -> Flow[bool]:
         """Whether what a plan externalizes is in the artifact store now."""
-        if "externalize" not in climb.plan.rungs:
+        if "externalize" not in planned.plan.rungs:
             return True
-        return (yield from self.keeper.move(view, climb.plan)) if self.keeper else False
+        return (
+            (yield from self.artifact_service.move(view, planned.plan))
+            if self.artifact_service
+            else False
+        )
 
     def _tell(self, plan: CompactionPlan, attempt: Attempt) -> Flow[None]:
         """Tell the hooks, once, and hear what they say."""
@@ -149,7 +161,7 @@ class Compactor:
         asked = Compacting(before_tokens=plan.tokens_before, trigger=plan.trigger, plan=plan)
         for hook in self.hooks.on_before_compaction:
             with attempt.away():
-                answer: object = yield Tell(hook, asked)
+                answer: object = yield CallHook(hook, asked)
             attempt.hear(hook, answer)
 
     def report(
@@ -168,7 +180,7 @@ class Compactor:
         )
         for hook in self.hooks.on_after_compaction:
             with attempt.away():
-                yield Tell(hook, done)
+                yield CallHook(hook, done)
 
     # The summary.
 
@@ -181,17 +193,17 @@ class Compactor:
             return _degraded(extractive(request.plan))
         try:
             with attempt.away():
-                answer: Summary = yield Ask(self.patience, self.summarizer, request)
+                answer: Summary = yield AskSummarizer(self.patience, self.summarizer, request)
         except Exception as error:
             policy = request.context.policy
             if policy.on_failure == "raise":
                 raise
             log.warning("summariser failed (%s); %s instead", error, policy.on_failure)
             stand_in = truncated if policy.on_failure == "truncate" else extractive
-            return _degraded(stand_in(request.plan), self._in_vain(request, error))
+            return _degraded(stand_in(request.plan), self._failed_call_cost(request, error))
         return answer
 
-    def _in_vain(self, request: SummaryRequest, error: Exception) -> Provenance | None:
+    def _failed_call_cost(self, request: SummaryRequest, error: Exception) -> Provenance | None:
         """What was spent on a model that gave no summary; it counts as a call, too."""
         model = self._model(request.context)
         if not model:
@@ -255,15 +267,15 @@ class Compactor:
         oldest = view.groups[0].first if view.groups else 0
         if any(event.cut > oldest for event in view.prepared):
             return None
-        climb = plan_compaction(view, context, "proactive")
-        if climb is None or climb.fold is None:
+        planned = plan_compaction(view, context, "proactive")
+        if planned is None or planned.fold is None:
             return None
-        return SummaryRequest(plan=climb.fold.range, view=view, context=climb.fold.context)
+        return SummaryRequest(plan=planned.fold.range, view=view, context=planned.fold.context)
 
 
-def is_worth_it(climb: Climb, context: Context) -> bool:
+def is_worth_it(planned: PlannedCompaction, context: Context) -> bool:
     """Whether a compaction frees enough, as far as it was tried out."""
-    return gains_enough(climb.plan, climb.plan.tokens_after, context)
+    return gains_enough(planned.plan, planned.plan.tokens_after, context)
 
 
 def _degraded(summary: Summary, spent: Provenance | None = None) -> Summary:

@@ -7,15 +7,15 @@ import attrs
 import msgspec
 
 from blocks import Provenance, StructuredSummary
-from render import Climb, Context, Summary, View, apply_compaction, recut, total_tokens
+from render import Context, PlannedCompaction, Summary, View, apply_compaction, recut, total_tokens
 from timeline.engine._attempt import Attempt
-from timeline.engine._flow import Flow, Tell
+from timeline.engine._flow import CallHook, Flow
 from timeline.observe._hooks import Edit
 from timeline.summarizers._summarizer import checked_summary
 
 log = logging.getLogger("foldline")
 
-Edited: TypeAlias = tuple[Climb, Summary | None]
+Edited: TypeAlias = tuple[PlannedCompaction, Summary | None]
 """A plan, and the summary that it is to have if nobody is to be asked."""
 
 
@@ -23,23 +23,23 @@ class NoSuchEditError(Exception):
     """Why an edit is not carried out."""
 
 
-def planned(view: View, climb: Climb, edit: Edit, context: Context) -> Edited:
+def edited_plan(view: View, planned: PlannedCompaction, edit: Edit, context: Context) -> Edited:
     """The plan as a hook wants it.
 
     Raises:
         NoSuchEditError: it cannot be had.
     """
-    if climb.fold is None:
+    if planned.fold is None:
         raise NoSuchEditError("this compaction folds nothing")
     if edit.keep_from is not None:
-        changed = recut(climb, _version(view, edit.keep_from), context)
+        changed = recut(planned, _version(view, edit.keep_from), context)
         if changed is None or changed.fold is None:
             raise NoSuchEditError(f"no compaction may cut at {edit.keep_from!r}")
-        climb = changed
+        planned = changed
     if edit.summary is None or callable(edit.summary):
-        return climb, None
-    known = Provenance(source_hash=climb.fold.range.source_hash if climb.fold else "")
-    return climb, Summary(summary=_checked(edit.summary), provenance=known)
+        return planned, None
+    known = Provenance(source_hash=planned.fold.range.source_hash if planned.fold else "")
+    return planned, Summary(summary=_checked(edit.summary), provenance=known)
 
 
 def rewritten(summary: Summary, edit: Edit, attempt: Attempt) -> Flow[Summary]:
@@ -47,20 +47,22 @@ def rewritten(summary: Summary, edit: Edit, attempt: Attempt) -> Flow[Summary]:
     if not callable(edit.summary):
         return summary
     with attempt.away():
-        changed: object = yield Tell(edit.summary, summary.summary)
+        changed: object = yield CallHook(edit.summary, summary.summary)
     return attrs.evolve(summary, summary=_checked(changed))
 
 
-def outcome(view: View, climb: Climb, summary: Summary | None, context: Context) -> View:
+def outcome(
+    view: View, planned: PlannedCompaction, summary: Summary | None, context: Context
+) -> View:
     """The view after an edited compaction.
 
     Raises:
         NoSuchEditError: the request would not fit, or gain too little.
     """
-    after = apply_compaction(view, climb, summary, context)
+    after = apply_compaction(view, planned, summary, context)
     tokens = total_tokens(after, context)
     if after.compaction is view.compaction or tokens > context.limit:
-        raise NoSuchEditError(f"it leaves {tokens} tokens of {climb.plan.tokens_before}")
+        raise NoSuchEditError(f"it leaves {tokens} tokens of {planned.plan.tokens_before}")
     return after
 
 

@@ -32,10 +32,10 @@ from render import (
 )
 from timeline.arguments._blocks import checked_blocks
 from timeline.arguments._checks import checked_time
-from timeline.engine._artifacts import Keeper
+from timeline.engine._artifacts import ArtifactService
 from timeline.engine._attempt import Attempt
 from timeline.engine._compaction import Compactor
-from timeline.engine._flow import Flow, Work
+from timeline.engine._flow import Flow, RunBlocking
 from timeline.engine._journal import Check, Journal
 
 PAGE = 2000
@@ -63,11 +63,11 @@ class _Made:
 
 
 @attrs.define(kw_only=True, repr=False)
-class Core(Journal):
+class Engine(Journal):
     """One timeline, and how to do everything to it."""
 
     clock: Callable[[], float]
-    keeper: Keeper
+    artifact_service: ArtifactService
     compactor: Compactor = attrs.field(factory=Compactor)
     _validator: RequestValidator = attrs.field(factory=RequestValidator, init=False)
 
@@ -127,7 +127,7 @@ class Core(Journal):
         yield from self.catch_up()
         before = self.view
         view, tokens = yield from self._decide(before, context, attempt, force=force)
-        returned = yield from self.keeper.bring_back(view, context)
+        returned = yield from self.artifact_service.bring_back(view, context)
         rendered = show(view, context, self._validator, returned)
         yield from self.settle(view)
         decided = (*attempt.kept, *view.decisions)
@@ -159,7 +159,7 @@ class Core(Journal):
             return entry.source
         from persistence import block_at
 
-        found: Block | None = yield Work(lambda: block_at(self.store, self.id, path))
+        found: Block | None = yield RunBlocking(lambda: block_at(self.store, self.id, path))
         if found is None:
             raise (yield from self.unknown(path))
         return found
@@ -169,7 +169,9 @@ class Core(Journal):
         entries = self.view.entries
         head = self.view.compaction.head.entries if self.view.compaction else ()
         first = entries[0].version if entries else self.version + 1
-        page: Sequence[Recorded] = yield Work(partial(self._page, max(0, first - 1 - NEAR_KNOWN)))
+        page: Sequence[Recorded] = yield RunBlocking(
+            partial(self._page, max(0, first - 1 - NEAR_KNOWN))
+        )
         folded = [path_of(event.block) for _, event in page if isinstance(event, BlockAppended)]
         known = dict.fromkeys([*folded, *(entry.path for entry in (*head, *entries))])
         return UnknownPathError(path, get_close_matches(path, list(known)[-NEAR_KNOWN:], n=3))
@@ -179,7 +181,7 @@ class Core(Journal):
         found: list[Recorded] = []
         while True:
             start = found[-1][0] if found else after
-            page: Sequence[Recorded] = yield Work(partial(self._page, start))
+            page: Sequence[Recorded] = yield RunBlocking(partial(self._page, start))
             if not page:
                 return found
             found += page

@@ -23,14 +23,14 @@ _T = TypeVar("_T")
 
 
 @attrs.frozen
-class Work:
+class RunBlocking:
     """Something blocking, such as a commit."""
 
     do: Callable[[], Any]
 
 
 @attrs.frozen
-class Ask:
+class AskSummarizer:
     """A summary is needed."""
 
     patience: Patience
@@ -39,7 +39,7 @@ class Ask:
 
 
 @attrs.frozen
-class Tell:
+class CallHook:
     """A hook is to be called; the answer is what it returned."""
 
     hook: Callable[[Any], Any]
@@ -64,7 +64,7 @@ def rest_after(conflicts: int) -> float:
     return random.uniform(0, longest)  # noqa: S311 -- no secret
 
 
-Effect: TypeAlias = Work | Ask | Tell | Pause
+Effect: TypeAlias = RunBlocking | AskSummarizer | CallHook | Pause
 Flow: TypeAlias = Generator[Effect, Any, _T]
 
 
@@ -82,12 +82,12 @@ async def adrive(flow: Flow[_T], lock: Any = None) -> _T:
 
 def _perform(effect: Effect, hold: Hold) -> object:
     match effect:
-        case Work():
+        case RunBlocking():
             return effect.do()
-        case Ask():
+        case AskSummarizer():
             with hold.away():
                 return effect.patience.ask(effect.summarizer, effect.request)
-        case Tell():
+        case CallHook():
             with hold.away():
                 return call(effect.hook, effect.argument)
         case Pause():
@@ -97,12 +97,12 @@ def _perform(effect: Effect, hold: Hold) -> object:
 
 async def _aperform(effect: Effect, flow: Flow[Any], hold: AsyncHold) -> object:
     match effect:
-        case Work():
+        case RunBlocking():
             return await _finished(effect, flow)
-        case Ask():
+        case AskSummarizer():
             async with hold.away():
                 return await effect.patience.aask(effect.summarizer, effect.request)
-        case Tell():
+        case CallHook():
             async with hold.away():
                 return await acall(effect.hook, effect.argument)
         case Pause():
@@ -112,7 +112,7 @@ async def _aperform(effect: Effect, flow: Flow[Any], hold: AsyncHold) -> object:
             return None
 
 
-async def _finished(effect: Work, flow: Flow[Any]) -> object:
+async def _finished(effect: RunBlocking, flow: Flow[Any]) -> object:
     """What blocking work gave.
 
     A thread cannot be cancelled: when its task is, what it commits is waited for, and the flow is

@@ -35,7 +35,7 @@ from blocks import (
     text_of,
 )
 from render import Entry, Redaction, View, decide, redaction_of, without_excerpts
-from timeline.engine._engine import Core
+from timeline.engine._engine import Engine
 from timeline.engine._flow import Flow
 
 REPLACEMENT: Final = "[hidden on request]"
@@ -54,38 +54,38 @@ class _Target:
     """Where the view has it; None: it is folded."""
 
 
-def hide(core: Core, keys: Sequence[str], replacement: str) -> Flow[int]:
+def hide(engine: Engine, keys: Sequence[str], replacement: str) -> Flow[int]:
     """Hide blocks, named by path or id, behind a text, and take back what quotes them.
 
     Raises:
         UnknownPathError: a key names no block.
     """
-    return (yield from _settled(core, lambda: _hidden(core, keys, replacement or REPLACEMENT)))
+    return (yield from _settled(engine, lambda: _hidden(engine, keys, replacement or REPLACEMENT)))
 
 
-def restore(core: Core, keys: Sequence[str]) -> Flow[int]:
+def restore(engine: Engine, keys: Sequence[str]) -> Flow[int]:
     """Show hidden blocks again; what quoted them in a summary in force quotes them again.
 
     Raises:
         UnknownPathError: a key names no block.
     """
-    return (yield from _settled(core, lambda: _restored(core, keys)))
+    return (yield from _settled(engine, lambda: _restored(engine, keys)))
 
 
-def _settled(core: Core, plan: Callable[[], Flow[list[Event]]]) -> Flow[int]:
+def _settled(engine: Engine, plan: Callable[[], Flow[list[Event]]]) -> Flow[int]:
     """Commit what was planned for the view as it is; plan anew when somebody else was faster."""
-    core.check_open()
+    engine.check_open()
 
     def settled() -> Flow[int]:
         events = yield from plan()
-        return (yield from core.settle(reduce(decide, events, core.view)))
+        return (yield from engine.settle(reduce(decide, events, engine.view)))
 
-    return (yield from core.repeated(settled))
+    return (yield from engine.repeated(settled))
 
 
-def _hidden(core: Core, keys: Sequence[str], text: str) -> Flow[list[Event]]:
-    now, view = core.clock(), core.view
-    targets = yield from _targets(core, keys)
+def _hidden(engine: Engine, keys: Sequence[str], text: str) -> Flow[list[Event]]:
+    now, view = engine.clock(), engine.view
+    targets = yield from _targets(engine, keys)
     hidden = tuple(
         Hidden(block=t.block.id, replacement=text, artifact=_artifact_of(t.block)) for t in targets
     )
@@ -96,13 +96,13 @@ def _hidden(core: Core, keys: Sequence[str], text: str) -> Flow[list[Event]]:
     if dropped:
         events.append(_dropping(now, dropped))
     after = reduce(decide, events, view)
-    rewritten = yield from _rewritten(core, targets, after.state.withheld, after)
+    rewritten = yield from _rewritten(engine, targets, after.state.withheld, after)
     return [*events, *rewritten]
 
 
-def _restored(core: Core, keys: Sequence[str]) -> Flow[list[Event]]:
-    now, view = core.clock(), core.view
-    targets = yield from _targets(core, keys)
+def _restored(engine: Engine, keys: Sequence[str]) -> Flow[list[Event]]:
+    now, view = engine.clock(), engine.view
+    targets = yield from _targets(engine, keys)
     blocks = tuple(target.block.id for target in targets)
     events: list[Event] = [BlocksRestored(id=EventId(""), at=now, blocks=blocks)]
     lines = [line for target in targets for line in _next_line(target.entry, view, blocks)]
@@ -111,32 +111,32 @@ def _restored(core: Core, keys: Sequence[str]) -> Flow[list[Event]]:
     after = reduce(decide, events, view)
     if after.state.withheld == view.state.withheld:
         return events
-    rewritten = yield from _rewritten(core, targets, after.state.withheld, after)
+    rewritten = yield from _rewritten(engine, targets, after.state.withheld, after)
     return [*events, *rewritten]
 
 
-def _targets(core: Core, keys: Sequence[str]) -> Flow[list[_Target]]:
+def _targets(engine: Engine, keys: Sequence[str]) -> Flow[list[_Target]]:
     """The blocks of these paths or ids, visible or folded."""
     found: list[_Target] = []
     log: _Log | None = None
     for key in dict.fromkeys(keys):
-        known = core.view.find(key)
+        known = engine.view.find(key)
         if known is not None and known.version:
             found.append(_Target(known.version, known.source, known))
             continue
-        log = log or (yield from core.events())
-        found.append((yield from _folded(core, key, log)))
+        log = log or (yield from engine.events())
+        found.append((yield from _folded(engine, key, log)))
     return found
 
 
-def _folded(core: Core, key: str, log: _Log) -> Flow[_Target]:
+def _folded(engine: Engine, key: str, log: _Log) -> Flow[_Target]:
     """A block that the view does not hold, by path or id."""
     there = {e.block.id: _Target(v, e.block) for v, e in log if isinstance(e, BlockAppended)}
     if (target := there.get(BlockId(key))) is not None:
         return target
-    block: Block = yield from core.read(key)
+    block: Block = yield from engine.read(key)
     if (target := there.get(block.id)) is None:  # a summary: what it stands for can be hidden
-        raise (yield from core.unknown(key))
+        raise (yield from engine.unknown(key))
     return target
 
 
@@ -184,7 +184,7 @@ def _next_line(entry: Entry | None, view: View, restored: Collection[BlockId]) -
 
 
 def _rewritten(
-    core: Core, targets: Sequence[_Target], withheld: Collection[BlockId], view: View
+    engine: Engine, targets: Sequence[_Target], withheld: Collection[BlockId], view: View
 ) -> Flow[list[Event]]:
     """What takes quotations back once these blocks are withheld, or gives them back; `view` shows
     the blocks themselves as they are to be.
@@ -194,11 +194,11 @@ def _rewritten(
     """
     if all(target.version >= view.compacted for target in targets):
         return []
-    log = yield from core.events()
+    log = yield from engine.events()
     blocks = {v: e.block for v, e in log if isinstance(e, BlockAppended)}
     hidden = {version: block for version, block in blocks.items() if block.id in withheld}
     said = [block for version, block in blocks.items() if version not in hidden]
-    now = core.clock()
+    now = engine.clock()
     made: list[Event] = [
         SummaryReplaced(
             id=EventId(""),

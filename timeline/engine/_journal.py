@@ -27,7 +27,7 @@ from blocks import (
 )
 from persistence import EventStore
 from render import View, commit, open_view
-from timeline.engine._flow import Flow, Work, rest_after
+from timeline.engine._flow import Flow, RunBlocking, rest_after
 from timeline.engine._ids import IdFactory
 from timeline.engine._precedence import Contest, Precedence, precedence_in
 
@@ -70,7 +70,7 @@ class Journal:
 
     def load(self) -> Flow[None]:
         """Read the window from the store; what is pending stays pending, unless it is there."""
-        window: LogWindow = yield Work(lambda: self.store.load_window(self.id))
+        window: LogWindow = yield RunBlocking(lambda: self.store.load_window(self.id))
         there = {event.id for _, event in window.events}
         self.pending = tuple(event for event in self.pending if event.id not in there)
         fresh = open_view(window)
@@ -89,7 +89,7 @@ class Journal:
 
     def catch_up(self) -> Flow[None]:
         """Load what others have appended, and what an interrupted commit may have."""
-        head: int = yield Work(partial(self.store.head, self.id))
+        head: int = yield RunBlocking(partial(self.store.head, self.id))
         if self._behind or head != self.version:
             yield from self.load()
 
@@ -166,7 +166,7 @@ class Journal:
             return
         was_behind, self._behind = self._behind, True  # until the view says what was written
         try:
-            yield Work(lambda: self.store.append(self.id, events, expected_version=version))
+            yield RunBlocking(lambda: self.store.append(self.id, events, expected_version=version))
         except (VersionConflictError, MisuseError, DataError):  # certainly not written
             self._behind = was_behind
             raise

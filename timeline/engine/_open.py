@@ -10,15 +10,15 @@ from blocks import MisuseError, TimelineId
 from persistence import EventStore, MemoryStore
 from timeline.arguments._checks import checked_name
 from timeline.arguments._options import checked_options
-from timeline.engine._artifacts import Keeper, opener_of
+from timeline.engine._artifacts import ArtifactService, opener_of
 from timeline.engine._compaction import Compactor
-from timeline.engine._engine import Core
-from timeline.engine._flow import Flow, Work
+from timeline.engine._engine import Engine
+from timeline.engine._flow import Flow, RunBlocking
 from timeline.engine._ids import time_ordered
-from timeline.engine._operations import Verbs
+from timeline.engine._operations import Operations
 from timeline.engine._settings import Options, Settings
 from timeline.observe._hooks import Hooks
-from timeline.observe._steps import Watch
+from timeline.observe._steps import Observers
 from timeline.summarizers._summarizer import ExtractiveSummarizer
 
 
@@ -28,14 +28,14 @@ class Opening:
 
     name: str
     options: Options
-    verbs: Verbs = attrs.field(init=False)
+    operations: Operations = attrs.field(init=False)
     owned: EventStore | None = attrs.field(default=None, init=False)
     """The store, if it was made for this timeline."""
 
     def flow(self) -> Flow[None]:
         """Open the store, then read the window."""
-        yield Work(self._prepare)
-        yield from self.verbs.core.load()
+        yield RunBlocking(self._prepare)
+        yield from self.operations.engine.load()
 
     def _prepare(self) -> None:
         name = TimelineId(checked_name(self.name, "open()"))
@@ -43,12 +43,12 @@ class Opening:
         settings = Settings.of(options)
         store = _store_of(options)
         if not isinstance(store, str | PathLike):
-            self.verbs = verbs_of(name, store, settings, options)
+            self.operations = verbs_of(name, store, settings, options)
             return
         from persistence import DuckDBStore
 
         self.owned = DuckDBStore(store)
-        self.verbs = verbs_of(name, self.owned, settings, options)
+        self.operations = verbs_of(name, self.owned, settings, options)
 
     def give_up(self) -> None:
         """Let go of the file."""
@@ -73,27 +73,29 @@ def _store_of(options: Options) -> "EventStore | str | PathLike[str]":
     return cast("EventStore | str | PathLike[str]", store)
 
 
-def verbs_of(name: TimelineId, store: EventStore, settings: Settings, options: Options) -> Verbs:
+def verbs_of(
+    name: TimelineId, store: EventStore, settings: Settings, options: Options
+) -> Operations:
     """What one can do to the timeline, which is still to be loaded."""
     clock = options.get("clock", time.time)
-    keeper = Keeper(
+    artifact_service = ArtifactService(
         timeline=name,
         opener=opener_of(store, options.get("artifacts", ""), options.get("keys"), clock),
         requester=options.get("requester"),
         probe=options.get("probe"),
     )
-    settings = attrs.evolve(settings, can_externalize=keeper.opener is not None)
-    core = Core(
+    settings = attrs.evolve(settings, can_externalize=artifact_service.opener is not None)
+    engine = Engine(
         id=name,
         store=store,
         ids=options.get("ids", time_ordered),
         clock=clock,
-        keeper=keeper,
+        artifact_service=artifact_service,
         compactor=Compactor(
             hooks=options.get("hooks", Hooks()),
             summarizer=options.get("summarizer", ExtractiveSummarizer()),
-            keeper=keeper,
+            artifact_service=artifact_service,
         ),
     )
-    watch = Watch(observers=tuple(options.get("observers", ())), tracer=options.get("tracer"))
-    return Verbs(core=core, settings=settings, watch=watch)
+    watch = Observers(observers=tuple(options.get("observers", ())), tracer=options.get("tracer"))
+    return Operations(engine=engine, settings=settings, watch=watch)

@@ -45,7 +45,7 @@ from timeline.engine._plans import commit_plan, expand, propose
 from timeline.engine._queries import Looking
 from timeline.engine._recorder import Recorder, usage_of
 from timeline.engine._upgrade import upgrade
-from timeline.observe._steps import Watch
+from timeline.observe._steps import Observers
 from timeline.summarizers._summarizer import Summarizer
 
 if TYPE_CHECKING:
@@ -53,27 +53,27 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen(kw_only=True)
-class Verbs(Looking):
-    """The verbs of one timeline."""
+class Operations(Looking):
+    """The operations of one timeline."""
 
-    watch: Watch = attrs.field(factory=Watch)
+    watch: Observers = attrs.field(factory=Observers)
 
     @property
     def _recorder(self) -> Recorder:
-        return Recorder(ids=self.core.ids, turn=self.core.view.turn or TurnId("t1"))
+        return Recorder(ids=self.engine.ids, turn=self.engine.view.turn or TurnId("t1"))
 
     def append(self, *blocks: Block, at: float | None = None) -> Flow[int]:
         """Any blocks, in one commit."""
-        return (yield from self.core.append(blocks, at=at))
+        return (yield from self.engine.append(blocks, at=at))
 
     def user(self, text: str, *parts: Given) -> Flow[int]:
         """What the user asks: opens a turn."""
         found = checked_prompt(text, parts, "user()")
-        turn = self.core.view.new_turn
-        recorder = Recorder(ids=self.core.ids, turn=turn)
-        header = TurnHeader(id=recorder.new_id(), turn=turn, started_at=self.core.clock())
+        turn = self.engine.view.new_turn
+        recorder = Recorder(ids=self.engine.ids, turn=turn)
+        header = TurnHeader(id=recorder.new_id(), turn=turn, started_at=self.engine.clock())
         prompt = UserPrompt(id=recorder.new_id(), turn=turn, text=text, parts=found)
-        return (yield from self.core.append([header, prompt]))
+        return (yield from self.engine.append([header, prompt]))
 
     def steer(self, text: str) -> Flow[int]:
         """What the user says while the agent works."""
@@ -112,26 +112,26 @@ class Verbs(Looking):
 
     def record(self, response: object, rendered: Rendered | None) -> Flow[int]:
         """A model's response: its blocks and its usage, in one commit, once."""
-        answers = answered_by(rendered, self.core.view.version)
+        answers = answered_by(rendered, self.engine.view.version)
         message = message_of(response)
         blocks = self._recorder.response(message)
         facts: list[Event] = []
-        usage = usage_of(message, at=self.core.clock(), estimated=self.core.view.state.tokens)
+        usage = usage_of(message, at=self.engine.clock(), estimated=self.engine.view.state.tokens)
         if usage:
             facts.append(msgspec.structs.replace(usage, model=self.settings.model.name))
         if not blocks and not facts:
-            return self.core.version
+            return self.engine.version
         known = message.get("id") or ""
         once = partial(refuse_repeated_response, response=known)
-        return (yield from self.core.append(blocks, *facts, check=once, answers=answers))
+        return (yield from self.engine.append(blocks, *facts, check=once, answers=answers))
 
     def learn(self, usage: UsageRecorded | None) -> Flow[int]:
         """What a provider counted for a request of ours."""
         if usage is None:
-            return self.core.version
+            return self.engine.version
         checked_struct(usage, UsageRecorded, "learn()", "usage")
-        fact = msgspec.structs.replace(usage, at=self.core.clock())
-        return (yield from self.core.commit(fact))
+        fact = msgspec.structs.replace(usage, at=self.engine.clock())
+        return (yield from self.engine.commit(fact))
 
     def tool_result(
         self, call_id: str, output: Output, envelope: Envelope | None, *, is_error: bool
@@ -142,10 +142,10 @@ class Verbs(Looking):
             checked_kind(envelope, Envelope, "tool_result()", "envelope")
         known = envelope or Envelope(outcome="failure" if is_error else "success")
         made = self._recorder
-        turn = self.core.view.turn_of(CallId(call_id)) or made.turn
+        turn = self.engine.view.turn_of(CallId(call_id)) or made.turn
         result = attrs.evolve(made, turn=turn).result(call_id, output, known, is_error=is_error)
         once = partial(refuse_repeated_result, call_id=CallId(call_id))
-        return (yield from self.core.append([result], check=once))
+        return (yield from self.engine.append([result], check=once))
 
     def notice(self, text: str) -> Flow[int]:
         """What the runtime tells the model."""
@@ -160,8 +160,8 @@ class Verbs(Looking):
         request has already shown as interrupted is left alone.
         """
         checked_words(text, "close_calls()")
-        yield from self.core.load()
-        group = self.core.view.groups[-1] if self.core.view.groups else None
+        yield from self.engine.load()
+        group = self.engine.view.groups[-1] if self.engine.view.groups else None
         unanswered = group.unanswered if group else ()
         calls = [call for entry, call in unanswered if group and entry.version > group.sealed]
         known = Envelope(outcome="partial")
@@ -177,7 +177,7 @@ class Verbs(Looking):
 
     def open_calls(self) -> tuple[CallId, ...]:
         """Calls of the newest round that have no result yet, in order."""
-        view = self.core.view
+        view = self.engine.view
         calls = view.groups[-1].open_calls if view.groups else ()
         return tuple(call_id for call_id in calls if view.unanswered(call_id))  # none came late
 
@@ -186,17 +186,17 @@ class Verbs(Looking):
     def hide(self, keys: tuple[str, ...], replacement: str) -> Flow[int]:
         """Show a text instead of blocks, and take back what quotes them."""
         checked_text(replacement, "hide()", "replacement")
-        return (yield from hide(self.core, checked_keys(keys, "hide()"), replacement))
+        return (yield from hide(self.engine, checked_keys(keys, "hide()"), replacement))
 
     def restore(self, keys: tuple[str, ...]) -> Flow[int]:
         """Show hidden blocks again."""
-        return (yield from restore(self.core, checked_keys(keys, "restore()")))
+        return (yield from restore(self.engine, checked_keys(keys, "restore()")))
 
     # Rendering.
 
     def context(self, system: System, tools: Tools) -> Context:
         """What a render at this moment may know."""
-        return self.settings.context(system, tools, self.core.clock())
+        return self.settings.context(system, tools, self.engine.clock())
 
     def render(self, context: Context) -> Flow[Rendered]:
         """The next request."""
@@ -207,22 +207,22 @@ class Verbs(Looking):
         return (yield from self._watched(context, force=True))
 
     def _watched(self, context: Context, *, force: bool) -> Flow[Rendered]:
-        rendering = partial(self.core.render, context, force=force)
-        return (yield from self.watch.render(self.core.id, context, rendering))
+        rendering = partial(self.engine.render, context, force=force)
+        return (yield from self.watch.render(self.engine.id, context, rendering))
 
     def propose(self, context: Context) -> Flow[CompactionPlan]:
         """What a compaction would do now."""
-        return (yield from propose(self.core, context))
+        return (yield from propose(self.engine, context))
 
     def commit_plan(self, plan: CompactionPlan, context: Context) -> Flow[int]:
         """Carry out a plan, once."""
         checked_struct(plan, CompactionPlan, "commit_plan()", "plan")
-        return (yield from commit_plan(self.core, plan, context))
+        return (yield from commit_plan(self.engine, plan, context))
 
     def expand(self) -> Flow[int]:
         """Undo the newest compaction."""
-        return (yield from expand(self.core))
+        return (yield from expand(self.engine))
 
     def upgrade(self, context: Context, summarizer: Summarizer | None) -> Flow[bool]:
         """Write the summary in force anew."""
-        return (yield from upgrade(self.core, context, summarizer))
+        return (yield from upgrade(self.engine, context, summarizer))

@@ -25,72 +25,72 @@ from blocks import (
 )
 from render import (
     LADDER,
-    Climb,
     CompactionPlan,
     Context,
     Entry,
+    PlannedCompaction,
     View,
-    climb_of,
     decide,
     gains_enough,
     open_view,
     plan_compaction,
+    restore_plan,
     total_tokens,
 )
 from timeline.engine._attempt import Attempt
-from timeline.engine._engine import Core
+from timeline.engine._engine import Engine
 from timeline.engine._flow import Flow
 
 
-def propose(core: Core, context: Context) -> Flow[CompactionPlan]:
+def propose(engine: Engine, context: Context) -> Flow[CompactionPlan]:
     """What a compaction would do now, whatever the policy says about when; decides nothing."""
-    yield from core.flush()
-    known = yield from core.compactor.known(core.view, context, "forced")
-    climb = plan_compaction(core.view, context, "forced", known)
-    if climb is None or not gains_enough(climb.plan, climb.plan.tokens_after, context):
-        tokens = total_tokens(core.view, context)
+    yield from engine.flush()
+    known = yield from engine.compactor.known(engine.view, context, "forced")
+    planned = plan_compaction(engine.view, context, "forced", known)
+    if planned is None or not gains_enough(planned.plan, planned.plan.tokens_after, context):
+        tokens = total_tokens(engine.view, context)
         return CompactionPlan(
-            timeline=core.id,
-            version=core.view.version,
+            timeline=engine.id,
+            version=engine.view.version,
             trigger="forced",
             policy=context.policy.name,
             limit=context.limit,
             tokens_before=tokens,
             tokens_after=tokens,
         )
-    return msgspec.structs.replace(climb.plan, timeline=core.id)
+    return msgspec.structs.replace(planned.plan, timeline=engine.id)
 
 
-def commit_plan(core: Core, plan: CompactionPlan, context: Context) -> Flow[int]:
+def commit_plan(engine: Engine, plan: CompactionPlan, context: Context) -> Flow[int]:
     """Carry out a plan under the version that it was made for; a second time, nothing happens."""
-    if plan.timeline != core.id:
-        raise DataError(f"a plan for timeline {plan.timeline!r}; this is {core.id!r}")
-    yield from core.flush()
-    if (yield from _is_committed(core, plan)):
-        return core.version
-    if core.version != plan.version:
-        raise VersionConflictError(expected=plan.version, found=core.version)
-    climb = climb_of(plan, core.view, context) if plan.proposals else None
-    if climb is None:
+    if plan.timeline != engine.id:
+        raise DataError(f"a plan for timeline {plan.timeline!r}; this is {engine.id!r}")
+    yield from engine.flush()
+    if (yield from _is_committed(engine, plan)):
+        return engine.version
+    if engine.version != plan.version:
+        raise VersionConflictError(expected=plan.version, found=engine.version)
+    planned = restore_plan(plan, engine.view, context) if plan.proposals else None
+    if planned is None:
         raise DataError("this plan proposes nothing that could be carried out here")
-    if not (yield from core.compactor.stored(core.view, climb)):
+    if not (yield from engine.compactor.stored(engine.view, planned)):
         raise MisuseError("this plan moves content to an artifact store, and that did not take it")
     try:
-        return (yield from _carry_out(core, climb, context))
+        return (yield from _carry_out(engine, planned, context))
     except VersionConflictError:  # somebody else was faster: the next plan is to start from there
-        yield from core.load()
-        if (yield from _is_committed(core, plan)):
-            return core.version
+        yield from engine.load()
+        if (yield from _is_committed(engine, plan)):
+            return engine.version
         raise
 
 
-def _carry_out(core: Core, climb: Climb, context: Context) -> Flow[int]:
-    attempt = Attempt(journal=core)
-    view = yield from core.compactor.carry_out(core.view, climb, context, attempt)
-    named = tuple(_named(climb.plan, view.decisions))
-    found = yield from core.settle(attrs.evolve(view, decisions=named))
-    before, after = climb.plan.tokens_before, total_tokens(core.view, context)
-    yield from core.compactor.report(named, before, after, attempt)
+def _carry_out(engine: Engine, planned: PlannedCompaction, context: Context) -> Flow[int]:
+    attempt = Attempt(journal=engine)
+    view = yield from engine.compactor.carry_out(engine.view, planned, context, attempt)
+    named = tuple(_named(planned.plan, view.decisions))
+    found = yield from engine.settle(attrs.evolve(view, decisions=named))
+    before, after = planned.plan.tokens_before, total_tokens(engine.view, context)
+    yield from engine.compactor.report(named, before, after, attempt)
     return found
 
 
@@ -107,32 +107,32 @@ def _event_id(plan: CompactionPlan, number: int) -> EventId:
     return EventId(f"{name[:8]}-{name[8:12]}-{name[12:16]}-{name[16:20]}-{name[20:]}")
 
 
-def _is_committed(core: Core, plan: CompactionPlan) -> Flow[bool]:
+def _is_committed(engine: Engine, plan: CompactionPlan) -> Flow[bool]:
     """Whether the events of this plan are in the log already."""
-    if core.version <= plan.version:
+    if engine.version <= plan.version:
         return False
-    later = yield from core.events(plan.version)
+    later = yield from engine.events(plan.version)
     return any(event.id == _event_id(plan, 0) for _, event in later)
 
 
-def expand(core: Core) -> Flow[int]:
+def expand(engine: Engine) -> Flow[int]:
     """Undo the newest compaction: all that it took out of the prompt is visible again."""
-    yield from core.flush()
-    yield from core.load()
-    found = yield from core.repeated(lambda: _expanded(core))
-    yield from core.load()
+    yield from engine.flush()
+    yield from engine.load()
+    found = yield from engine.repeated(lambda: _expanded(engine))
+    yield from engine.load()
     return found
 
 
-def _expanded(core: Core) -> Flow[int]:
-    version = _newest(core.view)
+def _expanded(engine: Engine) -> Flow[int]:
+    version = _newest(engine.view)
     if not version:
         raise MisuseError("nothing to expand: no compaction is in force")
-    log = yield from core.events()
+    log = yield from engine.events()
     batch = _batch(log, version)
     before = open_view(window_of(log[: batch[0][0] - 1]))
-    undone = _undone(batch, before, core.view, core.clock())
-    return (yield from core.settle(reduce(decide, undone, core.view)))
+    undone = _undone(batch, before, engine.view, engine.clock())
+    return (yield from engine.settle(reduce(decide, undone, engine.view)))
 
 
 def _undone(batch: list[Recorded], before: View, view: View, now: float) -> Iterator[Event]:
@@ -174,7 +174,7 @@ def _newest(view: View) -> int:
     shown = {entry.block.id for entry in view.entries if entry.hidden_as in LADDER}
     hides = (
         version
-        for version, event in reversed(view.tape)
+        for version, event in reversed(view.events_since_cut)
         if isinstance(event, BlocksHidden)
         and _is_rung(event)
         and any(hidden.block in shown for hidden in event.hidden)

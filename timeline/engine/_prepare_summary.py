@@ -16,7 +16,7 @@ import attrs
 
 from blocks import Event, SummaryPrepared
 from render import Context, Summary, compaction_due
-from timeline.engine._engine import Core
+from timeline.engine._engine import Engine
 from timeline.summarizers._summarizer import SummaryRequest
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def _preparing() -> Generator[None]:
 class Preparation:
     """At most one summary on its way, for a sync timeline: in a thread."""
 
-    core: Core
+    engine: Engine
     commit: Callable[[Event], object]
     """Commits one fact, under the timeline's lock."""
     _thread: threading.Thread | None = attrs.field(default=None, init=False)
@@ -55,18 +55,18 @@ class Preparation:
         with self._starting:
             if self._thread and self._thread.is_alive():
                 return
-            request = next_request(self.core, context, self._tried)
+            request = next_request(self.engine, context, self._tried)
             if request:
-                self._tried = generation(self.core)
+                self._tried = generation(self.engine)
                 self._thread = threading.Thread(target=self._work, args=(request,), daemon=True)
                 self._thread.start()
 
     def _work(self, request: SummaryRequest) -> None:
-        compactor = self.core.compactor
+        compactor = self.engine.compactor
         try:
             with _preparing():
                 summary = compactor.patience.ask(compactor.summarizer, request)
-            if event := fact_of(self.core, request, summary):
+            if event := fact_of(self.engine, request, summary):
                 self.commit(event)
         except Exception:
             log.warning("a summary could not be prepared; the compaction will ask", exc_info=True)
@@ -75,7 +75,7 @@ class Preparation:
         """When a compaction is due now: let what is on its way arrive, rather than pay twice."""
         thread = self._thread
         waits = thread and thread.is_alive() and not _inside.get()
-        if thread and waits and compaction_due(self.core.view, context):
+        if thread and waits and compaction_due(self.engine.view, context):
             thread.join()
 
     def finish(self) -> None:
@@ -89,7 +89,7 @@ class Preparation:
 class AsyncPreparation:
     """The same for asyncio: in a task."""
 
-    core: Core
+    engine: Engine
     commit: Callable[[Event], object]
     """Commits one fact, under the timeline's lock; returns an awaitable."""
     _task: "Task[None] | None" = attrs.field(default=None, init=False)
@@ -99,19 +99,19 @@ class AsyncPreparation:
         """See `Preparation.start`."""
         if self._task and not self._task.done():
             return
-        request = next_request(self.core, context, self._tried)
+        request = next_request(self.engine, context, self._tried)
         if request:
-            self._tried = generation(self.core)
+            self._tried = generation(self.engine)
             from asyncio import get_running_loop
 
             self._task = get_running_loop().create_task(self._work(request))
 
     async def _work(self, request: SummaryRequest) -> None:
-        compactor = self.core.compactor
+        compactor = self.engine.compactor
         try:
             with _preparing():
                 summary = await compactor.patience.aask(compactor.summarizer, request)
-            if event := fact_of(self.core, request, summary):
+            if event := fact_of(self.engine, request, summary):
                 await self.commit(event)  # type: ignore[misc]
         except Exception:
             log.warning("a summary could not be prepared; the compaction will ask", exc_info=True)
@@ -119,7 +119,7 @@ class AsyncPreparation:
     async def wait(self, context: Context) -> None:
         """See `Preparation.wait`."""
         waits = self._task and not self._task.done() and not _inside.get()
-        if self._task and waits and compaction_due(self.core.view, context):
+        if self._task and waits and compaction_due(self.engine.view, context):
             await _arrived(self._task)
 
     async def finish(self) -> None:
@@ -135,20 +135,20 @@ async def _arrived(task: "Task[None]") -> None:
     await wait([task])
 
 
-def fact_of(core: Core, request: SummaryRequest, summary: Summary) -> SummaryPrepared | None:
+def fact_of(engine: Engine, request: SummaryRequest, summary: Summary) -> SummaryPrepared | None:
     """The fact to commit; None: the summary may quote what somebody has hidden meanwhile."""
-    if core.view.state.withheld != request.view.state.withheld:
+    if engine.view.state.withheld != request.view.state.withheld:
         return None
-    return core.compactor.worth_keeping(request, summary)
+    return engine.compactor.worth_keeping(request, summary)
 
 
-def generation(core: Core) -> int:
+def generation(engine: Engine) -> int:
     """Tells apart the stretches between two compactions."""
-    return core.view.compaction.version if core.view.compaction else 0
+    return engine.view.compaction.version if engine.view.compaction else 0
 
 
-def next_request(core: Core, context: Context, tried: int) -> SummaryRequest | None:
+def next_request(engine: Engine, context: Context, tried: int) -> SummaryRequest | None:
     """What to prepare now; once between two compactions, whether it went well or not."""
-    if tried == generation(core):
+    if tried == generation(engine):
         return None
-    return core.compactor.to_prepare(core.view, context)
+    return engine.compactor.to_prepare(engine.view, context)

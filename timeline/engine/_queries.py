@@ -17,8 +17,8 @@ from blocks import (
 from render import Rendered, RequestValidator, View, open_view, show
 from timeline.arguments._checks import checked_name, checked_text, checked_whole
 from timeline.arguments._fixed import System, Tools
-from timeline.engine._engine import Core
-from timeline.engine._flow import Flow, Work
+from timeline.engine._engine import Engine
+from timeline.engine._flow import Flow, RunBlocking
 from timeline.engine._settings import Settings
 from timeline.engine._snapshot import Shot
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 @attrs.frozen(kw_only=True)
 class Looking:
-    """The verbs that leave a timeline as it is."""
+    """The operations that leave a timeline as it is."""
 
-    core: Core
+    engine: Engine
     settings: Settings
 
     def at(self, version: int) -> Flow[View]:
         """The view as it was at a version."""
         checked_whole(version, "at()", "version")
-        events: list[Recorded] = yield from self.core.events()
+        events: list[Recorded] = yield from self.engine.events()
         if not 0 <= version <= len(events):
             raise MisuseError(f"version {version} is not in 0..{len(events)}")
         return open_view(window_of(events[:version]))
@@ -44,7 +44,7 @@ class Looking:
     def show_at(self, version: int, system: System, tools: Tools) -> Flow[Rendered]:
         """The request that the log renders to at a version; decides and records nothing."""
         view = yield from self.at(version)
-        context = self.settings.context(system, tools, self.core.clock())
+        context = self.settings.context(system, tools, self.engine.clock())
         return show(view, context, RequestValidator())
 
     def fork(self, name: str, at: int | None) -> Flow[None]:
@@ -52,22 +52,22 @@ class Looking:
         checked_name(name, "fork()")
         if at is not None:
             checked_whole(at, "fork()", "at")
-        yield from self.core.flush()
-        version = self.core.version if at is None else at
+        yield from self.engine.flush()
+        version = self.engine.version if at is None else at
         event = TimelineForked(
-            id=EventId(self.core.ids()),
-            at=self.core.clock(),
-            parent=self.core.id,
+            id=EventId(self.engine.ids()),
+            at=self.engine.clock(),
+            parent=self.engine.id,
             version=version,
         )
-        source, store, target = self.core.id, self.core.store, TimelineId(name)
-        yield Work(lambda: store.fork(source, target, event, at=version))
+        source, store, target = self.engine.id, self.engine.store, TimelineId(name)
+        yield RunBlocking(lambda: store.fork(source, target, event, at=version))
 
     def snapshot(self) -> Flow[Shot]:
         """The timeline as it is now, for good."""
-        version = yield from self.core.flush()
+        version = yield from self.engine.flush()
         return Shot(
-            view=self.core.view, version=version, settings=self.settings, at=self.core.clock()
+            view=self.engine.view, version=version, settings=self.settings, at=self.engine.clock()
         )
 
     def search(self, query: str, limit: int) -> Flow[Sequence["Hit"]]:
@@ -76,25 +76,25 @@ class Looking:
         checked_whole(limit, "search()", "limit", 1)
         from persistence import search_blocks
 
-        store, name = self.core.store, self.core.id
-        found: Sequence[Hit] = yield Work(lambda: search_blocks(store, query, name, limit))
+        store, name = self.engine.store, self.engine.id
+        found: Sequence[Hit] = yield RunBlocking(lambda: search_blocks(store, query, name, limit))
         return found
 
     def read(self, path: str) -> Flow[Block]:
         """The original block at a path."""
         checked_text(path, "read()", "path")
-        return (yield from self.core.read(path))
+        return (yield from self.engine.read(path))
 
     def events(self, after: int) -> Flow[Sequence[Recorded]]:
         """The log."""
         checked_whole(after, "events()", "after")
-        return (yield from self.core.events(after))
+        return (yield from self.engine.events(after))
 
 
 def repr_of(timeline: object, looking: Looking) -> str:
     """Which timeline it is; nothing of what it holds."""
-    core, settings = looking.core, looking.settings
+    engine, settings = looking.engine, looking.settings
     return (
-        f"<{type(timeline).__name__} {core.id!r}: version {core.version}, "
+        f"<{type(timeline).__name__} {engine.id!r}: version {engine.version}, "
         f"model {settings.model.name}, window {settings.limit:,}>"
     )

@@ -23,7 +23,7 @@ from blocks import (
 )
 from render import Context, Rendered, View, commit, total_tokens
 from timeline.engine._engine import Teller
-from timeline.engine._flow import Flow, Tell
+from timeline.engine._flow import CallHook, Flow
 
 log = logging.getLogger("foldline")
 
@@ -100,7 +100,7 @@ class Tracer(Protocol):
 
 
 @attrs.frozen(kw_only=True)
-class Watch:
+class Observers:
     """Who is told what a render did."""
 
     observers: tuple[Observer, ...] = ()
@@ -140,7 +140,7 @@ class _Told:
 
     name: TimelineId
     context: Context
-    watch: Watch
+    watch: Observers
     span: Span | None
     _is_over: bool = attrs.field(default=False, init=False)
 
@@ -153,7 +153,7 @@ class _Told:
             if self.span:
                 self.span.add_event(f"foldline.{step.kind}", _attributes(step))
             for observer in self.watch.observers:
-                yield Tell(observer, step)
+                yield CallHook(observer, step)
 
 
 def steps_of(

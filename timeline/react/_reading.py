@@ -64,8 +64,8 @@ def reading_tools(
     else:
         made = [_tool(_reader(timeline))]
     if artifacts is not None or timeline.settings.can_externalize:
-        shelf = _Shelf(timeline, artifacts, requester)
-        made.append(_tool(_artifact_reader(shelf, Room.in_prompt(timeline.settings))))
+        group_memo = _Shelf(timeline, artifacts, requester)
+        made.append(_tool(_artifact_reader(group_memo, Room.in_prompt(timeline.settings))))
     return tuple(made)
 
 
@@ -157,7 +157,7 @@ def _no_such(error: UnknownPathError) -> str:
     )
 
 
-def _artifact_reader(shelf: _Shelf, room: Room) -> Callable[..., ToolReply]:
+def _artifact_reader(group_memo: _Shelf, room: Room) -> Callable[..., ToolReply]:
     def read_artifact(artifact_id: str, start: int = 0) -> ToolReply:
         """Read content that was moved to the artifact store.
 
@@ -169,9 +169,9 @@ def _artifact_reader(shelf: _Shelf, room: Room) -> Callable[..., ToolReply]:
         """
         start = max(start, 0)
         try:
-            if artifact_id.strip() in shelf.timeline.view.state.withheld.values():
+            if artifact_id.strip() in group_memo.timeline.view.state.withheld.values():
                 return refused(WITHHELD)
-            store, reader = shelf.store, shelf.reader
+            store, reader = group_memo.store, group_memo.reader
             about = store.describe(artifact_id.strip(), reader)
             if start and start >= about.size:
                 return refused(f"start={start} is past the end: it has {about.size} bytes")

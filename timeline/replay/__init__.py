@@ -1,5 +1,6 @@
 """A recorded session through the engine, call by call, and what it would have cost."""
 
+from timeline.replay._atomic import atomic_write as atomic_write
 from timeline.replay._compare import Means as Means
 from timeline.replay._compare import compared as compared
 from timeline.replay._coverage import Coverage as Coverage
@@ -9,8 +10,7 @@ from timeline.replay._dump import Dump as Dump
 from timeline.replay._dump import Sent as Sent
 from timeline.replay._dump import dump_to as dump_to
 from timeline.replay._options import ReplayOptions as ReplayOptions
+from timeline.replay._reserve import reserve_store as reserve_store
 from timeline.replay._result import Point as Point
 from timeline.replay._result import ReplayResult as ReplayResult
-from timeline.replay._room import room_for as room_for
 from timeline.replay._run import replay as replay
-from timeline.replay._whole import whole_file as whole_file

@@ -12,8 +12,8 @@ import attrs
 import msgspec
 
 from render import Rendered
+from timeline.replay._atomic import atomic_write
 from timeline.replay._price import SummaryCall
-from timeline.replay._whole import whole_file
 
 
 @attrs.frozen(kw_only=True)
@@ -52,7 +52,7 @@ def dump_line(sent: Sent) -> bytes:
 @contextmanager
 def dump_to(path: Path) -> Generator[Dump]:
     """A dump into `path`, which appears, or is replaced, when all of it is written."""
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         yield lambda sent: _write(file, sent)
 
 

@@ -6,8 +6,8 @@ from persistence import MemoryStore
 from persistence.sessions import Item, Responded, Session
 from render import Policy
 from timeline.replay._bill import Bill
-from timeline.replay._lived import Lived
 from timeline.replay._options import ReplayOptions
+from timeline.replay._replay_timeline import ReplayTimeline
 
 _NEVER = 10**9
 
@@ -30,13 +30,13 @@ EVERYTHING = Policy(
 class FullHistory:
     """The same session without a limit."""
 
-    lived: Lived
+    lived: ReplayTimeline
     bill: Bill
 
     @classmethod
     def begin(cls, session: Session, options: ReplayOptions, bill: Bill) -> "FullHistory":
         """Nothing sent yet."""
-        lived = Lived.begin(
+        lived = ReplayTimeline.begin(
             session, options, MemoryStore(), {"policy": EVERYTHING, "window": _NEVER}
         )
         return cls(lived=lived, bill=bill)

@@ -19,10 +19,10 @@ from timeline.replay._bill import Bill
 from timeline.replay._coverage import Coverage, coverage
 from timeline.replay._dump import Dump, Sent
 from timeline.replay._flatten import Flattener
-from timeline.replay._lived import Lived
 from timeline.replay._options import ReplayOptions
 from timeline.replay._recall import Memory
 from timeline.replay._reference import FullHistory
+from timeline.replay._replay_timeline import ReplayTimeline
 from timeline.replay._result import Point
 from timeline.replay._standin import StandIn
 from timeline.tokens import TextCounter, counter_for
@@ -39,7 +39,7 @@ class Replay:
 
     session: Session
     store: EventStore
-    lived: Lived
+    lived: ReplayTimeline
     bill: Bill
     reference: FullHistory
     memory: Memory
@@ -63,7 +63,7 @@ class Replay:
         """Nothing lived yet."""
         writer = _writer(options)
         extra = {"summarizer": writer} if writer else {}
-        lived = Lived.begin(session, options, store, extra)  # type: ignore[arg-type]
+        lived = ReplayTimeline.begin(session, options, store, extra)  # type: ignore[arg-type]
         model = lived.settings.model
         flattener = Flattener(_text_counter(options.counter, lived))
         bill = Bill(model=model, flattener=flattener)
@@ -154,7 +154,7 @@ def _writer(options: ReplayOptions) -> StandIn | Asked | None:
             return Asked.at(options.base_url)
 
 
-def _text_counter(name: str, lived: Lived) -> TextCounter:
+def _text_counter(name: str, lived: ReplayTimeline) -> TextCounter:
     return counter_for(name, lived.settings.model)
 
 

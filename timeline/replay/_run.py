@@ -15,8 +15,8 @@ from timeline.replay._dump import Dump
 from timeline.replay._options import ReplayOptions
 from timeline.replay._replay import Progress, Replay
 from timeline.replay._report import result_of
+from timeline.replay._reserve import reserve_store
 from timeline.replay._result import ReplayResult
-from timeline.replay._room import room_for
 
 
 def replay(
@@ -35,7 +35,7 @@ def replay(
         StoreLockedError: another process holds the store.
     """
     options = options or ReplayOptions()
-    with room_for(store, TimelineId(options.name or session.name)) as kept:
+    with reserve_store(store, TimelineId(options.name or session.name)) as kept:
         running = Replay.begin(session, options, MemoryStore(), dump)
         _check_room(running)
         running.run(progress)

@@ -1,13 +1,13 @@
 """The ladder: what a compaction may do, rung by rung; plans as data."""
 
-from render.compaction.rungs._ladder import NOTHING_KNOWN as NOTHING_KNOWN
-from render.compaction.rungs._ladder import Climb as Climb
-from render.compaction.rungs._ladder import Known as Known
+from render.compaction.rungs._ladder import NO_FACTS as NO_FACTS
+from render.compaction.rungs._ladder import ExternalFacts as ExternalFacts
+from render.compaction.rungs._ladder import PlannedCompaction as PlannedCompaction
 from render.compaction.rungs._ladder import apply_compaction as apply_compaction
-from render.compaction.rungs._ladder import climb_of as climb_of
 from render.compaction.rungs._ladder import gains_enough as gains_enough
 from render.compaction.rungs._ladder import goal_of as goal_of
 from render.compaction.rungs._ladder import plan_compaction as plan_compaction
+from render.compaction.rungs._ladder import restore_plan as restore_plan
 from render.compaction.rungs._plan import Action as Action
 from render.compaction.rungs._plan import Clear as Clear
 from render.compaction.rungs._plan import CompactionPlan as CompactionPlan

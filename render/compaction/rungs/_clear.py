@@ -9,24 +9,24 @@ non-replayable   never
 from collections.abc import Mapping, Sequence
 
 from blocks import BlocksHidden, EventId, Hidden
-from render.compaction.rungs._excerpts import gist
+from render.compaction.rungs._excerpts import excerpts_of
 from render.compaction.rungs._freshness import Drift
 from render.compaction.rungs._placeholder import placeholder
 from render.compaction.rungs._plan import Clear
-from render.compaction.rungs._scope import Found, Ground
+from render.compaction.rungs._scope import Found, RungScope
 from render.policy._context import Context
 from render.providers.anthropic import RESULT_TOKENS
 from render.view._fold import decide
 from render.view._view import View
 
 
-def propose(ground: Ground) -> list[Clear]:
+def propose(scope: RungScope) -> list[Clear]:
     """Every result before the tail that may be cleared and is worth it, all in one batch."""
-    results = list(ground.results())
+    results = list(scope.results())
     if not results:
         return []
-    used, drift = ground.used(), ground.drift()
-    found = (_proposal(found, used, drift, ground.context) for found in results)
+    used, drift = scope.used(), scope.drift()
+    found = (_proposal(found, used, drift, scope.context) for found in results)
     return [proposal for proposal in found if proposal is not None]
 
 
@@ -42,7 +42,9 @@ def _proposal(
     count = context.counter.count
     text = placeholder(found, context.policy.pointer_tokens, count)
     if durability == "anchoring":
-        text = "\n".join([text, gist(found.entry, used, context.policy.pointer_tokens, count)])
+        text = "\n".join(
+            [text, excerpts_of(found.entry, used, context.policy.pointer_tokens, count)]
+        )
     freed = found.tokens - RESULT_TOKENS - count(text)
     if freed <= 0:
         return None

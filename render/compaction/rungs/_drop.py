@@ -18,7 +18,7 @@ from blocks import (
     text_of,
 )
 from render.compaction.rungs._plan import Drop
-from render.compaction.rungs._scope import Ground
+from render.compaction.rungs._scope import RungScope
 from render.policy._context import Context
 from render.summary._identifiers import identifiers
 from render.summary._text import span_line
@@ -37,23 +37,23 @@ _Priced: TypeAlias = tuple[Entry, int]
 """An entry and what it costs as it is shown."""
 
 
-def propose(ground: Ground) -> list[Drop]:
+def propose(scope: RungScope) -> list[Drop]:
     """The oldest rounds before the tail, as many as bring the request to its goal."""
-    rare = (found for found in ground.results() if found.durability == _RARE)
-    kept = set[str]() if ground.is_last_resort else {found.entry.wire_id for found in rare}
-    spans = list(_spans(ground, kept))
+    rare = (found for found in scope.results() if found.durability == _RARE)
+    kept = set[str]() if scope.is_last_resort else {found.entry.wire_id for found in rare}
+    spans = list(_spans(scope, kept))
     if not spans:
         return []
-    used = ground.used()
-    proposals = (_proposal(span, used, ground.context) for span in spans)
+    used = scope.used()
+    proposals = (_proposal(span, used, scope.context) for span in spans)
     return [proposal for proposal in proposals if proposal.tokens_freed > 0]
 
 
-def _spans(ground: Ground, kept: set[str]) -> Iterator[list[_Priced]]:
+def _spans(scope: RungScope, kept: set[str]) -> Iterator[list[_Priced]]:
     """Runs of rounds with nothing left between them."""
-    encoder, missing = ground.encoder, ground.missing
+    encoder, missing = scope.encoder, scope.missing
     span: list[_Priced] = []
-    for group in ground.groups:
+    for group in scope.groups:
         if missing <= 0:
             break
         piece = encoder.shown(group)

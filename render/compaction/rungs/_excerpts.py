@@ -15,7 +15,7 @@ HEAD_CHARACTERS: Final = 3
 """For each token, where there are no names: its beginning."""
 
 
-def gist(
+def excerpts_of(
     entry: Entry, used: Mapping[str, int], tokens_max: int, count: Callable[[str], int]
 ) -> str:
     """Excerpts of a block's text within `tokens_max` tokens, verbatim, in its order."""
@@ -27,5 +27,7 @@ def gist(
     wide = int(WIDE_SHARE * tokens_max)
     budget = IndexBudget(wide=wide, line=tokens_max - wide, names=0)
     index = build_index(known, [entry], (), budget, count)
-    excerpts = [excerpt.text for excerpt in index.excerpts]
-    return "\n…\n".join(excerpts) or text.strip()[: HEAD_CHARACTERS * tokens_max]
+    return (
+        "\n…\n".join(excerpt.text for excerpt in index.excerpts)
+        or text.strip()[: HEAD_CHARACTERS * tokens_max]
+    )

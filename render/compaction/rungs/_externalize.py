@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from blocks import BlocksHidden, EventId, Hidden, artifact_id, text_of, tool_target
-from render.compaction.rungs._excerpts import gist
+from render.compaction.rungs._excerpts import excerpts_of
 from render.compaction.rungs._placeholder import sensitivity_of
 from render.compaction.rungs._plan import Externalize
-from render.compaction.rungs._scope import Found, Ground
+from render.compaction.rungs._scope import Found, RungScope
 from render.policy._context import Context
 from render.providers.anthropic import RESULT_TOKENS
 from render.view._fold import decide
@@ -27,13 +27,13 @@ ENCRYPTED: Final = frozenset({"confidential", "restricted"})
 """What an artifact store takes only with a key."""
 
 
-def propose(ground: Ground) -> list[Externalize]:
+def propose(scope: RungScope) -> list[Externalize]:
     """Every result before the tail that is large enough, all in one batch."""
-    results = list(ground.results()) if ground.context.can_externalize else []
+    results = list(scope.results()) if scope.context.can_externalize else []
     if not results:
         return []
-    used = ground.used()
-    found = (_proposal(found, used, ground.context) for found in results)
+    used = scope.used()
+    found = (_proposal(found, used, scope.context) for found in results)
     return [proposal for proposal in found if proposal is not None]
 
 
@@ -52,8 +52,8 @@ def _proposal(found: Found, used: Mapping[str, int], context: Context) -> Extern
     about = f"{found.call.name} {target}".strip()[:ABOUT_CHARACTERS]
     way_back = (READ if _can_read(context) else NAME).format(artifact)
     line = POINTER.format(tokens=context.counter.count(text), about=about, way_back=way_back)
-    excerpts = gist(found.entry, used, policy.pointer_tokens, context.counter.count)
-    pointer = f"{line}\n{excerpts}" if excerpts else line
+    around = excerpts_of(found.entry, used, policy.pointer_tokens, context.counter.count)
+    pointer = f"{line}\n{around}" if around else line
     freed = found.tokens - RESULT_TOKENS - context.counter.count(pointer)
     if freed <= 0:
         return None

@@ -8,9 +8,9 @@
 Every rung works on what the one before left.  The verbatim tail is left alone; only when the request
 would not fit otherwise is the ladder climbed again with everything but the newest round.
 
-    climb = plan_compaction(view, context, trigger)     # pure, free of charge
+    planned = plan_compaction(view, context, trigger)     # pure, free of charge
     summary = ...                                       # the caller's business; may take a model
-    view = apply_compaction(view, climb, summary, context)
+    view = apply_compaction(view, planned, summary, context)
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ import attrs
 import msgspec
 
 from blocks import BlocksHidden, CallId, Determinism, RangeCompacted, Trigger
-from render.compaction._apply import FITTING, Fold, Summary, extractive, skip, squeezed
+from render.compaction._apply import FITTING, FittedRange, Summary, extractive, skip, squeezed
 from render.compaction._range import plan_at, plan_range, plan_turns
 from render.compaction.rungs import _clear, _drop, _externalize, _summarize
 from render.compaction.rungs._plan import (
@@ -34,7 +34,7 @@ from render.compaction.rungs._plan import (
     action_of,
     in_force,
 )
-from render.compaction.rungs._scope import Ground
+from render.compaction.rungs._scope import RungScope
 from render.policy._context import Context, Rung
 from render.stages._budget import threshold_of, total_tokens
 from render.stages._rehydrate import wanted
@@ -42,27 +42,27 @@ from render.view._view import View
 
 
 @attrs.frozen(kw_only=True)
-class Known:
+class ExternalFacts:
     """What a caller may know besides the log."""
 
     cuts: tuple[int, ...] = ()
     """Versions before which everything is summarised already, best first."""
     current: Mapping[CallId, Determinism] = attrs.field(factory=dict[CallId, Determinism])
     """What the sources of replayable results look like now."""
-    resting: frozenset[Rung] = frozenset()
-    """Rungs that are not to be climbed."""
+    disabled_rungs: frozenset[Rung] = frozenset()
+    """Rungs that are not to be tried."""
 
 
-NOTHING_KNOWN = Known()
+NO_FACTS = ExternalFacts()
 AGGRESSIVE: Final[frozenset[Rung]] = frozenset({"externalize", "drop"})
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Climb:
+class PlannedCompaction:
     """A plan, and what it was tried with: so that carrying it out repeats no work."""
 
     plan: CompactionPlan
-    fold: Fold | None = attrs.field(repr=False)
+    fold: FittedRange | None = attrs.field(repr=False)
     probe: Summary | None = attrs.field(repr=False)
     """The extractive summary that the fold was tried with."""
     start: View = attrs.field(repr=False)
@@ -71,14 +71,14 @@ class Climb:
 
 
 def plan_compaction(
-    view: View, context: Context, trigger: Trigger, known: Known = NOTHING_KNOWN
-) -> Climb | None:
+    view: View, context: Context, trigger: Trigger, known: ExternalFacts = NO_FACTS
+) -> PlannedCompaction | None:
     """What a compaction would do, tried out; None: there is nothing that it could do."""
     if not context.policy.compacts:
         return None
-    known = attrs.evolve(known, resting=known.resting | _resting(view, context))
+    known = attrs.evolve(known, disabled_rungs=known.disabled_rungs | _resting(view, context))
     climber = _Climber(context=context, trigger=trigger, known=known, view=view)
-    climber.climb()
+    climber.planned()
     if not climber.proposals:
         return None
     plan = CompactionPlan(
@@ -92,7 +92,9 @@ def plan_compaction(
         proposals=tuple(climber.proposals),
     )
     fold = climber.fold
-    return Climb(plan=plan, fold=fold, probe=climber.probe, start=view, after=climber.view)
+    return PlannedCompaction(
+        plan=plan, fold=fold, probe=climber.probe, start=view, after=climber.view
+    )
 
 
 def _resting(view: View, context: Context) -> frozenset[Rung]:
@@ -101,7 +103,7 @@ def _resting(view: View, context: Context) -> frozenset[Rung]:
 
 
 def goal_of(context: Context) -> int:
-    """Tokens under which no further rung is climbed; once something was folded, the target is
+    """Tokens under which no further rung is tried; once something was folded, the target is
     enough: what a fold leaves is worth more than what clearing and dropping would free of it."""
     return _share(context, min(context.policy.enough_ratio, context.policy.target_ratio))
 
@@ -114,13 +116,13 @@ def _share(context: Context, ratio: float) -> int:
 class _Climber:
     context: Context
     trigger: Trigger
-    known: Known
+    known: ExternalFacts
     view: View
     proposals: list[AnyProposal] = attrs.field(factory=list[AnyProposal])
-    fold: Fold | None = None
+    fold: FittedRange | None = None
     probe: Summary | None = None
 
-    def climb(self) -> None:
+    def planned(self) -> None:
         """First with the tail left alone, then, if need be, with the newest round only."""
         tail, newest = _tail(self.view, self.context, self.trigger), _newest(self.view)
         for protected, is_last_resort in ((tail, False), (newest, True)):
@@ -128,7 +130,7 @@ class _Climber:
                 goal = self._goal
                 if self._is_done(goal):
                     return
-                ground = Ground(
+                ground = RungScope(
                     view=self.view,
                     context=self.context,
                     protected=protected,
@@ -136,7 +138,7 @@ class _Climber:
                     is_last_resort=is_last_resort,
                     current=self.known.current,
                 )
-                if rung not in self.known.resting:
+                if rung not in self.known.disabled_rungs:
                     self._step(rung, ground)
             if self._tokens <= threshold_of(self.context):
                 return
@@ -158,7 +160,7 @@ class _Climber:
             return False
         return bool(self.proposals) and self._tokens <= goal
 
-    def _step(self, rung: Rung, ground: Ground) -> None:
+    def _step(self, rung: Rung, ground: RungScope) -> None:
         made: Sequence[AnyProposal]
         match rung:
             case "externalize":
@@ -173,7 +175,7 @@ class _Climber:
             self.view = carry_out(self.view, made, self.context, self.fold, self.probe)
             self.proposals += made
 
-    def _fold(self, ground: Ground) -> list[AnyProposal]:
+    def _fold(self, ground: RungScope) -> list[AnyProposal]:
         if self.fold:
             return []
         self.fold = _summarize.propose(ground, self.trigger, self.known.cuts)
@@ -202,7 +204,7 @@ def carry_out(
     view: View,
     proposals: Sequence[AnyProposal],
     context: Context,
-    fold: Fold | None,
+    fold: FittedRange | None,
     summary: Summary | None,
 ) -> View:
     """The view after these proposals, one event for each stretch of one rung."""
@@ -223,7 +225,7 @@ def carry_out(
     return view
 
 
-def climb_of(plan: CompactionPlan, view: View, context: Context) -> Climb | None:
+def restore_plan(plan: CompactionPlan, view: View, context: Context) -> PlannedCompaction | None:
     """A plan that was made earlier, ready to be carried out; None: it does not belong to this view.
 
     The fold is planned where the plan reaches it: its digest tells what earlier rungs have moved.
@@ -232,7 +234,7 @@ def climb_of(plan: CompactionPlan, view: View, context: Context) -> Climb | None
     is_here = all(there.issuperset(proposal.blocks) for proposal in plan.proposals)
     if not is_here or sum(isinstance(p, Summarize) for p in plan.proposals) > 1:
         return None
-    fold: Fold | None = None
+    fold: FittedRange | None = None
     probe: Summary | None = None
     after = view
     for _, stretch in groupby(in_force(plan.proposals), key=action_of):
@@ -243,29 +245,33 @@ def climb_of(plan: CompactionPlan, view: View, context: Context) -> Climb | None
                 return None
             probe = extractive(fold.range)
         after = carry_out(after, made, context, fold, probe)
-    return Climb(plan=plan, fold=fold, probe=probe, start=view, after=after)
+    return PlannedCompaction(plan=plan, fold=fold, probe=probe, start=view, after=after)
 
 
-def _fold_again(proposal: Summarize, view: View, context: Context, trigger: Trigger) -> Fold | None:
+def _fold_again(
+    proposal: Summarize, view: View, context: Context, trigger: Trigger
+) -> FittedRange | None:
     """The fold of a plan; None: what it would fold is not what it was."""
     within = squeezed(context, proposal.squeeze)
     found = plan_at(view, within, trigger, proposal.cut)
     if found is None or found.source_hash != proposal.source_hash:
         return None
-    return Fold(range=found, context=within, squeeze=proposal.squeeze)
+    return FittedRange(range=found, context=within, squeeze=proposal.squeeze)
 
 
-def apply_compaction(view: View, climb: Climb, summary: Summary | None, context: Context) -> View:
+def apply_compaction(
+    view: View, planned: PlannedCompaction, summary: Summary | None, context: Context
+) -> View:
     """The view after a compaction; or with a note that it was skipped, if it gains too little.
 
     `summary` is needed where the plan folds something; `view` is the one that the plan was made for,
     or a later one of which nothing that the plan names has changed.
     """
-    plan = climb.plan
-    if view is climb.start and summary in (None, climb.probe):
-        after = climb.after
+    plan = planned.plan
+    if view is planned.start and summary in (None, planned.probe):
+        after = planned.after
     else:
-        after = carry_out(view, plan.proposals, context, climb.fold, summary)
+        after = carry_out(view, plan.proposals, context, planned.fold, summary)
     tokens = total_tokens(after, context)
     if not gains_enough(plan, tokens, context):
         return skip(view, "no_gain", context, f"{plan.tokens_before} -> {tokens} tokens")
@@ -288,7 +294,9 @@ def _measured(view: View, first: int, before: int, after: int) -> View:
     return attrs.evolve(
         view,
         decisions=tuple(new if event is old else event for event in view.decisions),
-        tape=tuple((version, new if event is old else event) for version, event in view.tape),
+        events_since_cut=tuple(
+            (version, new if event is old else event) for version, event in view.events_since_cut
+        ),
         compaction=known,
     )
 

@@ -59,7 +59,7 @@ class Externalize(Proposal, frozen=True, kw_only=True, tag="externalize"):
 
 
 class Summarize(Proposal, frozen=True, kw_only=True, tag="summarize"):
-    """Fold everything before a cut into a summary with a digest."""
+    """Put everything before a cut into a summary with a digest."""
 
     cut: int
     """Version of the first kept block."""
@@ -101,7 +101,7 @@ class CompactionPlan(Struct, frozen=True, kw_only=True, omit_defaults=True, dict
     tokens_after: int = 0
     """Of the whole request, with the extractive summary."""
     proposals: tuple[AnyProposal, ...] = ()
-    """In the order in which the rungs were climbed."""
+    """In the order in which the rungs were tried."""
 
     def __repr__(self) -> str:
         proposed = ", ".join(f"{rung} {count}" for rung, count in self._counts().items())

@@ -48,7 +48,7 @@ class Found:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Ground:
+class RungScope:
     """The view, the context, and how far a rung may go."""
 
     view: View = attrs.field(repr=False)
@@ -103,7 +103,7 @@ class Ground:
     def used(self) -> Mapping[str, int]:
         """How often the agent itself has written each identifier that is visible."""
         uses: dict[str, int] = {}
-        for names in self.view.shelf.each("said", self.view.groups, _said):
+        for names in self.view.group_memo.each("said", self.view.groups, _said):
             for name in names:
                 uses[name] = uses.get(name, 0) + 1
         return uses
@@ -122,12 +122,12 @@ def _names(text: str) -> set[str]:
 
 def replayable_calls(view: View, context: Context) -> list[ToolCall]:
     """The calls whose results could be cleared, if only somebody looked at their sources."""
-    ground = Ground(
+    scope = RungScope(
         view=view, context=context, protected=view.groups[-1].first if view.groups else 0
     )
     smallest = context.policy.prune_block_tokens
     return [
         found.call
-        for found in ground.results()
+        for found in scope.results()
         if found.durability == "replayable" and found.tokens > smallest
     ]

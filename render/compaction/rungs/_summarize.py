@@ -7,26 +7,26 @@ rung of the ladder.
 from collections.abc import Iterable
 
 from blocks import Trigger
-from render.compaction._apply import Fold, Summary, apply_range, extractive, fits_after
-from render.compaction._fitting import fitting_fold
+from render.compaction._apply import FittedRange, Summary, apply_range, extractive, fits_after
+from render.compaction._fitting import fitting_range
 from render.compaction._range import plan_at
 from render.compaction.rungs._plan import Summarize
-from render.compaction.rungs._scope import Ground
+from render.compaction.rungs._scope import RungScope
 from render.view._view import View
 
 
-def propose(ground: Ground, trigger: Trigger, cuts: Iterable[int] = ()) -> Fold | None:
+def propose(scope: RungScope, trigger: Trigger, cuts: Iterable[int] = ()) -> FittedRange | None:
     """The fold, if there is anything to fold; at one of `cuts`, which are summarised already, where
     that leaves enough room."""
-    view, context = ground.view, ground.context
+    view, context = scope.view, scope.context
     for cut in cuts:
         plan = plan_at(view, context, trigger, cut)
         if plan and fits_after(view, plan, context):
-            return Fold(range=plan, context=context)
-    return fitting_fold(view, context, trigger)
+            return FittedRange(range=plan, context=context)
+    return fitting_range(view, context, trigger)
 
 
-def proposal(fold: Fold, tokens_freed: int) -> Summarize:
+def proposal(fold: FittedRange, tokens_freed: int) -> Summarize:
     """The fold as data."""
     folded, plan = fold.range.folded, fold.range
     return Summarize(
@@ -42,6 +42,6 @@ def proposal(fold: Fold, tokens_freed: int) -> Summarize:
     )
 
 
-def apply(view: View, fold: Fold, summary: Summary | None = None) -> View:
+def apply(view: View, fold: FittedRange, summary: Summary | None = None) -> View:
     """The view once the range is folded; without a summary, with the extractive one."""
     return apply_range(view, fold.range, summary or extractive(fold.range), fold.context)

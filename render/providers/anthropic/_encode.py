@@ -74,7 +74,7 @@ class Encoder:
 
     def pieces(self, shown: Shown) -> tuple[Piece, ...]:
         """Every group in the provider's words, its hidden blocks replaced."""
-        return shown.shelf.each(self._key, shown.groups, self.shown)
+        return shown.group_memo.each(self._key, shown.groups, self.shown)
 
     def shown(self, group: Group) -> Piece:
         """The group in the provider's words, its hidden blocks replaced."""

@@ -82,15 +82,15 @@ class InMemory:
         return self._store.artifacts(keys=keys, clock=self.clock)
 
     def lying(self) -> bytes:
-        shelf = self._store._shelf
-        assert shelf is not None
-        pieces = [piece for pieces in shelf._content.values() for piece in pieces]
-        entries = [data for slots in shelf._entries.values() for data in slots.values()]
-        return b"|".join([*pieces, *entries, *shelf._records])
+        backend = self._store._backend
+        assert backend is not None
+        pieces = [piece for pieces in backend._content.values() for piece in pieces]
+        entries = [data for slots in backend._entries.values() for data in slots.values()]
+        return b"|".join([*pieces, *entries, *backend._records])
 
     def slots(self) -> int:
-        shelf = self._store._shelf
-        return len(shelf._content) if shelf else 0
+        backend = self._store._backend
+        return len(backend._content) if backend else 0
 
     def close(self) -> None:
         pass

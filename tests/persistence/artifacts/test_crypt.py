@@ -127,8 +127,8 @@ def test_the_random_bytes_are_the_callers() -> None:
     def encrypted() -> object:
         store = MemoryArtifacts(keys=KEYS, clock=lambda: 0.0, random=lambda size: b"r" * size)
         store.put(b"abcdef", about("restricted"))
-        shelf = store._shelf
-        return [*shelf.pieces("72" * 16, 0, 0)], shelf.entries()[0].seal
+        backend = store._backend
+        return [*backend.pieces("72" * 16, 0, 0)], backend.entries()[0].seal
 
     assert encrypted() == encrypted()
 

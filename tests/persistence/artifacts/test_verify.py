@@ -18,7 +18,7 @@ from persistence import (
     open_artifacts,
     verify,
 )
-from persistence.artifacts import Artifacts, MemoryShelf
+from persistence.artifacts import Artifacts, MemoryBackend
 
 from .places import ALICE, KEYS, T, about, noise
 
@@ -282,9 +282,9 @@ def test_damage_in_memory_is_found() -> None:
     store = MemoryStore()
     with store.artifacts() as artifacts:
         artifact = artifacts.put(SMALL, about())
-        shelf = store._shelf
-        assert isinstance(shelf, MemoryShelf)
-        shelf._content = dict.fromkeys(shelf._content, (SMALL[::-1],))
+        backend = store._backend
+        assert isinstance(backend, MemoryBackend)
+        backend._content = dict.fromkeys(backend._content, (SMALL[::-1],))
         [problem] = verify(artifacts).problems
         assert problem.artifact == artifact
 

@@ -20,7 +20,7 @@ import attrs
 from blocks import Block, BlocksHidden, Determinism, Envelope, EventId, Hidden, HideReason
 from render import CompactionPlan, Context, View
 from render.compaction.rungs._plan import AnyProposal, normalised
-from render.compaction.rungs._scope import Ground
+from render.compaction.rungs._scope import RungScope
 from tests import _builders as make
 
 DURABILITIES: Final[dict[str, Any]] = {
@@ -116,10 +116,10 @@ class Scene:
         event = BlocksHidden(id=EventId("h"), at=0.0, hidden=hidden, reason=reason)
         return attrs.evolve(self, view=make.view_of(*self.blocks, event))
 
-    def ground(self, within: Context, **more: Any) -> Ground:
+    def ground(self, within: Context, **more: Any) -> RungScope:
         """What a rung stands on here."""
         given = {"missing": 1, **more}
-        return Ground(view=self.view, context=within, protected=self.protected, **given)
+        return RungScope(view=self.view, context=within, protected=self.protected, **given)
 
     def after(self, proposals: Iterable[AnyProposal]) -> str:
         """What becomes of each block, drawn as in the picture."""

@@ -18,18 +18,18 @@ from blocks import (
     artifact_id,
 )
 from render import (
-    Climb,
     CompactionPlan,
     Context,
     Drop,
-    Known,
+    ExternalFacts,
+    PlannedCompaction,
     Rung,
     Summary,
     View,
     apply_compaction,
-    climb_of,
     plan_compaction,
     plan_range,
+    restore_plan,
     total_tokens,
 )
 from render.compaction.rungs import goal_of
@@ -60,7 +60,7 @@ def within(*rungs: Rung, limit: int = 10_000, **policy: Any) -> Context:
 def climbed(
     view: View, context: Context, trigger: Trigger = "proactive", **known: Any
 ) -> CompactionPlan:
-    climb = plan_compaction(view, context, trigger, Known(**known))
+    climb = plan_compaction(view, context, trigger, ExternalFacts(**known))
     assert climb is not None
     return climb.plan
 
@@ -217,7 +217,9 @@ def test_externalize_and_drop_rest_in_a_turn_into_which_an_artifact_comes_back()
 
 
 def test_a_rung_may_be_told_to_rest() -> None:
-    plan = climbed(talk(), within("externalize", "clear"), resting=frozenset({"externalize"}))
+    plan = climbed(
+        talk(), within("externalize", "clear"), disabled_rungs=frozenset({"externalize"})
+    )
     assert plan.rungs == ("clear",)
 
 
@@ -234,7 +236,7 @@ def test_what_a_probe_has_seen_decides_about_replayable_results() -> None:
 # Plan and deed.
 
 
-def climb(view: View, context: Context, trigger: Trigger = "proactive") -> Climb:
+def climb(view: View, context: Context, trigger: Trigger = "proactive") -> PlannedCompaction:
     found = plan_compaction(view, context, trigger)
     assert found is not None
     return found
@@ -254,7 +256,7 @@ def test_a_plan_from_json_does_what_the_climb_would_have_done(order: tuple[Rung,
     view = talk(number=60, size=1_500)
     context = within(*order, limit=5_000)
     live = climb(view, context, "forced")
-    again = climb_of(CompactionPlan.from_json(live.plan.to_json()), view, context)
+    again = restore_plan(CompactionPlan.from_json(live.plan.to_json()), view, context)
     assert again is not None
     one = apply_compaction(view, live, None, context)
     two = apply_compaction(view, again, None, context)
@@ -275,7 +277,7 @@ def test_a_model_s_summary_takes_the_place_of_the_probe() -> None:
 def test_a_plan_does_not_belong_to_a_view_without_its_blocks() -> None:
     context = within("externalize")
     plan = climb(talk(), context).plan
-    assert climb_of(plan, talk(number=3), context) is None
+    assert restore_plan(plan, talk(number=3), context) is None
 
 
 def test_a_plan_does_not_belong_to_a_view_whose_range_is_another() -> None:
@@ -286,7 +288,7 @@ def test_a_plan_does_not_belong_to_a_view_whose_range_is_another() -> None:
     changed = make.view_of(
         *(e.block for e in view.entries if e.block.id != first), make.said("more", "t1", "x")
     )
-    assert climb_of(plan, changed, context) is None
+    assert restore_plan(plan, changed, context) is None
 
 
 # Folded and externalized.

@@ -208,7 +208,7 @@ def test_a_summary_is_read_as_the_model_saw_it(timeline: Timeline) -> None:
     )
     event = RangeCompacted(id=EventId("c"), at=1.0, start=1, cut=2, summary=summary)
     version = timeline.version
-    timeline._verbs.core.store.append(timeline.id, [event], expected_version=version)
+    timeline._operations.engine.store.append(timeline.id, [event], expected_version=version)
     tool, _ = reading_tools(timeline)
     timeline.user("Later.")
     assert "port 48231" in told(tool, path="su:t1.conv.range.summary")

@@ -97,7 +97,7 @@ def test_what_must_not_drift_does_not(kind: str, seed: int, practice: Practice) 
             assert all(fact in shown for fact in FACTS)
     assert len(events_of(timeline, RangeCompacted)) >= COMPACTIONS
     assert max(sizes[5:]) <= 1.5 * max(sizes[:5]), "it does not grow"
-    assert rendered.tokens < 0.8 * timeline._verbs.settings.limit
+    assert rendered.tokens < 0.8 * timeline._operations.settings.limit
 
 
 def test_a_conversation_of_a_hundred_messages_shrinks_by_half_and_keeps_its_facts() -> None:

@@ -8,7 +8,7 @@ from typing import IO
 
 
 @contextmanager
-def whole_file(path: Path) -> Generator[IO[bytes]]:
+def atomic_write(path: Path) -> Generator[IO[bytes]]:
     """A file beside `path` that takes its name at the end, or vanishes.
 
     What is no ordinary file (`/dev/stdout`, a pipe) is written to as it is.

@@ -28,7 +28,7 @@ class Clock:
 
 
 @attrs.frozen(kw_only=True)
-class Lived:
+class ReplayTimeline:
     """One timeline, its clock, and what every request of it begins with."""
 
     timeline: Timeline

@@ -11,7 +11,7 @@ _LEFTOVERS = ("", ".wal", ".lock")
 
 
 @contextmanager
-def room_for(path: Path | None, name: TimelineId) -> Generator[DuckDBStore | None]:
+def reserve_store(path: Path | None, name: TimelineId) -> Generator[DuckDBStore | None]:
     """The store at `path`, free for a timeline of this name; None without a path.
 
     When the file was made for this and the timeline did not come, it goes again.

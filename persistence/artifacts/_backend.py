@@ -32,7 +32,7 @@ class Entry:
     """Proof by the key that nobody changed the metadata; empty for what is not encrypted."""
 
 
-class Shelf(Protocol):
+class Backend(Protocol):
     """One place. Whatever returns is durable."""
 
     lock: Lock
