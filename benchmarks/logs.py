@@ -17,6 +17,7 @@ from render import (
     extractive,
     fold,
     plan_range,
+    provider_of,
 )
 from timeline import model_named
 from timeline.tokens import O200kCounter
@@ -29,9 +30,11 @@ PAGE = 5_000
 
 def context(limit: int, now: float, counter: TokenCounter | None = None) -> Context:
     """A context with a realistic system prompt and tools."""
+    model = model_named("claude-sonnet-5-5")
     return Context(
         policy=Policy(),
-        model=model_named("claude-sonnet-5-5"),
+        model=model,
+        provider=provider_of(model),
         counter=counter or O200kCounter(),
         now=now,
         limit=limit,

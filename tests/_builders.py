@@ -36,7 +36,7 @@ from blocks import (
     UserSteer,
 )
 from persistence import EventStore, MemoryStore
-from render import Context, Model, Policy, Rendered, RequestValidator, View, fold, show
+from render import Context, Model, Policy, Rendered, View, fold, provider_of, show
 from timeline import Options, Timeline
 
 SIGNED = {"type": "thinking", "thinking": "Let me think.", "signature": "c2ln"}
@@ -107,6 +107,7 @@ def context(**changes: Any) -> Context:
     given = {
         "policy": STEADY,
         "model": LOOSE,
+        "provider": provider_of(LOOSE),
         "counter": CharCounter(),
         "now": 1_000_000.0,
         "limit": 100_000,
@@ -218,7 +219,7 @@ def grown(view: View, *blocks: Block) -> View:
 
 def shown(view: View, with_context: Context | None = None) -> Rendered:
     """The request of a view, decided nothing."""
-    return show(view, with_context or context(), RequestValidator())
+    return show(view, with_context or context())
 
 
 def request_bytes(rendered: Rendered) -> bytes:

@@ -31,18 +31,19 @@ EXPORTS = {
         written_paths
     """,
     "render": """
-        Account Action CachePoint CannotFit Cause Clear Compaction CompactionPlan
-        Context Drop Entry ExternalFacts Externalize FittedRange Fixed Group Json LADDER
-        MASK Model ModelRules Overflow PROMPT_VERSION Place PlannedCompaction Policy
-        Prompt REPLAYED RangePlan Redaction RejectedAnswerError Rendered
-        RequestValidator Returned Rung Shown Summarize Summary SummaryRoom TokenCounter
-        ToolPolicy View Violation Where account apply_compaction apply_range
+        Account Action BringBack CachePoint CannotFit Cause Clear Compact Compaction
+        CompactionPlan Context Decided Drop Encoder Entry ExternalFacts Externalize
+        FittedRange Fixed Group Json LADDER Limits MASK Model Need Overflow
+        PROMPT_VERSION PROVIDERS Piece Place PlannedCompaction Policy Prompt Provider
+        REPLAYED RangePlan Redaction RejectedAnswerError Rendered RequestValidator
+        Returned Rung Shown Spot Summarize Summary SummaryRoom TokenCounter ToolPolicy
+        Validator View Violation Where account apply_compaction apply_range
         clip_oversized commit compaction_due compaction_event continued decide
-        extractive fits_after fitted_at fitting_range fold gains_enough is_cold
-        limit_pictures merge_summaries normalised open_view overflow_of parse_answer
-        plan_at plan_compaction plan_range prune_expired recut redaction_of refusal
-        replayable_calls report restore_plan returned said_by show skip stand_in
-        strip_unbound summary_key summary_prompts total_tokens truncated
+        extractive fits_after fitted_at fitting_range fold format_summary gains_enough
+        is_cold limit_images merge_summaries normalised open_view overflow_of
+        parse_answer plan_at plan_compaction plan_range provider_of prune_expired recut
+        redaction_of refusal render replayable_calls restore_plan returned said_by show
+        skip stand_in strip_unbound summary_key summary_prompts total_tokens truncated
         validate_request wanted without_excerpts without_thinking
     """,
     "persistence": """

@@ -55,7 +55,7 @@ from blocks import (
     text_of,
 )
 from persistence import DuckDBStore, Keys, MemoryStore, Requester
-from render import CompactionPlan, Policy, Rung, Summary, ToolPolicy, report, summary_key
+from render import CompactionPlan, Policy, Rung, Summary, ToolPolicy, format_summary, summary_key
 from tests import _builders as make
 from tests._builders import Clock, events_of, open_timeline, response, steady, text, tool_use
 from timeline import Step, SummaryRequest, Timeline, model_named, policy_named
@@ -641,9 +641,9 @@ def test_001_17_equal_summaries_are_equal_text_and_say_their_version() -> None:
         assert timeline.view.compaction
         block = timeline.view.compaction.event.summary
         again = decode_block(encode_block(block))
-        assert report(again) == report(block)  # type: ignore[arg-type]
+        assert format_summary(again) == format_summary(block)  # type: ignore[arg-type]
         shown = timeline.render().messages[0]["content"][0]["text"]
-        assert shown == report(block)
+        assert shown == format_summary(block)
         texts.add(shown)
     [shown] = texts
     assert shown.startswith('<summary version="2">\n')

@@ -16,16 +16,16 @@ import msgspec
 
 from blocks import StructuredSummary, tag_of, text_of
 from render.compaction._range import RangePlan
-from render.policy._context import Context, Json
-from render.providers.anthropic import RequestValidator
+from render.policy._context import Context
+from render.policy._provider import Provider
 from render.stages._clip import cut_text
-from render.stages._rendered import show
+from render.stages._rendered import Rendered
 from render.summary._merge import merge_summaries
 from render.summary._quote import escaped, quoted
 from render.summary._room import SummaryRoom
-from render.summary._text import report_summary
+from render.summary._text import format_written
 from render.view._group import Entry
-from render.view._view import View
+from render.view._provider_blocks import Json
 
 PROMPT_VERSION: Final = "2026-11-2"
 """Changes whenever the instruction or the shape of the answer does: part of every cache key."""
@@ -46,7 +46,6 @@ _SHAPE: Final = """{
  "errors": [{"error": "...", "resolution": "..."}],
  "turn_context": "the folded beginning of the turn that is still running, or empty"
 }"""
-THINKING: Final = frozenset({"thinking", "redacted_thinking"})
 CHUNK_SHARE: Final = 0.5
 """Of the limit, what one chunk of quoted blocks may have."""
 QUOTE_SHARE: Final = 0.1
@@ -64,40 +63,38 @@ class Prompt:
     """Estimated size."""
     extends: bool
     """Whether it begins with the live prompt, and so can be read from the provider's cache."""
+    texts: tuple[str, ...] = attrs.field(default=(), repr=False)
+    """All of it, where it does not."""
+    provider: Provider = attrs.field(repr=False)
 
 
 def summary_prompts(
-    view: View, plan: RangePlan, context: Context, answer_tokens: int
+    live: Rendered, plan: RangePlan, context: Context, answer_tokens: int
 ) -> Sequence[Prompt]:
-    """The calls that summarise what a plan folds: one, or one for each chunk.
+    """The calls that summarise what a plan folds: one, or one for each chunk; `live` is the request as
+    it would be without the compaction.
 
     From the second chunk on, the summary so far has to be put into the prompt: see `continued`.
     """
     asked = instruction(plan, context)
-    live = show(view, context, RequestValidator())
     tokens = live.tokens + context.counter.count(asked)
     if tokens + answer_tokens <= context.model.tokens_window and live.fits:
-        return [Prompt(request=_extended(live.request(), asked), tokens=tokens, extends=True)]
+        request = context.provider.extended(live.request(), asked)
+        return [Prompt(request=request, tokens=tokens, extends=True, provider=context.provider)]
     return [_quoted_prompt(chunk, asked, context) for chunk in _chunks(plan, context)]
 
 
 def continued(prompt: Prompt, so_far: StructuredSummary) -> Prompt:
     """The prompt of a later chunk, with what the earlier ones gave."""
-    text = quoted(_SO_FAR, escaped(report_summary(so_far), _CHUNK)) + "\n"
-    message = prompt.request["messages"][0]
-    contents = [{"type": "text", "text": text}, *message["content"]]
-    request = {**prompt.request, "messages": [{**message, "content": contents}]}
-    return attrs.evolve(prompt, request=request)
+    text = quoted(_SO_FAR, escaped(format_written(so_far), _CHUNK)) + "\n"
+    texts = (text, *prompt.texts)
+    return attrs.evolve(prompt, request=prompt.provider.quoting(texts), texts=texts)
 
 
 def without_thinking(prompt: Prompt) -> Prompt:
     """The prompt without the model's thinking, for a provider that refused a signature in it: the
     documented way out of that refusal. It can no longer be read from the provider's cache."""
-    messages: list[Json] = []
-    for message in prompt.request["messages"]:
-        kept = [c for c in message["content"] if c.get("type") not in THINKING]
-        messages.append({**message, "content": kept or [{"type": "text", "text": "[thinking]"}]})
-    return attrs.evolve(prompt, request={**prompt.request, "messages": messages})
+    return attrs.evolve(prompt, request=prompt.provider.without_thinking(prompt.request))
 
 
 def instruction(plan: RangePlan, context: Context) -> str:
@@ -122,19 +119,15 @@ def instruction(plan: RangePlan, context: Context) -> str:
     )
 
 
-def _extended(request: Json, asked: str) -> Json:
-    """The live request with the instruction behind everything, after the last cache mark."""
-    messages: list[Json] = request["messages"]
-    last = messages[-1]
-    contents = [*last["content"], {"type": "text", "text": asked}]
-    return {**request, "messages": [*messages[:-1], {**last, "content": contents}]}
-
-
 def _quoted_prompt(chunk: str, asked: str, context: Context) -> Prompt:
-    contents = [{"type": "text", "text": chunk}, {"type": "text", "text": asked}]
-    tokens = context.counter.count(chunk) + context.counter.count(asked)
-    request = {"messages": [{"role": "user", "content": contents}]}
-    return Prompt(request=request, tokens=tokens, extends=False)
+    count, provider, texts = context.counter.count, context.provider, (chunk, asked)
+    return Prompt(
+        request=provider.quoting(texts),
+        tokens=sum(map(count, texts)),
+        extends=False,
+        texts=texts,
+        provider=provider,
+    )
 
 
 def _chunks(plan: RangePlan, context: Context) -> Iterator[str]:
@@ -184,7 +177,7 @@ def parse_answer(text: str, plan: RangePlan, context: Context) -> StructuredSumm
         summary = msgspec.json.decode(text[start : end + 1].encode(), type=StructuredSummary)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
         raise RejectedAnswerError(f"not the JSON that was asked for: {error}") from error
-    written = context.counter.count(report_summary(summary))
+    written = context.counter.count(format_written(summary))
     if not written:
         raise RejectedAnswerError("an empty summary")
     if written >= max(_folded_tokens(plan, context), 1):

@@ -19,7 +19,6 @@ from render.compaction._cut import (
     turns_cut,
 )
 from render.policy._context import Context
-from render.providers.anthropic import Encoder
 from render.stages._budget import fixed_tokens, total_tokens
 from render.view._group import Entry
 from render.view._view import View
@@ -132,7 +131,7 @@ def _keep_tokens(context: Context, keep_ratio: float) -> int:
 
 
 def _entry_tokens(view: View, context: Context) -> list[int]:
-    encoder = Encoder.of(context)
+    encoder = context.encoder
     tokens: list[int] = []
     for group in view.groups:
         shown = encoder.shown(group)

@@ -20,7 +20,7 @@ from render.summary._identifiers import searched
 from render.summary._index import IndexBudget, build_index
 from render.summary._merge import as_history, merge_summaries
 from render.summary._room import SummaryRoom
-from render.summary._text import digest_sections, report_summary, turns_of
+from render.summary._text import digest_sections, format_written, turns_of
 from render.view._group import Place
 from render.view._view import View
 
@@ -115,7 +115,7 @@ def _digest(
     digest = fit_digest(digest, int(policy.digest_ratio * context.limit), count)
     hidden = [e for e in plan.kept if e.replacement is not None and e.original is None]
     sections = digest_sections(digest, turns_of(block))
-    written = count(report_summary(block.summary))
+    written = count(format_written(block.summary))
     computed = count("".join(part for _, part in sections))
     budget = _index_budget(plan, written, computed, context)
     sources = [*plan.given_up, *plan.folded, *hidden]

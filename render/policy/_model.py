@@ -26,6 +26,8 @@ class Model:
     name: str = attrs.field(validator=min_len(1))
     aliases: tuple[str, ...] = attrs.field(default=(), converter=tuple)
     """Other names of the same model, dated ids among them."""
+    provider: str = attrs.field(default="anthropic", validator=min_len(1))
+    """Which API serves it."""
     known: bool = False
     """False: guesses stand here, and whoever shows a result says so."""
 

@@ -1,1 +1,37 @@
-"""Providers: one folder for each API that a request can be rendered for."""
+"""Providers: one folder for each API that a request can be rendered for, one row in this table."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from blocks import MisuseError, Part, did_you_mean
+from render.policy._model import Model
+from render.policy._provider import Overflow, Provider, Where
+from render.providers.anthropic import Anthropic
+
+PROVIDERS: Final[Mapping[str, Provider]] = {"anthropic": Anthropic()}
+"""By `Model.provider`."""
+
+
+def provider_of(model: Model) -> Provider:
+    """The provider that serves a model.
+
+    Raises:
+        MisuseError: there is none of the name that the model gives.
+    """
+    try:
+        return PROVIDERS[model.provider]
+    except KeyError:
+        near = did_you_mean(model.provider, PROVIDERS) or f"; there is {', '.join(PROVIDERS)}"
+        raise MisuseError(f"model {model.name!r}: no provider {model.provider!r}{near}") from None
+
+
+def refusal(part: Part, where: Where) -> str:
+    """Why no provider would take a part; empty: one would."""
+    refusals = [provider.refusal(part, where) for provider in PROVIDERS.values()]
+    return "" if "" in refusals else refusals[0]
+
+
+def overflow_of(status: int | None, kind: str, message: str) -> Overflow | None:
+    """What an error of any provider says of a prompt that is too long; see `Provider.overflow`."""
+    found = (provider.overflow(status, kind, message) for provider in PROVIDERS.values())
+    return next(filter(None, found), None)

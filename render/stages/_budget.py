@@ -7,7 +7,6 @@ import attrs
 
 from blocks import Calibration
 from render.policy._context import Context
-from render.providers.anthropic import Encoder, tool_tokens
 from render.view._view import View
 from render.view._visible import slice_visible
 
@@ -82,9 +81,10 @@ def system_tokens(context: Context) -> int:
 
 def tools_tokens(context: Context) -> int:
     """The tool definitions, and what the provider adds to explain them."""
-    counter, fixed = context.counter, context.fixed
+    counter, fixed, provider = context.counter, context.fixed, context.provider
     tokens = fixed.memo(
-        ("tools", counter.name), lambda: sum(tool_tokens(tool, counter) for tool in fixed.tools)
+        ("tools", counter.name),
+        lambda: sum(provider.tool_tokens(tool, counter) for tool in fixed.tools),
     )
     return tokens + (context.overhead_tokens if context.tools else 0)
 
@@ -104,7 +104,7 @@ def _calibration(view: View, context: Context) -> Calibration | None:
     return view.state.calibrations.get(context.model.name) if context.calibrate else None
 
 
-def with_returned(sizes: Account, tokens: int) -> Account:
+def with_artifacts(sizes: Account, tokens: int) -> Account:
     """The account of a request into which artifacts of so many tokens came back."""
     if not tokens:
         return sizes
@@ -118,8 +118,7 @@ def with_returned(sizes: Account, tokens: int) -> Account:
 
 def account(view: View, context: Context) -> Account:
     """The account of the request that this view would be rendered to."""
-    encoder = Encoder.of(context)
-    pieces = encoder.pieces(slice_visible(view))
+    pieces = context.encoder.pieces(slice_visible(view))
     head = pieces[0].tokens if view.compaction and not view.summarised else 0
     messages = sum(map(attrgetter("tokens"), pieces))
     system, tools = system_tokens(context), tools_tokens(context)

@@ -1,12 +1,11 @@
 """Cache points: positions in a rendered request up to which the provider may reuse its work.
 
-The provider writes its cache only at marks, and looks back from each mark over at most 20 positions
-(the mark's own is the first; a run of tool uses, or of tool results, is one) for what an earlier
-request wrote.  So two things matter: that a point stays a prefix of the next request, and that the
-next request's points come near enough to it.  (Provider documentation: prompt caching.)
+A provider writes its cache only at marks, and may look back from each mark over so many positions
+and no more (`Limits.lookback`; a run of tool results may be one position) for what an earlier request
+wrote.  So two things matter: that a point stays a prefix of the next request, and that the next
+request's points come near enough to it.
 
-At most three points in the messages; the fourth of the provider's four is at the end of system and
-tools.
+At most three points in the messages; another is at the end of system and tools.
 
     [ turn A ][ turn B ][ turn C: prompt, round, round, round, round, round, round ]
                       ^ previous turn            ^ pre-tail (round N-4)           ^ tail
@@ -14,18 +13,13 @@ tools.
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 import attrs
 
 from render.policy._context import Context
-from render.providers.anthropic import Piece
+from render.policy._provider import Limits, Piece
 from render.view._group import Group
 from render.view._visible import Shown
-
-LOOKBACK: Final = 20
-RUNS: Final = frozenset({"tool_use", "tool_result"})
-UNMARKABLE: Final = frozenset({"thinking", "redacted_thinking"})
 
 
 @attrs.frozen(kw_only=True, order=True)
@@ -45,15 +39,19 @@ def place_cache_points(
     shown: Shown, pieces: Sequence[Piece], fixed_tokens: int, context: Context
 ) -> tuple[CachePoint, ...]:
     """The points of this request, oldest first; none under the provider's minimum prefix."""
-    tail = _at_or_before(pieces, (len(pieces) - 1, len(pieces[-1].spots) - 1) if pieces else None)
+    limits = context.limits
+    if not limits.marks_max or not pieces:
+        return ()
+    tail = _at_or_before(pieces, (len(pieces) - 1, len(pieces[-1].spots) - 1), limits)
     if tail is None:
         return ()
     places = (
-        (_previous_turn(shown, pieces), "previous turn"),
-        (_pre_tail(shown, pieces, tail, context), "pre-tail"),
         (tail, "tail"),
+        (_pre_tail(shown, pieces, tail, context), "pre-tail"),
+        (_previous_turn(shown, pieces, limits), "previous turn"),
     )
-    chosen = {place: reason for place, reason in places if place is not None}
+    found = [(place, reason) for place, reason in places if place is not None]
+    chosen = dict(reversed(found[: limits.marks_max]))
     minimum = context.model.cache_tokens_min - fixed_tokens
     return tuple(
         CachePoint(piece=p, spot=s, version=pieces[p].spots[s].version, reason=reason)
@@ -65,14 +63,12 @@ def place_cache_points(
 _Place = tuple[int, int]
 
 
-def _at_or_before(pieces: Sequence[Piece], place: _Place | None) -> _Place | None:
+def _at_or_before(pieces: Sequence[Piece], place: _Place, limits: Limits) -> _Place | None:
     """The nearest content block that can carry a mark, going back from `place`."""
-    if place is None:
-        return None
     piece, spot = place
     while piece >= 0:
         while spot >= 0:
-            if pieces[piece].spots[spot].kind not in UNMARKABLE:
+            if pieces[piece].spots[spot].kind not in limits.unmarkable:
                 return piece, spot
             spot -= 1
         piece -= 1
@@ -80,14 +76,14 @@ def _at_or_before(pieces: Sequence[Piece], place: _Place | None) -> _Place | Non
     return None
 
 
-def _previous_turn(shown: Shown, pieces: Sequence[Piece]) -> _Place | None:
+def _previous_turn(shown: Shown, pieces: Sequence[Piece], limits: Limits) -> _Place | None:
     """The last block before the current turn's header."""
     index = _piece_of(shown.groups, shown.turn_start)
     if index is None:
         return None
     spots = pieces[index].spots
     first = next((i for i, s in enumerate(spots) if s.version >= shown.turn_start), len(spots))
-    return _at_or_before(pieces, (index, first - 1))
+    return _at_or_before(pieces, (index, first - 1), limits)
 
 
 def _pre_tail(
@@ -95,13 +91,14 @@ def _pre_tail(
 ) -> _Place | None:
     """The end of round N-4; or the last request's tail, when the look-back would miss it."""
     last = _last_tail(shown, pieces, tail)
-    if last is not None and _distance(pieces, last, tail) >= LOOKBACK:
+    limits = context.limits
+    if last is not None and _distance(pieces, last, tail, limits) >= limits.lookback > 0:
         return last
     policy = context.policy
     if shown.rounds < max(policy.cache_point_min_rounds, policy.cache_point_offset_rounds + 1):
         return None
     index = len(pieces) - 1 - policy.cache_point_offset_rounds
-    return _at_or_before(pieces, (index, len(pieces[index].spots) - 1))
+    return _at_or_before(pieces, (index, len(pieces[index].spots) - 1), limits)
 
 
 def _last_tail(shown: Shown, pieces: Sequence[Piece], tail: _Place) -> _Place | None:
@@ -133,14 +130,14 @@ def _piece_of(groups: Sequence[Group], version: int) -> int | None:
     return index
 
 
-def _distance(pieces: Sequence[Piece], older: _Place, newer: _Place) -> int:
+def _distance(pieces: Sequence[Piece], older: _Place, newer: _Place, limits: Limits) -> int:
     """Positions from `older` to `newer`, as the provider counts them; stops past the look-back."""
     positions, last = -1, ""
     for place, kind in _backwards(pieces, newer):
-        if kind != last or kind not in RUNS:
+        if kind != last or kind not in limits.runs:
             positions += 1
         last = kind
-        if place <= older or positions >= LOOKBACK:
+        if place <= older or positions >= limits.lookback:
             break
     return positions
 

@@ -16,7 +16,6 @@ import attrs
 
 from blocks import BlocksHidden, EventId, Hidden, ToolResult, UserAttachment, text_of
 from render.policy._context import Context
-from render.providers.anthropic import Encoder
 from render.stages._budget import account, threshold_of
 from render.view._fold import decide
 from render.view._group import Entry
@@ -71,7 +70,7 @@ class _Results:
 
 def _large(view: View, context: Context) -> list[_Results]:
     """The groups that are larger than a share and have new results, the newest first."""
-    encoder = Encoder.of(context)
+    encoder = context.encoder
     share = int(context.policy.clip_ratio * context.limit)
     found: list[_Results] = []
     for group in reversed(view.groups):

@@ -1,7 +1,6 @@
 """Pictures: no more, and no larger, than one request may hold.
 
-The provider refuses a request with too many images or documents, or of too many bytes (its
-documentation: 100 images where the window is 200,000 tokens, 600 beyond; 32 MB).  When the log has
+A provider refuses a request with too many images or documents, or of too many bytes.  When the log has
 more, the oldest are shown as words, in one batch, so that it does not happen on every call.
 """
 
@@ -24,28 +23,23 @@ from render.view._fold import decide
 from render.view._group import Entry, Group
 from render.view._view import View
 
-SMALL_WINDOW: Final = 200_000
-PICTURES_MAX: Final = (100, 600)
-"""In a window up to 200,000 tokens, and beyond."""
-BYTES_MAX: Final = 24_000_000
-"""Of base64: the provider takes 32 MB for the whole request."""
 BATCH: Final = 0.8
 """Of what is allowed, what is left when some have to go."""
 
 
-def limit_pictures(view: View, context: Context) -> View:
+def limit_images(view: View, context: Context) -> View:
     """Show the oldest pictures as words once there are more than a request may hold."""
     pictures = list(chain.from_iterable(view.group_memo.each("pictures", view.groups, _pictures)))
     if not pictures:
         return view
-    number_max = PICTURES_MAX[context.model.tokens_window > SMALL_WINDOW]
+    number_max, bytes_max = context.limits.pictures_max, context.limits.picture_bytes_max
     number = sum(len(_of(entry.block)) for entry, _ in pictures)
     size = sum(size for _, size in pictures)
-    if number <= number_max and size <= BYTES_MAX:
+    if number <= number_max and size <= bytes_max:
         return view
     hidden: list[Hidden] = []
     for entry, bytes_ in pictures:
-        if number <= BATCH * number_max and size <= BATCH * BYTES_MAX:
+        if number <= BATCH * number_max and size <= BATCH * bytes_max:
             break
         text = f"{text_of(entry.block)}\n[its pictures are no longer shown; read at {entry.path}]"
         hidden.append(Hidden(block=entry.block.id, replacement=text))

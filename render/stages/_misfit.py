@@ -22,7 +22,7 @@ from blocks import (
     UserSteer,
 )
 from render.policy._context import Context
-from render.providers.anthropic import Piece
+from render.policy._provider import Piece
 from render.stages._budget import Account
 from render.view._group import Entry
 

@@ -5,10 +5,9 @@ from hashlib import sha256
 import attrs
 import msgspec
 
-from render.policy._context import Context, Json
-from render.policy._fixed import Fixed
-from render.providers.anthropic import marked_prefix
+from render.policy._context import Context
 from render.stages._budget import fixed_tokens
+from render.view._provider_blocks import Json
 
 
 @attrs.frozen(kw_only=True)
@@ -24,10 +23,10 @@ def prefix_of(context: Context) -> Prefix:
     """System and tools with their mark; without one where the provider would not cache them."""
     enough = fixed_tokens(context) >= context.model.cache_tokens_min
     ttl = context.policy.system_ttl if enough else None
-    return context.fixed.memo(("marked", ttl), lambda: _marked(context.fixed, ttl))
+    return context.fixed.memo(("marked", ttl), lambda: _marked(context, ttl))
 
 
-def _marked(fixed: Fixed, ttl: str | None) -> Prefix:
-    system, tools = marked_prefix(fixed.system, fixed.tools, ttl)
+def _marked(context: Context, ttl: str | None) -> Prefix:
+    system, tools = context.provider.prefix(context.fixed.system, context.fixed.tools, ttl)
     digest = sha256(msgspec.json.encode([system, tools])).hexdigest()
     return Prefix(system=tuple(system), tools=tuple(tools), digest=digest)

@@ -23,7 +23,6 @@ from blocks import (
     text_of,
 )
 from render.policy._context import Context
-from render.providers.anthropic import Encoder
 from render.view._fold import decide
 from render.view._group import Entry, Group, Place
 from render.view._view import View
@@ -52,7 +51,7 @@ def prune_expired(view: View, context: Context) -> View:
     """Hide old, large tool traffic in one batch; only in the cold moment, only if it pays."""
     if not view.groups or not context.policy.compacts or not is_cold(view, context):
         return view
-    encoder = Encoder.of(context)
+    encoder = context.encoder
     hidden: list[Hidden] = []
     saved = 0
     for group, entry, is_far in _aged(view, context):

@@ -16,7 +16,8 @@ from typing import Final
 import attrs
 
 from blocks import ArtifactId, AssistantCompletion, FoldState, ToolCall, artifact_ids_in, leaves
-from render.policy._context import Context, Policy
+from render.policy._context import Context
+from render.policy._policy import Policy
 from render.summary._quote import quoted
 from render.view._group import Group, Place
 from render.view._view import View

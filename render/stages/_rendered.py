@@ -1,15 +1,9 @@
-"""What a render hands out, and the showing half of the pipeline."""
-
-from collections.abc import Iterable, Sequence
-from hashlib import sha256
-from itertools import chain
-from operator import attrgetter
+"""What a render hands out: the request, and everything worth knowing about it."""
 
 import attrs
 
 from blocks import (
     ArtifactId,
-    CompactionSkipped,
     Event,
     EventId,
     MisuseError,
@@ -17,17 +11,12 @@ from blocks import (
     checked_calls,
     in_words,
 )
-from render.policy._context import Context, Json
-from render.providers.anthropic import Encoder, RequestValidator, Violation, appended, assemble
-from render.stages._budget import Account, account, fixed_tokens, with_returned
-from render.stages._cache_points import CachePoint, place_cache_points
-from render.stages._misfit import CannotFit, cannot_fit
-from render.stages._prefix import prefix_of
-from render.stages._rehydrate import Returned
-from render.stages._sent import sent_hash
+from render.policy._provider import Provider, Violation
+from render.stages._budget import Account
+from render.stages._cache_points import CachePoint
+from render.stages._misfit import CannotFit
 from render.view._group import number
-from render.view._view import View
-from render.view._visible import slice_visible
+from render.view._provider_blocks import Json
 
 
 @checked_calls()
@@ -39,6 +28,7 @@ class Rendered:
     system: tuple[Json, ...] = attrs.field(repr=number)
     tools: tuple[Json, ...] = attrs.field(repr=number)
     model: str
+    provider: Provider = attrs.field(repr=False)
     account: Account
     cache_points: tuple[CachePoint, ...] = attrs.field(repr=number)
     content_hash: str
@@ -75,8 +65,11 @@ class Rendered:
         with later renders and must not be changed.
 
         Raises:
-            MisuseError: `max_tokens` is no number of tokens; 0 only warms the provider's cache.
+            MisuseError: it was rendered for another provider, or `max_tokens` is no number of tokens;
+                0 only warms the provider's cache.
         """
+        if self.provider.name != "anthropic":
+            raise MisuseError(f"anthropic(): this request was rendered for {self.provider.name!r}")
         if not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 0:  # pyright: ignore[reportUnnecessaryIsInstance] -- a caller's
             raise MisuseError(
                 f"anthropic(): max_tokens is a whole number, 0 or more, not {in_words(max_tokens)}"
@@ -85,13 +78,7 @@ class Rendered:
 
     def request(self) -> Json:
         """System, tools and messages: the part of the request that depends on the log."""
-        request: Json = {"system": [dict(text) for text in self.system]} if self.system else {}
-        if self.tools:
-            request["tools"] = [dict(tool) for tool in self.tools]
-        request["messages"] = [
-            {"role": m["role"], "content": list(m["content"])} for m in self.messages
-        ]
-        return request
+        return self.provider.request(self.system, self.tools, self.messages)
 
     def event(self, at: float, ttl: float) -> RequestRendered:
         """The fact that this request was handed out."""
@@ -107,66 +94,3 @@ class Rendered:
             ttl=ttl,
             rehydrated=self.rehydrated,
         )
-
-
-def show(
-    view: View,
-    context: Context,
-    validator: RequestValidator,
-    returned: Sequence[Returned] = (),
-) -> Rendered:
-    """The request that a view is rendered to: a pure function of the log, and of what came back.
-
-    slice -> replace hidden, encode -> place cache points -> assemble -> append what came back
-    -> validate
-    """
-    shown = slice_visible(view)
-    encoder = Encoder.of(context)
-    pieces = encoder.pieces(shown)
-    points = place_cache_points(shown, pieces, fixed_tokens(context), context)
-    messages = assemble(pieces, [(point.piece, point.spot) for point in points])
-    messages = appended(messages, [artifact.text for artifact in returned])
-    prefix = prefix_of(context)
-    request = {"system": prefix.system, "tools": prefix.tools, "messages": messages}
-    sizes = with_returned(account(view, context), sum(artifact.tokens for artifact in returned))
-    return Rendered(
-        messages=tuple(messages),
-        system=prefix.system,
-        tools=prefix.tools,
-        model=context.model.name,
-        account=sizes,
-        cache_points=points,
-        content_hash=_hash(prefix.digest, map(attrgetter("digest"), pieces), points, returned),
-        prefix_hash=prefix.digest,
-        sent=sent_hash(shown, pieces, returned, context),
-        shown=view.version,
-        decisions=view.decisions,
-        rehydrated=tuple(artifact.artifact for artifact in returned),
-        notices=(*context.notices, *chain.from_iterable(map(attrgetter("notices"), pieces))),
-        violations=validator.check(request, context.model),
-        cannot_fit=cannot_fit(pieces, sizes, context, _not_compacted(view, context)),
-    )
-
-
-def _hash(
-    prefix_hash: str,
-    pieces: Iterable[bytes],
-    points: Sequence[CachePoint],
-    returned: Sequence[Returned],
-) -> str:
-    """One hash for the whole request, from those of its pieces: a piece is hashed once."""
-    digest = sha256(prefix_hash.encode() + b"".join(pieces))
-    for point in points:
-        digest.update(b"%d.%d;" % (point.piece, point.spot))
-    for artifact in returned:
-        digest.update(artifact.text.encode(errors="surrogatepass"))
-    return digest.hexdigest()
-
-
-def _not_compacted(view: View, context: Context) -> str:
-    """Why nothing made room, where that was somebody's will."""
-    if not context.policy.compacts:
-        return "compaction is switched off; switch it on or take a larger window"
-    skips = (event for event in view.decisions if isinstance(event, CompactionSkipped))
-    vetoed = any(skip.reason == "vetoed" for skip in skips)
-    return "a hook vetoed the compaction; let it happen or take a larger window" if vetoed else ""

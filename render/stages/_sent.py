@@ -12,18 +12,23 @@ cannot go unnoticed.
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
-from itertools import chain
+from itertools import chain, compress
+from operator import attrgetter
+from typing import TypeAlias
 
 import msgspec
 
 from blocks import AssistantThinking
-from render.policy._context import Context, Json
+from render.policy._context import Context
 from render.policy._fixed import Fixed
-from render.providers.anthropic import Piece
+from render.policy._provider import Piece
 from render.stages._rehydrate import Returned
 from render.view._group import Asked, Entry, Place
+from render.view._provider_blocks import Json
 from render.view._visible import Shown
 
+_Link: TypeAlias = tuple[str, Json]
+"""A role and a content block."""
 LENGTH = 32
 """Characters of a hash that are noted."""
 
@@ -33,8 +38,8 @@ def sent_hash(
 ) -> str:
     """The hash of a request: the end of its chain."""
     ends = chain_ends(shown, pieces, context)
-    texts = [{"type": "text", "text": artifact.text} for artifact in returned]
-    return _linked(ends[-1] if ends else _start(context.fixed), "user", texts).hex()[:LENGTH]
+    texts = (("user", {"type": "text", "text": artifact.text}) for artifact in returned)
+    return _linked(ends[-1] if ends else _start(context.fixed), texts).hex()[:LENGTH]
 
 
 def chain_ends(shown: Shown, pieces: Sequence[Piece], context: Context) -> tuple[bytes, ...]:
@@ -67,18 +72,21 @@ def _misplaced(before: bytes, piece: Piece) -> tuple[Entry, ...]:
 
 def _ends_at(before: bytes, piece: Piece, asked: Asked) -> str:
     """Where the chain stands in front of a response."""
-    spots = (spot for spot in piece.spots if spot.role == "assistant")
-    earlier = sum(spot.version < asked.begun for spot in spots)
-    return _linked(before, "assistant", piece.assistant[:earlier]).hex()[:LENGTH]
+    said = (spot.role == "assistant" and spot.version < asked.begun for spot in piece.spots)
+    return _linked(before, compress(_links(piece), said)).hex()[:LENGTH]
 
 
 def _after(before: bytes, piece: Piece) -> bytes:
-    return _linked(_linked(before, "assistant", piece.assistant), "user", piece.user)
+    return _linked(before, _links(piece))
 
 
-def _linked(before: bytes, role: str, contents: Iterable[Json]) -> bytes:
-    for content in contents:
-        before = sha256(before + msgspec.json.encode([role, content])).digest()
+def _links(piece: Piece) -> Iterator[_Link]:
+    return zip(map(attrgetter("role"), piece.spots), piece.contents, strict=True)
+
+
+def _linked(before: bytes, links: Iterable[_Link]) -> bytes:
+    for link in links:
+        before = sha256(before + msgspec.json.encode(link)).digest()
     return before
 
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 
 from blocks import AssistantThinking, BlocksHidden, EventId, Hidden
 from render.policy._context import Context
-from render.providers.anthropic import Encoder
 from render.stages._prefix import prefix_of
 from render.stages._sent import misplaced
 from render.view._fold import decide
@@ -39,7 +38,7 @@ def _unusable(view: View, context: Context) -> Iterator[Entry]:
     """Thinking that the provider would refuse where it stands now."""
     if context.model.thinking_bound:
         shown = slice_visible(view)
-        yield from misplaced(shown, Encoder.of(context).pieces(shown), context)
+        yield from misplaced(shown, context.encoder.pieces(shown), context)
     if context.model.thinking_bound or view.rewritten:
         yield from _behind_rewrite(view, context)
 

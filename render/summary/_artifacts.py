@@ -17,7 +17,7 @@ import attrs
 import msgspec
 
 from blocks import ArtifactRecord, Envelope, ToolCall, TurnId, texts_in, written_paths
-from render.policy._context import ToolPolicy
+from render.policy._policy import ToolPolicy
 
 SOURCES_MAX: Final = 3
 NAME_MAX: Final = 160

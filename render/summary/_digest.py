@@ -29,7 +29,7 @@ from blocks import (
     tool_kind,
     tool_target,
 )
-from render.policy._context import ToolPolicy
+from render.policy._policy import ToolPolicy
 from render.summary._artifacts import Sources, joined, produced
 from render.summary._text import SECTIONS, digest_sections
 from render.view._group import Entry, Place

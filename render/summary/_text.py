@@ -65,7 +65,7 @@ Item: TypeAlias = str | Decision | Work | ToolOutcome | ArtifactNote | OpenItem 
 """An entry of one of its lists."""
 
 
-def report(block: RangeSummary) -> str:
+def format_summary(block: RangeSummary) -> str:
     """The visible text of a summary block."""
     digest = block.digest
     sections = [
@@ -78,7 +78,7 @@ def report(block: RangeSummary) -> str:
     return f"{OPENING}\n\n{body}\n{CLOSING}" if body else f"{OPENING}\n{CLOSING}"
 
 
-def report_summary(summary: StructuredSummary) -> str:
+def format_written(summary: StructuredSummary) -> str:
     """The text of the written part alone, for measuring it."""
     return _joined((*_history(summary), _turn_context(summary)))
 

@@ -4,10 +4,12 @@ Tools that the provider runs itself, and its own compaction, come as content blo
 the provider reads.  The recorder keeps them whole; here is what the other stages must know of them.
 """
 
-from typing import Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from blocks import AssistantBlock, Block, OpaqueBlock
-from render.policy._context import Json
+
+Json: TypeAlias = dict[str, Any]
+"""A JSON object."""
 
 TAG_PREFIX: Final = "provider."
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from blocks import ArtifactRecord, Block, Digest, Envelope, StructuredSummary, ToolKind
-from render import ToolPolicy, report
+from render import ToolPolicy, format_summary
 from render.summary._digest import build_digest
 from tests._builders import call, prompt, result, view_of
 from tests.render.test_summary import block
@@ -117,11 +117,11 @@ def test_the_summary_shows_what_the_name_does_not_say() -> None:
         call("p", name="write", path="report.pdf"), result("p", envelope=secret),
         prompt("two", "t2"), *did("write", path="a.py", turn="t2"),
     )  # fmt: skip
-    text = report(block(StructuredSummary(), digest))
+    text = format_summary(block(StructuredSummary(), digest))
     assert "- report.pdf (application/pdf, confidential; from data.csv)\n" in text
     assert "- a.py\n" in text
 
 
 def test_a_digest_of_an_older_log_is_shown_as_it_was() -> None:
     old = Digest(artifacts=(ArtifactRecord(path="a.md"),), files_written=("a.md", "b.md"))
-    assert "## Files written\n- a.md\n- b.md" in report(block(StructuredSummary(), old))
+    assert "## Files written\n- a.md\n- b.md" in format_summary(block(StructuredSummary(), old))

@@ -7,7 +7,6 @@ from blocks import ArtifactId, EventId, PolicyError, UsageRecorded
 from render import (
     CannotFit,
     Rendered,
-    RequestValidator,
     Returned,
     account,
     commit,
@@ -133,8 +132,8 @@ def test_what_comes_back_counts_as_the_rest_does() -> None:
         view = commit(view, used(estimated, 20_000 + round(1.3 * estimated)))
     within = context(calibrate=True)
     back = Returned(artifact=ArtifactId("art-1"), text="y" * 4000, tokens=1000)
-    alone = show(view, within, RequestValidator()).account
-    found = show(view, within, RequestValidator(), [back]).account
+    alone = show(view, within).account
+    found = show(view, within, None, [back]).account
     assert found.rehydrated == 1000
     assert found.estimated == alone.estimated + 1000
     assert found.total == alone.total + round(1000 * alone.ratio)

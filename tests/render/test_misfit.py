@@ -17,7 +17,6 @@ from blocks import (
 )
 from persistence import MemoryStore
 from render import CannotFit, Rendered, commit
-from render.providers.anthropic import Encoder
 from render.stages._misfit import parts_of
 from render.view._visible import slice_visible
 from tests import _builders as make
@@ -134,7 +133,7 @@ def test_so_does_a_window_of_the_size_that_is_named(add: Callable[[Timeline], No
 def follow(timeline: Timeline, found: CannotFit) -> None:
     """Hide what is large of the kinds that are named."""
     kinds = {cause.kind for cause in found.causes}
-    encoder = Encoder(counter=make.CharCounter())
+    encoder = make.context().encoder
     parts = parts_of(encoder.pieces(slice_visible(timeline.view)))
     timeline.hide(*(part.path for part in parts if part.kind in kinds and part.removable))
 

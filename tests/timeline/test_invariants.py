@@ -90,17 +90,20 @@ def test_1_coverage(all_steps: list[Step], options: dict[str, Any]) -> None:
 def test_1_coverage_is_what_the_model_sees(all_steps: list[Step], options: dict[str, Any]) -> None:
     """What counts as visible is in the request, and what is hidden is not.
 
-    A summary may quote what is hidden, as it quotes what is folded.
+    A summary may quote what is hidden, as it quotes what is folded; and what stands for the result of a
+    call may say what the call was about, unless that is hidden on request.
     """
     play = played(all_steps, options)
     sent = seen(play.timeline.view, play).decode()
     behind = sent.split("</summary>")[-1]
+    stand_ins = "".join(entry.replacement or "" for entry in play.timeline.view.entries)
     for entry in play.timeline.view.entries:
         silent = entry.place in {Place.SILENT, Place.ORPHAN}
         if silent or isinstance(entry.block, AssistantThinking | TurnHeader):
             continue
         for mark in MARK.findall(text_of(entry.block)):
-            visible = entry.replacement is None or mark in entry.replacement
+            told = entry.hidden_as != "requested" and mark in stand_ins
+            visible = entry.replacement is None or mark in entry.replacement or told
             assert (mark in (sent if visible else behind)) == visible, entry
 
 

@@ -1,9 +1,9 @@
 """The state of one timeline and the flows over it; knows no thread, no loop, no clock of its own."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from difflib import get_close_matches
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 import attrs
 
@@ -19,16 +19,15 @@ from blocks import (
     path_of,
 )
 from render import (
+    BringBack,
+    Compact,
     Context,
+    Decided,
+    Need,
     Rendered,
-    RequestValidator,
+    Validator,
     View,
-    clip_oversized,
-    limit_pictures,
-    prune_expired,
-    show,
-    strip_unbound,
-    total_tokens,
+    render,
 )
 from timeline.arguments._blocks import checked_blocks
 from timeline.arguments._checks import checked_time
@@ -69,7 +68,7 @@ class Engine(Journal):
     clock: Callable[[], float]
     artifact_service: ArtifactService
     compactor: Compactor = attrs.field(factory=Compactor)
-    _validator: RequestValidator = attrs.field(factory=RequestValidator, init=False)
+    _validator: Validator | None = attrs.field(default=None, init=False)
 
     # Appending.
 
@@ -126,29 +125,37 @@ class Engine(Journal):
         """Decide, show, and commit what was decided."""
         yield from self.catch_up()
         before = self.view
-        view, tokens = yield from self._decide(before, context, attempt, force=force)
-        returned = yield from self.artifact_service.bring_back(view, context)
-        rendered = show(view, context, self._validator, returned)
-        yield from self.settle(view)
-        decided = (*attempt.kept, *view.decisions)
+        self._validator = self._validator or context.provider.validator()
+        stages = render(before, context, self._validator)
+        decided = yield from self._driven(stages, context, attempt, force=force)
+        yield from self.settle(decided.view)
+        decisions = (*attempt.kept, *decided.view.decisions)
         attempt.kept.clear()
         # What waits for the next commit has no version of its own yet: others may come before it.
-        rendered = attrs.evolve(rendered, shown=self.version, decisions=decided)
-        return _Made(before=before, tokens=tokens, rendered=rendered)
+        rendered = attrs.evolve(decided.rendered, shown=self.version, decisions=decisions)
+        return _Made(before=before, tokens=decided.tokens, rendered=rendered)
 
-    def _decide(
-        self, view: View, context: Context, attempt: Attempt, *, force: bool
-    ) -> Flow[tuple[View, int]]:
-        """The deciding stages: what they change is recorded, so the next render agrees.
-
-        Beside the view, the tokens that the request had before it was compacted.
-        """
-        view = prune_expired(view, context)
-        view = clip_oversized(view, context)
-        view = limit_pictures(view, context)
-        tokens = total_tokens(view, context)
-        view = yield from self.compactor.compact(view, context, attempt, force=force)
-        return strip_unbound(view, context), tokens
+    def _driven(
+        self,
+        stages: Generator[Need, Any, Decided],
+        context: Context,
+        attempt: Attempt,
+        *,
+        force: bool,
+    ) -> Flow[Decided]:
+        """What the pipeline comes to once it has had what it needs."""
+        answer: object = None
+        while True:
+            try:
+                need = stages.send(answer)
+            except StopIteration as stop:
+                return cast("Decided", stop.value)
+            match need:
+                case Compact(view):
+                    compactor = self.compactor
+                    answer = yield from compactor.compact(view, context, attempt, force=force)
+                case BringBack(view):
+                    answer = yield from self.artifact_service.bring_back(view, context)
 
     # Reading.
 

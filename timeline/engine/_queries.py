@@ -14,7 +14,7 @@ from blocks import (
     TimelineId,
     window_of,
 )
-from render import Rendered, RequestValidator, View, open_view, show
+from render import Rendered, View, open_view, show
 from timeline.arguments._checks import checked_name, checked_text, checked_whole
 from timeline.arguments._fixed import System, Tools
 from timeline.engine._engine import Engine
@@ -45,7 +45,7 @@ class Looking:
         """The request that the log renders to at a version; decides and records nothing."""
         view = yield from self.at(version)
         context = self.settings.context(system, tools, self.engine.clock())
-        return show(view, context, RequestValidator())
+        return show(view, context)
 
     def fork(self, name: str, at: int | None) -> Flow[None]:
         """A copy of the log's beginning under another name."""

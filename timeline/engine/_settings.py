@@ -9,7 +9,7 @@ import attrs
 
 from blocks import MisuseError
 from persistence import EventStore
-from render import Context, Fixed, Model, Policy, TokenCounter
+from render import Context, Fixed, Model, Policy, TokenCounter, provider_of
 from timeline._models import model_named
 from timeline._policies import policy_named
 from timeline.arguments._fixed import System, Tools, fixed_content, fixed_of
@@ -127,6 +127,7 @@ class Settings:
         return Context(
             policy=self.policy,
             model=self.model,
+            provider=provider_of(self.model),
             counter=self.counter,
             now=now,
             limit=self.limit,

@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 import attrs
 
 from blocks import checked_calls
-from render import Rendered, RequestValidator, View, show
+from render import Rendered, View, show
 from timeline.arguments._fixed import System, Tools
 from timeline.engine._settings import Settings
 
@@ -54,7 +54,7 @@ class Snapshot(Generic[_Forked_co]):
     def render(self, *, system: System = None, tools: Tools = None) -> Rendered:
         """The request that the log rendered to at that moment: always the same bytes."""
         context = self._shot.settings.context(system, tools, self._shot.at)
-        return show(self._shot.view, context, RequestValidator())
+        return show(self._shot.view, context)
 
     def fork(self, name: str) -> _Forked_co:
         """A new timeline that begins as a copy of that moment.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from blocks import Block, RangeSummary, ToolCall, encode_block, tag_of, text_of
-from render import report
+from render import format_summary
 from timeline.engine._settings import Settings
 from timeline.react._tool import ToolReply
 
@@ -82,7 +82,7 @@ def block_page(path: str, block: Block, start: int, lines: int, room: Room) -> T
 def _readable(block: Block) -> str:
     match block:
         case RangeSummary():
-            return report(block)
+            return format_summary(block)
         case ToolCall():
             return encode_block(block).decode()
         case _:

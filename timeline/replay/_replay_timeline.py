@@ -9,7 +9,7 @@ import attrs
 from blocks import Block
 from persistence import EventStore
 from persistence.sessions import Session
-from render import Rendered, RequestValidator, View, show
+from render import Rendered, View, show
 from timeline._timeline import Timeline
 from timeline.arguments._fixed import System, Tools
 from timeline.engine._ids import counted
@@ -75,4 +75,4 @@ class ReplayTimeline:
     def shown(self, view: View) -> Rendered:
         """What a view of this timeline is rendered to; decides nothing."""
         context = self.settings.context(self.system, self.tools, self.clock.now)
-        return show(view, context, RequestValidator())
+        return show(view, context)

@@ -24,6 +24,7 @@ from render import (
     continued,
     merge_summaries,
     parse_answer,
+    show,
     summary_prompts,
     without_thinking,
 )
@@ -180,7 +181,8 @@ class AnthropicSummarizer:
         spent = _Spent(model)
         merged: StructuredSummary | None = None
         reading = self._reading(context, model)
-        for prompt in summary_prompts(request.view, request.plan, reading, self.answer_tokens):
+        live = show(request.view, reading)
+        for prompt in summary_prompts(live, request.plan, reading, self.answer_tokens):
             asked = continued(prompt, merged) if merged else prompt
             part = yield from self._ask(asked, request, spent)
             merged = merge_summaries(merged, part, SummaryRoom.of(context))

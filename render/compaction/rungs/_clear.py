@@ -15,7 +15,6 @@ from render.compaction.rungs._placeholder import placeholder
 from render.compaction.rungs._plan import Clear
 from render.compaction.rungs._scope import Found, RungScope
 from render.policy._context import Context
-from render.providers.anthropic import RESULT_TOKENS
 from render.view._fold import decide
 from render.view._view import View
 
@@ -45,7 +44,7 @@ def _proposal(
         text = "\n".join(
             [text, excerpts_of(found.entry, used, context.policy.pointer_tokens, count)]
         )
-    freed = found.tokens - RESULT_TOKENS - count(text)
+    freed = found.tokens - context.limits.result_tokens - count(text)
     if freed <= 0:
         return None
     return Clear(

@@ -51,7 +51,7 @@ def propose(scope: RungScope) -> list[Drop]:
 
 def _spans(scope: RungScope, kept: set[str]) -> Iterator[list[_Priced]]:
     """Runs of rounds with nothing left between them."""
-    encoder, missing = scope.encoder, scope.missing
+    encoder, missing = scope.context.encoder, scope.missing
     span: list[_Priced] = []
     for group in scope.groups:
         if missing <= 0:

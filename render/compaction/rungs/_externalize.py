@@ -13,7 +13,6 @@ from render.compaction.rungs._placeholder import sensitivity_of
 from render.compaction.rungs._plan import Externalize
 from render.compaction.rungs._scope import Found, RungScope
 from render.policy._context import Context
-from render.providers.anthropic import RESULT_TOKENS
 from render.view._fold import decide
 from render.view._view import View
 
@@ -54,7 +53,7 @@ def _proposal(found: Found, used: Mapping[str, int], context: Context) -> Extern
     line = POINTER.format(tokens=context.counter.count(text), about=about, way_back=way_back)
     around = excerpts_of(found.entry, used, policy.pointer_tokens, context.counter.count)
     pointer = f"{line}\n{around}" if around else line
-    freed = found.tokens - RESULT_TOKENS - context.counter.count(pointer)
+    freed = found.tokens - context.limits.result_tokens - context.counter.count(pointer)
     if freed <= 0:
         return None
     return Externalize(

@@ -35,7 +35,8 @@ from render.compaction.rungs._plan import (
     in_force,
 )
 from render.compaction.rungs._scope import RungScope
-from render.policy._context import Context, Rung
+from render.policy._context import Context
+from render.policy._policy import Rung
 from render.stages._budget import threshold_of, total_tokens
 from render.stages._rehydrate import wanted
 from render.view._view import View

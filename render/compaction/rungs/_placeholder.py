@@ -6,7 +6,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from blocks import Durability, Sensitivity, ToolCall, ToolResult, fields_in, text_of, tool_target
-from render.policy._context import ToolPolicy
+from render.policy._policy import ToolPolicy
 from render.view._group import Entry
 
 _LINE_MAX: Final = 160

@@ -17,8 +17,8 @@ from blocks import (
 )
 from render.compaction.rungs._freshness import Drift
 from render.compaction.rungs._placeholder import durability_of
-from render.policy._context import Context, ToolPolicy
-from render.providers.anthropic import Encoder
+from render.policy._context import Context
+from render.policy._policy import ToolPolicy
 from render.summary._identifiers import identifiers, searched
 from render.view._group import Entry, Group, Place
 from render.view._view import View
@@ -63,11 +63,6 @@ class RungScope:
     """What the sources of replayable results look like now, as far as somebody has looked."""
 
     @property
-    def encoder(self) -> Encoder:
-        """Knows what each block costs as it is shown."""
-        return Encoder.of(self.context)
-
-    @property
     def groups(self) -> Iterator[Group]:
         """The groups before the tail, oldest first."""
         return (group for group in self.view.groups if group.last < self.protected)
@@ -77,7 +72,7 @@ class RungScope:
 
         What somebody else has hidden stays as it is; what has pictures is no text to be moved.
         """
-        encoder, tools = self.encoder, self.context.policy.tools
+        encoder, tools = self.context.encoder, self.context.policy.tools
         for group in self.groups:
             calls = {e.wire_id: e.block for e in group.placed(Place.RESPONSE)}
             for entry in group.placed(Place.RESULT):

@@ -5,13 +5,15 @@ from itertools import chain, groupby
 from operator import attrgetter, eq, itemgetter
 from typing import Final
 
-from render.policy._context import Json
-from render.providers.anthropic._piece import Piece
+from render.policy._provider import Piece
+from render.view._provider_blocks import Json
 
 MIDWAY: Final = "[the session starts mid-way]"
 
 
-def assemble(pieces: Sequence[Piece], marks: Iterable[tuple[int, int]]) -> list[Json]:
+def assemble(
+    pieces: Sequence[Piece], marks: Iterable[tuple[int, int]], texts: Sequence[str] = ()
+) -> list[Json]:
     """The `messages` of a request: adjacent messages of one role joined, marks set.
 
     Messages without a mark are the pieces' own objects: read them, do not change them.
@@ -19,13 +21,13 @@ def assemble(pieces: Sequence[Piece], marks: Iterable[tuple[int, int]]) -> list[
     marked: dict[int, set[int]] = {}
     for index, spot in marks:
         marked.setdefault(index, set()).add(spot)
-    parts: list[tuple[Json, ...]] = list(map(attrgetter("messages"), pieces))
+    parts: list[tuple[Json, ...]] = list(map(attrgetter("items"), pieces))
     for index, spots in marked.items():
         parts[index] = _marked(pieces[index], frozenset(spots))
     messages = _joined(list(chain.from_iterable(parts)))
     if not messages or not _may_open(messages[0]):
         messages.insert(0, {"role": "user", "content": [{"type": "text", "text": MIDWAY}]})
-    return messages
+    return appended(messages, texts)
 
 
 def appended(messages: list[Json], texts: Sequence[str]) -> list[Json]:
@@ -33,10 +35,10 @@ def appended(messages: list[Json], texts: Sequence[str]) -> list[Json]:
     if not texts:
         return messages
     contents = [{"type": "text", "text": text} for text in texts]
-    last = messages[-1]
-    if last["role"] != "user":
+    if not messages or messages[-1]["role"] != "user":
         return [*messages, {"role": "user", "content": contents}]
-    return [*messages[:-1], {"role": "user", "content": [*last["content"], *contents]}]
+    *before, last = messages
+    return [*before, {"role": "user", "content": [*last["content"], *contents]}]
 
 
 def _may_open(message: Json) -> bool:
@@ -65,10 +67,10 @@ def _marked(piece: Piece, spots: frozenset[int]) -> tuple[Json, ...]:
 
 
 def _mark(piece: Piece, spots: frozenset[int]) -> tuple[Json, ...]:
-    contents = [*piece.assistant, *piece.user]
+    contents = list(piece.contents)
     for spot in spots:
         contents[spot] = with_mark(contents[spot])
-    split = len(piece.assistant)
+    split = sum(spot.role == "assistant" for spot in piece.spots)
     parts = (("assistant", contents[:split]), ("user", contents[split:]))
     return tuple({"role": role, "content": part} for role, part in parts if part)
 

@@ -4,7 +4,8 @@ from json import dumps
 from typing import Any, Final, cast
 
 from blocks import DocumentPart, ImagePart, ProviderPart
-from render.policy._context import Json, TokenCounter
+from render.policy._provider import TokenCounter
+from render.view._provider_blocks import Json
 
 BLOCK_TOKENS: Final = 3
 """What the envelope of a content block costs; undocumented, measured 4 to 8 a message."""

@@ -20,7 +20,7 @@ Repairs, each with a notice; the log keeps the original:
 
 from collections.abc import Iterator
 from hashlib import sha256
-from typing import Final, Self, TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 import msgspec
@@ -34,17 +34,14 @@ from blocks import (
     clean_json,
     text_of,
 )
-from render.policy._context import Context, Json, TokenCounter
+from render.policy._provider import Piece, Spot, TokenCounter
 from render.providers.anthropic._count import content_tokens
 from render.providers.anthropic._heard import contents_of
 from render.providers.anthropic._lead import as_texts, lacks_lead
-from render.providers.anthropic._parts import part_content
-from render.providers.anthropic._piece import Piece, Spot
+from render.providers.anthropic._parts import Refuses, part_content
 from render.providers.anthropic._server_tools import is_replayed, is_resumable, paired
 from render.view._group import Entry, Group, Place
-from render.view._provider_blocks import verbatim
-from render.view._replace import replaced
-from render.view._visible import Shown
+from render.view._provider_blocks import Json, verbatim
 
 INTERRUPTED: Final = "interrupted, no result was recorded"
 CONTINUE: Final = "[continue]"
@@ -56,43 +53,21 @@ _OTHERS = frozenset({Place.USER, Place.LATE, Place.CARRIED})
 
 
 @attrs.frozen(kw_only=True)
-class Encoder:
-    """Encodes groups, each once: the piece stays with the group."""
+class Encoding:
+    """How groups are encoded."""
 
     counter: TokenCounter
+    refuses: Refuses
     keep_thinking: bool = True
     thinking_leads: bool = False
     """See `Model.thinking_leads`."""
 
-    @classmethod
-    def of(cls, context: Context) -> Self:
-        """The encoder for a context."""
-        leads = context.keep_thinking and context.model.thinking_leads
-        return cls(
-            counter=context.counter, keep_thinking=context.keep_thinking, thinking_leads=leads
-        )
-
-    def pieces(self, shown: Shown) -> tuple[Piece, ...]:
-        """Every group in the provider's words, its hidden blocks replaced."""
-        return shown.group_memo.each(self._key, shown.groups, self.shown)
-
-    def shown(self, group: Group) -> Piece:
-        """The group in the provider's words, its hidden blocks replaced."""
-        return self.piece(replaced(group))
-
-    def piece(self, group: Group) -> Piece:
+    def encode(self, group: Group) -> Piece:
         """The group in the provider's words, as it is."""
-        return group.memo(self._key, lambda: self._encode(group))
-
-    @property
-    def _key(self) -> tuple[str, str, bool, bool]:
-        return ("anthropic", self.counter.name, self.keep_thinking, self.thinking_leads)
-
-    def _encode(self, group: Group) -> Piece:
         notices: list[str] = []
         assistant = list(self._assistant(group, notices))
         ended = bool(assistant) and not is_resumable(assistant)
-        results = _results(group, notices)
+        results = self._results(group, notices)
         if self.thinking_leads and lacks_lead(group, assistant):
             assistant = [said for said in assistant if said[1].get("type") != "tool_use"]
             results = as_texts(group, results)
@@ -104,13 +79,10 @@ class Encoder:
             digest = _digest(assistant, user)
         spots = (*_spots("assistant", assistant, self.counter), *_spots("user", user, self.counter))
         notes = {entry.version for entry in group.entries if isinstance(entry.block, Note)}
-        said = tuple(content for _, content in assistant)
-        heard = tuple(content for _, content in user)
         return Piece(
             group=group,
-            assistant=said,
-            user=heard,
-            messages=tuple(_messages(assistant, user)),
+            contents=tuple(content for _, content in (*assistant, *user)),
+            items=tuple(_messages(assistant, user)),
             spots=spots,
             tokens=sum(spot.tokens for spot in spots),
             pinned=sum(spot.tokens for spot in spots if spot.version in notes),
@@ -130,7 +102,7 @@ class Encoder:
                 if self.keep_thinking and _is_signed(block, entry, notices):
                     contents.append((entry.version, _unmarked(block.provider)))
             elif (own := verbatim(block)) is not None:
-                if is_replayed(sent := _unmarked(own)):
+                if is_replayed(sent := _unmarked(own), self.refuses):
                     contents.append((entry.version, sent))
                 else:
                     notices.append(f"a block that the provider refuses is not shown: {entry.path}")
@@ -152,7 +124,7 @@ class Encoder:
     ) -> Iterator[tuple[int, Json]]:
         answered = any(isinstance(e.block, ToolCall) for e in group.placed(Place.RESPONSE))
         others = [e for e in group.entries if e.place in _OTHERS]
-        shown = [(e, list(contents_of(e, notices))) for e in others]
+        shown = [(e, list(contents_of(e, notices, self.refuses))) for e in others]
         early = any(c for e, c in shown if not group.sealed or e.version <= group.sealed)
         if said and not answered and not early:
             yield group.placed(Place.RESPONSE)[-1].version, {"type": "text", "text": CONTINUE}
@@ -161,6 +133,31 @@ class Encoder:
                 yield entry.version, content
         orphans = group.placed(Place.ORPHAN)
         notices += (f"a result without a call is not shown: {entry.path}" for entry in orphans)
+
+    def _results(self, group: Group, notices: list[str]) -> Iterator[tuple[int, Json]]:
+        """One result for every call, in the order of the calls."""
+        results = {entry.wire_id: entry for entry in group.placed(Place.RESULT)}
+        for call in group.placed(Place.RESPONSE):
+            if not isinstance(call.block, ToolCall):
+                continue
+            answer: Json = {"type": "tool_result", "tool_use_id": call.wire_id}
+            found = results.get(call.wire_id)
+            if found is None or not isinstance(found.block, ToolResult):
+                notices.append(f"a call without a result is answered as interrupted: {call.path}")
+                yield call.version, {**answer, "content": INTERRUPTED, "is_error": True}
+                continue
+            answer["content"] = self._result_content(found.block)
+            if found.block.is_error:
+                answer["is_error"] = True
+            yield found.version, answer
+
+    def _result_content(self, block: ToolResult) -> str | list[Json]:
+        parts = [p for p in block.parts if not (isinstance(p, TextPart) and not p.text.strip())]
+        if not parts:
+            return NO_OUTPUT
+        if len(parts) == 1 and isinstance(parts[0], TextPart):
+            return parts[0].text
+        return [part_content(part, "result", self.refuses) for part in parts]
 
 
 _Numbered: TypeAlias = list[tuple[int, Json]]
@@ -215,39 +212,11 @@ def _unmarked(content: Json) -> Json:
     return {key: value for key, value in content.items() if key != "cache_control"}
 
 
-def _results(group: Group, notices: list[str]) -> Iterator[tuple[int, Json]]:
-    """One result for every call, in the order of the calls."""
-    results = {entry.wire_id: entry for entry in group.placed(Place.RESULT)}
-    for call in group.placed(Place.RESPONSE):
-        if not isinstance(call.block, ToolCall):
-            continue
-        answer: Json = {"type": "tool_result", "tool_use_id": call.wire_id}
-        found = results.get(call.wire_id)
-        if found is None or not isinstance(found.block, ToolResult):
-            notices.append(f"a call without a result is answered as interrupted: {call.path}")
-            yield call.version, {**answer, "content": INTERRUPTED, "is_error": True}
-            continue
-        answer["content"] = _result_content(found.block)
-        if found.block.is_error:
-            answer["is_error"] = True
-        yield found.version, answer
-
-
-def _result_content(block: ToolResult) -> str | list[Json]:
-    parts = [p for p in block.parts if not (isinstance(p, TextPart) and not p.text.strip())]
-    if not parts:
-        return NO_OUTPUT
-    if len(parts) == 1 and isinstance(parts[0], TextPart):
-        return parts[0].text
-    return [part_content(part, "result") for part in parts]
-
-
 def _spots(role: str, contents: list[tuple[int, Json]], counter: TokenCounter) -> Iterator[Spot]:
-    for index, (version, content) in enumerate(contents):
+    for version, content in contents:
         yield Spot(
             version=version,
             role=role,
-            index=index,
             tokens=content_tokens(content, counter),
             kind=str(content.get("type")),
         )

@@ -18,14 +18,14 @@ from blocks import (
     UserSteer,
     text_of,
 )
-from render.policy._context import Json
-from render.providers.anthropic._parts import part_content
+from render.providers.anthropic._parts import Refuses, part_content
 from render.summary._quote import quoted
-from render.summary._text import report
+from render.summary._text import format_summary
 from render.view._group import Entry, Place
+from render.view._provider_blocks import Json
 
 
-def contents_of(entry: Entry, notices: list[str]) -> Iterator[Json]:
+def contents_of(entry: Entry, notices: list[str], refuses: Refuses) -> Iterator[Json]:
     """What an entry shows in the user's message."""
     block = entry.block
     if isinstance(block, ToolResult):
@@ -35,7 +35,7 @@ def contents_of(entry: Entry, notices: list[str]) -> Iterator[Json]:
         yield {"type": "text", "text": text}
     for part in _user_parts(block):
         if not (isinstance(part, TextPart) and not part.text.strip()):
-            yield part_content(part, "user")
+            yield part_content(part, "user", refuses)
 
 
 def _user_text(entry: Entry, block: Block) -> str:
@@ -51,7 +51,7 @@ def _user_text(entry: Entry, block: Block) -> str:
         case SystemMessage():
             return quoted("notice", block.text)
         case RangeSummary():
-            return report(block)
+            return format_summary(block)
         case ToolResult():
             return _late(block.call_id, text_of(block))
         case _:

@@ -10,8 +10,8 @@ from json import dumps
 from typing import Final
 
 from blocks import AssistantThinking, ToolCall
+from render.providers.anthropic._kinds import THINKING_TYPES
 from render.providers.anthropic._server_tools import Numbered
-from render.providers.anthropic.validator._block_rules import THINKING_TYPES
 from render.view._group import Group, Place
 
 _ANYWHERE: Final = frozenset({"text", "image", "document", "search_result"})

@@ -18,7 +18,7 @@ A body of too many bytes (413) is no overflow of the window.
 import re
 from typing import Final
 
-import attrs
+from render.policy._provider import Overflow
 
 _BAD_REQUEST: Final = 400
 
@@ -42,16 +42,6 @@ _NUMBERS: Final = tuple(
         r"maximum context length is <m> tokens",
     )
 )
-
-
-@attrs.frozen(kw_only=True)
-class Overflow:
-    """The prompt did not fit; the numbers are there when the error told them."""
-
-    tokens: int | None = None
-    """Tokens of the input, as the provider counts them."""
-    tokens_max: int | None = None
-    """The limit it ran into."""
 
 
 def overflow_of(status: int | None, kind: str, message: str) -> Overflow | None:

@@ -6,8 +6,8 @@ What a user's message takes and what a tool's result takes are not the same (SDK
 """
 
 import binascii
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, Literal, TypeAlias, cast
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeAlias, cast
 
 from blocks import (
     DocumentPart,
@@ -19,13 +19,12 @@ from blocks import (
     in_words,
     is_web_url,
 )
-from render.policy._context import Json
-from render.providers.anthropic.validator._media_rules import DOCUMENT_TEXT, IMAGE_MEDIA_TYPES
-from render.providers.anthropic.validator._message_rules import message_facts
-from render.providers.anthropic.validator._rules import IMAGE_BYTES_MAX
+from render.policy._provider import Where
+from render.providers.anthropic._kinds import DOCUMENT_TEXT, IMAGE_BYTES_MAX, IMAGE_MEDIA_TYPES
+from render.view._provider_blocks import Json
 
-Where: TypeAlias = Literal["user", "result"]
-"""In a user's message, or in the result of a tool."""
+Refuses: TypeAlias = Callable[[str, Json], str]
+"""Why the API would refuse a content block in a message of a role; empty: it would not."""
 
 SENT: Final[Mapping[Where, frozenset[str]]] = {
     "user": frozenset({"search_result", "image", "document", "container_upload"}),
@@ -37,16 +36,16 @@ TOLD: Final = frozenset({"tool_reference", "browser_state"})
 TITLE_CHARACTERS_MAX: Final = 500
 
 
-def part_content(part: Part, where: Where) -> Json:
+def part_content(part: Part, where: Where, refuses: Refuses) -> Json:
     """The content block of one part; what the provider would refuse is told by name."""
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
-    if refusal(part, where) or _is_told(part):
+    if refusal(part, where, refuses) or _is_told(part):
         return {"type": "text", "text": _named(part)}
     return plain(part.value) if isinstance(part, ProviderPart) else _source(part)
 
 
-def refusal(part: Part, where: Where) -> str:
+def refusal(part: Part, where: Where, refuses: Refuses) -> str:
     """Why the provider would refuse a part; empty: it would not, or there is nothing to refuse."""
     match part:
         case TextPart():
@@ -58,7 +57,7 @@ def refusal(part: Part, where: Where) -> str:
         case DocumentPart():
             return _document_refusal(part)
         case ProviderPart():
-            return _provider_refusal(part.value, where)
+            return _provider_refusal(part.value, where, refuses)
 
 
 def _image_refusal(part: ImagePart) -> str:
@@ -79,7 +78,7 @@ def _document_refusal(part: DocumentPart) -> str:
     return "" if _is_base64(part.data) else "its data is not base64"
 
 
-def _provider_refusal(value: Json, where: Where) -> str:
+def _provider_refusal(value: Json, where: Where, refuses: Refuses) -> str:
     kind: object = value.get("type")
     taken = SENT[where] | TOLD if where == "result" else SENT[where]
     if not isinstance(kind, str) or kind not in taken:
@@ -93,8 +92,7 @@ def _provider_refusal(value: Json, where: Where) -> str:
         fields = cast("Json", source)
         if fields.get("type") == "base64" and not _is_base64(fields.get("data")):
             return "its data is not base64"
-    faults = message_facts({"role": "user", "content": [content]}).faults
-    return faults[0].below("").message if faults else ""
+    return refuses("user", content)
 
 
 def _is_told(part: Part) -> bool:

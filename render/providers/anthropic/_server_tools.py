@@ -8,9 +8,9 @@ provider has paused and goes on when asked again).  What is left out is told in 
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
-from render.policy._context import Json
-from render.providers.anthropic.validator._block_rules import SERVER_TOOL_TYPES
-from render.providers.anthropic.validator._message_rules import message_facts
+from render.providers.anthropic._kinds import SERVER_TOOL_TYPES
+from render.providers.anthropic._parts import Refuses
+from render.view._provider_blocks import Json
 
 _RESUMABLE: Final = SERVER_TOOL_TYPES | {"compaction"}
 REPLAYED: Final = _RESUMABLE | {"container_upload"}
@@ -21,11 +21,9 @@ Numbered: TypeAlias = tuple[int, Json]
 """A content block, with the version of the block that it shows."""
 
 
-def is_replayed(content: Json) -> bool:
+def is_replayed(content: Json, refuses: Refuses) -> bool:
     """Whether the provider takes this block back."""
-    if content.get("type") not in REPLAYED:
-        return False
-    return not message_facts({"role": "assistant", "content": [content]}).faults
+    return content.get("type") in REPLAYED and not refuses("assistant", content)
 
 
 def is_resumable(contents: Sequence[Numbered]) -> bool:

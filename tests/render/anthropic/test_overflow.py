@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from render.providers.anthropic import Overflow, overflow_of
+from render import Overflow, overflow_of
 
 
 @pytest.mark.parametrize(

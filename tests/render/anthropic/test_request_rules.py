@@ -5,7 +5,8 @@ from typing import Any
 import attrs
 import pytest
 
-from render.providers.anthropic import Rule, validate_request
+from render import validate_request
+from render.providers.anthropic.validator._rules import Rule
 
 MARK_5M = {"type": "ephemeral"}
 MARK_1H = {"type": "ephemeral", "ttl": "1h"}

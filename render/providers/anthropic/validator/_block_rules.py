@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
+from render.providers.anthropic._kinds import SERVER_TOOL_TYPES, THINKING_TYPES
 from render.providers.anthropic.validator._facts import Scan
 from render.providers.anthropic.validator._json import Json, as_array, as_object, as_string
 from render.providers.anthropic.validator._mark_rules import scan_mark
@@ -20,26 +21,6 @@ from render.providers.anthropic.validator._media_rules import (
 from render.providers.anthropic.validator._rules import Rule
 
 BlockRule: TypeAlias = Callable[[Json, str, Scan], None]
-
-THINKING_TYPES: Final = frozenset({"thinking", "redacted_thinking"})
-
-# What stands in a message while the server runs its own tools. A message that ends in one of
-# these was paused, not finished.
-SERVER_TOOL_TYPES: Final = frozenset(
-    {
-        "advisor_tool_result",
-        "bash_code_execution_tool_result",
-        "code_execution_tool_result",
-        "mcp_tool_listing",
-        "mcp_tool_result",
-        "mcp_tool_use",
-        "server_tool_use",
-        "text_editor_code_execution_tool_result",
-        "tool_search_tool_result",
-        "web_fetch_tool_result",
-        "web_search_tool_result",
-    }
-)
 
 _SYSTEM_TYPES: Final = frozenset({"text", "tool_addition", "tool_removal"})
 """What an instruction between the messages may hold."""

@@ -7,10 +7,12 @@ few parts that carry any.
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
+from render.policy._provider import Violation
+from render.providers.anthropic._kinds import MARKS_MAX
 from render.providers.anthropic.validator._facts import Facts, Mark, Scan, Ttl
 from render.providers.anthropic.validator._json import Json, as_object
-from render.providers.anthropic.validator._rules import MARKS_MAX, Rule
-from render.providers.anthropic.validator._violation import Violation, joined, violation
+from render.providers.anthropic.validator._rules import Rule
+from render.providers.anthropic.validator._violation import joined, violation
 
 PlacedMark: TypeAlias = tuple[str, Ttl]
 """Full place of a mark, and its time to live."""

@@ -4,15 +4,14 @@ import re
 from typing import Final
 
 from blocks import is_web_url
+from render.providers.anthropic._kinds import IMAGE_BYTES_MAX, IMAGE_MEDIA_TYPES
 from render.providers.anthropic.validator._facts import Scan
 from render.providers.anthropic.validator._json import Json, as_object, as_string
-from render.providers.anthropic.validator._rules import IMAGE_BYTES_MAX, Rule
+from render.providers.anthropic.validator._rules import Rule
 
 IMAGE_SOURCES: Final = ("base64", "url", "file")
-IMAGE_MEDIA_TYPES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
 DOCUMENT_SOURCES: Final = ("base64", "text", "content", "url", "file")
 DOCUMENT_MEDIA_TYPES: Final = ("application/pdf",)
-DOCUMENT_TEXT: Final = "text/plain"
 
 _REFERENCES: Final = {"url": "url", "file": "file_id"}
 _HEAD_LENGTH: Final = 256

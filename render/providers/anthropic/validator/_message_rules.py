@@ -5,11 +5,8 @@ from typing import Any, Final
 
 import attrs
 
-from render.providers.anthropic.validator._block_rules import (
-    SERVER_TOOL_TYPES,
-    THINKING_TYPES,
-    scan_block,
-)
+from render.providers.anthropic._kinds import SERVER_TOOL_TYPES, THINKING_TYPES
+from render.providers.anthropic.validator._block_rules import scan_block
 from render.providers.anthropic.validator._facts import Facts, Ref, Scan
 from render.providers.anthropic.validator._json import as_array, as_object, as_string
 from render.providers.anthropic.validator._rules import Rule

@@ -4,16 +4,16 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
-from render.providers.anthropic.validator._facts import Facts
-from render.providers.anthropic.validator._rules import (
+from render.policy._provider import Violation
+from render.providers.anthropic._kinds import (
     IMAGES_MAX,
     IMAGES_MAX_SMALL_WINDOW,
     REQUEST_BYTES_MAX,
     SMALL_WINDOW_TOKENS,
-    ModelRules,
-    Rule,
 )
-from render.providers.anthropic.validator._violation import Violation, violation
+from render.providers.anthropic.validator._facts import Facts
+from render.providers.anthropic.validator._rules import ModelRules, Rule
+from render.providers.anthropic.validator._violation import violation
 
 _INTEGER_BITS: Final = 63
 

@@ -192,12 +192,3 @@ class Rule(Enum):
     # attachments, which is less than the bytes on the wire: what we refuse is surely refused. [docs]
     REQUEST_BYTES = "Request exceeds the maximum size: %s > 33554432"
     MAX_TOKENS = "%s > %s, which is the maximum allowed number of output tokens for this model"
-
-
-MESSAGES_MAX = 100_000
-MARKS_MAX = 4
-IMAGES_MAX = 600
-IMAGES_MAX_SMALL_WINDOW = 100
-SMALL_WINDOW_TOKENS = 200_000
-IMAGE_BYTES_MAX = 10 * 1024 * 1024
-REQUEST_BYTES_MAX = 32 * 1024 * 1024

@@ -5,6 +5,7 @@ from typing import Final
 
 import attrs
 
+from render.policy._provider import Violation
 from render.providers.anthropic.validator._block_rules import (
     scan_name,
     scan_string,
@@ -14,7 +15,7 @@ from render.providers.anthropic.validator._facts import Facts, Scan
 from render.providers.anthropic.validator._json import Json, as_object, as_string
 from render.providers.anthropic.validator._mark_rules import scan_mark
 from render.providers.anthropic.validator._rules import Rule
-from render.providers.anthropic.validator._violation import Violation, violation
+from render.providers.anthropic.validator._violation import violation
 
 # Entries that stand for a family of tools and carry no name of their own.
 _NAMELESS: Final = frozenset(

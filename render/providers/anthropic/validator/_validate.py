@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import attrs
 
+from render.policy._provider import Violation
 from render.providers.anthropic.validator._dialogue_rules import (
     check_empty,
     check_ends,
@@ -43,7 +44,7 @@ from render.providers.anthropic.validator._tool_rules import (
     system_facts,
     tool_facts,
 )
-from render.providers.anthropic.validator._violation import Violation, violation
+from render.providers.anthropic.validator._violation import violation
 
 F = TypeVar("F", bound=Facts)
 

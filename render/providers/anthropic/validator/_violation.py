@@ -6,19 +6,8 @@ without the place and survive when a conversation moves.
 
 import attrs
 
+from render.policy._provider import Violation
 from render.providers.anthropic.validator._rules import Rule
-
-
-@attrs.frozen
-class Violation:
-    """One reason why the provider would refuse a request."""
-
-    rule: str
-    """Stable short name of the rule."""
-    place: str
-    """Where in the request: `messages.3.content.1`, `tools.0`, `system`."""
-    message: str
-    """What the provider would answer, as far as its words are known."""
 
 
 @attrs.frozen(eq=False)

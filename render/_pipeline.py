@@ -1,0 +1,134 @@
+"""Rendering, from the view of a log to the next request: a table of contents of all that happens.
+
+    decide:  prune -> clip -> limit images -> compact -> strip unbound thinking
+    show:    slice -> replace hidden, encode -> cache points -> assemble -> check
+
+What is decided is recorded by events, so the next render agrees.  What is shown is a pure function of
+the log, and of what came back.  Nothing here waits: a stage that needs the world is yielded.
+"""
+
+from collections.abc import Generator, Iterable, Sequence
+from hashlib import sha256
+from itertools import chain
+from operator import attrgetter
+from typing import Any, TypeAlias
+
+import attrs
+
+from blocks import CompactionSkipped
+from render.policy._context import Context
+from render.policy._provider import Validator
+from render.stages._budget import account, fixed_tokens, total_tokens, with_artifacts
+from render.stages._cache_points import CachePoint, place_cache_points
+from render.stages._clip import clip_oversized
+from render.stages._images import limit_images
+from render.stages._misfit import cannot_fit
+from render.stages._prefix import prefix_of
+from render.stages._prune import prune_expired
+from render.stages._rehydrate import Returned
+from render.stages._rendered import Rendered
+from render.stages._sent import sent_hash
+from render.stages._thinking import strip_unbound
+from render.view._view import View
+from render.view._visible import slice_visible
+
+
+@attrs.frozen
+class Compact:
+    """A compaction may be due: hooks are asked, a model may write; the answer is the view afterwards."""
+
+    view: View
+
+
+@attrs.frozen
+class BringBack:
+    """Artifacts may be named: the answer is those that come back, as `Returned`."""
+
+    view: View
+
+
+Need: TypeAlias = Compact | BringBack
+
+
+@attrs.frozen(kw_only=True)
+class Decided:
+    """A request, and what was decided on the way to it."""
+
+    view: View
+    """With all decisions, which the caller commits."""
+    tokens: int
+    """Before a compaction."""
+    rendered: Rendered
+
+
+def render(view: View, context: Context, validator: Validator) -> Generator[Need, Any, Decided]:
+    """The next request: decide, then show."""
+    view = prune_expired(view, context)
+    view = clip_oversized(view, context)
+    view = limit_images(view, context)
+    tokens = total_tokens(view, context)
+    view = yield Compact(view)
+    view = strip_unbound(view, context)
+    returned: Sequence[Returned] = yield BringBack(view)
+    rendered = show(view, context, validator, returned)
+    return Decided(view=view, tokens=tokens, rendered=rendered)
+
+
+def show(
+    view: View,
+    context: Context,
+    validator: Validator | None = None,
+    returned: Sequence[Returned] = (),
+) -> Rendered:
+    """The request that a view is rendered to: a pure function of the log, and of what came back."""
+    provider, encoder = context.provider, context.encoder
+    shown = slice_visible(view)
+    pieces = encoder.pieces(shown)
+    points = place_cache_points(shown, pieces, fixed_tokens(context), context)
+    marks = [(point.piece, point.spot) for point in points]
+    messages = provider.messages(pieces, marks, [artifact.text for artifact in returned])
+    prefix = prefix_of(context)
+    request = {"system": prefix.system, "tools": prefix.tools, "messages": messages}
+    sizes = with_artifacts(account(view, context), sum(artifact.tokens for artifact in returned))
+    return Rendered(
+        messages=tuple(messages),
+        system=prefix.system,
+        tools=prefix.tools,
+        model=context.model.name,
+        provider=provider,
+        account=sizes,
+        cache_points=points,
+        content_hash=_hash(prefix.digest, map(attrgetter("digest"), pieces), points, returned),
+        prefix_hash=prefix.digest,
+        sent=sent_hash(shown, pieces, returned, context),
+        shown=view.version,
+        decisions=view.decisions,
+        rehydrated=tuple(artifact.artifact for artifact in returned),
+        notices=(*context.notices, *chain.from_iterable(map(attrgetter("notices"), pieces))),
+        violations=(validator or provider.validator()).check(request, context.model),
+        cannot_fit=cannot_fit(pieces, sizes, context, _not_compacted(view, context)),
+    )
+
+
+def _hash(
+    prefix_hash: str,
+    pieces: Iterable[bytes],
+    points: Sequence[CachePoint],
+    returned: Sequence[Returned],
+) -> str:
+    """One hash for the whole request, from those of its pieces: a piece is hashed once."""
+    digest = sha256(prefix_hash.encode() + b"".join(pieces))
+    for point in points:
+        digest.update(b"%d.%d;" % (point.piece, point.spot))
+    for artifact in returned:
+        digest.update(artifact.text.encode(errors="surrogatepass"))
+    return digest.hexdigest()
+
+
+def _not_compacted(view: View, context: Context) -> str:
+    """Why nothing made room, where that was somebody's will."""
+    if not context.policy.compacts:
+        return "compaction is switched off; switch it on or take a larger window"
+    skips = (event for event in view.decisions if isinstance(event, CompactionSkipped))
+    vetoed = any(skip.reason == "vetoed" for skip in skips)
+    return "a hook vetoed the compaction; let it happen or take a larger window" if vetoed else ""

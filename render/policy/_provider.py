@@ -1,0 +1,219 @@
+"""The provider seam: what the stages must know of an API, and what only that API's folder knows.
+
+    blocks -> [Encoder] -> pieces -> [cache points] -> [Provider.messages] -> request -> [Validator]
+
+A provider is a folder below `render/providers` and a row in the table there.  No stage, rung or budget
+names one: they have `Context.provider`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeAlias
+
+import attrs
+
+from blocks import DocumentPart, ImagePart, Part, ProviderPart
+from render.policy._model import Model
+from render.view._group import Group
+from render.view._provider_blocks import Json
+from render.view._replace import replaced
+from render.view._visible import Shown
+
+Where: TypeAlias = Literal["user", "result"]
+"""In a user's message, or in the result of a tool."""
+
+
+class TokenCounter(Protocol):
+    """Counts tokens; equal input gives equal output, on every machine."""
+
+    @property
+    def name(self) -> str:
+        """Tells counters apart: what two counters of one name count may be cached together."""
+        ...
+
+    def count(self, text: str) -> int:
+        """Tokens of a text."""
+        ...
+
+    def part(self, part: ImagePart | DocumentPart | ProviderPart) -> int:
+        """Tokens of something that is not text."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class Limits:
+    """What a provider takes and caches of one model's requests."""
+
+    result_tokens: int
+    """What the envelope of a tool result costs, however short the result is."""
+    pictures_max: int
+    """Images and documents in one request."""
+    picture_bytes_max: int
+    """Bytes of base64 in one request."""
+    marks_max: int
+    """Cache points that the messages may have; 0: the provider takes none."""
+    lookback: int = 0
+    """Positions back from a mark in which the provider finds what an earlier request wrote."""
+    runs: frozenset[str] = frozenset()
+    """Kinds of content of which several in a row are one position."""
+    unmarkable: frozenset[str] = frozenset()
+    """Kinds of content that carry no mark."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Spot:
+    """Where in a piece one content block stands, and what it costs."""
+
+    version: int
+    """Version of the block that it shows."""
+    role: str
+    tokens: int
+    kind: str
+    """The provider's type of the content block."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Piece:
+    """A group in the provider's words. Shared between renders: never changed."""
+
+    group: Group
+    contents: tuple[Json, ...] = ()
+    """What can carry a mark, one for each spot."""
+    items: tuple[Json, ...] = ()
+    """The same as the request has it: messages, or items of input."""
+    spots: tuple[Spot, ...] = ()
+    """One for each content block, in order."""
+    tokens: int = 0
+    pinned: int = 0
+    """Tokens of its notes, which outlive every compaction."""
+    digest: bytes = b""
+    notices: tuple[str, ...] = ()
+
+    def tokens_of(self, version: int) -> int:
+        """What one block costs as it is shown."""
+        return self.group.memo((self, "tokens"), self._costs).get(version, 0)
+
+    def _costs(self) -> dict[int, int]:
+        costs: dict[int, int] = {}
+        for spot in self.spots:
+            costs[spot.version] = costs.get(spot.version, 0) + spot.tokens
+        return costs
+
+
+@attrs.frozen
+class Encoder:
+    """Encodes groups, each once: the piece stays with the group."""
+
+    key: tuple[object, ...]
+    """Two encoders of one key give the same pieces."""
+    encode: Callable[[Group], Piece]
+
+    def pieces(self, shown: Shown) -> tuple[Piece, ...]:
+        """Every group in the provider's words, its hidden blocks replaced."""
+        return shown.group_memo.each(self.key, shown.groups, self.shown)
+
+    def shown(self, group: Group) -> Piece:
+        """The group in the provider's words, its hidden blocks replaced."""
+        return self.piece(replaced(group))
+
+    def piece(self, group: Group) -> Piece:
+        """The group in the provider's words, as it is."""
+        return group.memo(self.key, lambda: self.encode(group))
+
+
+@attrs.frozen
+class Violation:
+    """One reason why the provider would refuse a request."""
+
+    rule: str
+    """Stable short name of the rule."""
+    place: str
+    """Where in the request: `messages.3.content.1`, `tools.0`, `system`."""
+    message: str
+    """What the provider would answer, as far as its words are known."""
+
+
+@attrs.frozen(kw_only=True)
+class Overflow:
+    """The prompt did not fit; the numbers are there when the error told them."""
+
+    tokens: int | None = None
+    """Tokens of the input, as the provider counts them."""
+    tokens_max: int | None = None
+    """The limit it ran into."""
+
+
+class Validator(Protocol):
+    """Looks at one request after the other of a growing conversation."""
+
+    def check(self, request: Mapping[str, Any], model: Model) -> tuple[Violation, ...]:
+        """Every reason why the provider would refuse `request`; never raises, whatever it is."""
+        ...
+
+
+class Provider(Protocol):
+    """One API, without state: all methods are pure."""
+
+    @property
+    def name(self) -> str:
+        """What `Model.provider` calls it."""
+        ...
+
+    def limits(self, model: Model) -> Limits:
+        """What it takes and caches."""
+        ...
+
+    def encoder(self, counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
+        """What turns groups of blocks into pieces of a request."""
+        ...
+
+    def tool_tokens(self, tool: Json, counter: TokenCounter) -> int:
+        """Tokens of one tool definition."""
+        ...
+
+    def prefix(
+        self, system: Sequence[Json], tools: Sequence[Json], ttl: str | None
+    ) -> tuple[list[Json], list[Json]]:
+        """System and tools as they are sent, with a cache mark at their end that lives for `ttl`; None:
+        without one."""
+        ...
+
+    def messages(
+        self, pieces: Sequence[Piece], marks: Iterable[tuple[int, int]], texts: Sequence[str]
+    ) -> list[Json]:
+        """The conversation as it is sent: `marks` are pairs of a piece's index and a spot's; `texts`
+        come last, behind every mark."""
+        ...
+
+    def request(
+        self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
+    ) -> Json:
+        """The arguments of the API that depend on the log, in lists that the caller may add to."""
+        ...
+
+    def validator(self) -> Validator:
+        """A new validator."""
+        ...
+
+    def extended(self, request: Json, text: str) -> Json:
+        """A request with one more text of the user's, behind everything and so behind every mark."""
+        ...
+
+    def quoting(self, texts: Sequence[str]) -> Json:
+        """A request that consists of these texts of the user's."""
+        ...
+
+    def without_thinking(self, request: Json) -> Json:
+        """A request without the model's thinking, for when a signature in it is refused."""
+        ...
+
+    def refusal(self, part: Part, where: Where) -> str:
+        """Why it would refuse a part; empty: it would not."""
+        ...
+
+    def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:
+        """An error, or a stop reason, read; None when it is about something else than the window.
+
+        `status` is the HTTP status, None inside a stream. `kind` is the most specific name that the
+        provider gave: its error code, its error type, or the stop reason.
+        """
+        ...

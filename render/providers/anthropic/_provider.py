@@ -1,0 +1,120 @@
+"""The Messages API as a provider: its parts put together behind the seam."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import attrs
+
+from blocks import Part
+from render.policy._model import Model
+from render.policy._provider import Encoder, Limits, Overflow, Piece, TokenCounter, Where
+from render.providers.anthropic._assemble import appended, assemble, marked_prefix
+from render.providers.anthropic._count import RESULT_TOKENS, tool_tokens
+from render.providers.anthropic._encode import Encoding
+from render.providers.anthropic._kinds import (
+    IMAGES_MAX,
+    IMAGES_MAX_SMALL_WINDOW,
+    MARKS_MAX,
+    SMALL_WINDOW_TOKENS,
+    THINKING_TYPES,
+)
+from render.providers.anthropic._overflow import overflow_of
+from render.providers.anthropic._parts import refusal
+from render.providers.anthropic.validator._message_rules import message_facts
+from render.providers.anthropic.validator._validate import RequestValidator
+from render.view._provider_blocks import Json
+
+PICTURE_BYTES_MAX: Final = 24_000_000
+"""Of base64: the provider takes 32 MB for the whole request."""
+LOOKBACK: Final = 20
+"""A mark's own position is the first of them.  (Provider documentation: prompt caching.)"""
+RUNS: Final = frozenset({"tool_use", "tool_result"})
+
+
+@attrs.frozen
+class Anthropic:
+    """The Messages API of Anthropic, as of October 2026; see `Provider`."""
+
+    name: str = attrs.field(default="anthropic", init=False)
+
+    def limits(self, model: Model) -> Limits:
+        """One of the four marks of a request is at the end of system and tools."""
+        small = model.tokens_window <= SMALL_WINDOW_TOKENS
+        return Limits(
+            result_tokens=RESULT_TOKENS,
+            pictures_max=IMAGES_MAX_SMALL_WINDOW if small else IMAGES_MAX,
+            picture_bytes_max=PICTURE_BYTES_MAX,
+            marks_max=MARKS_MAX - 1,
+            lookback=LOOKBACK,
+            runs=RUNS,
+            unmarkable=THINKING_TYPES,
+        )
+
+    def encoder(self, counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
+        """Groups as messages of the assistant and the user."""
+        leads = keep_thinking and model.thinking_leads
+        encoding = Encoding(
+            counter=counter, refuses=_refuses, keep_thinking=keep_thinking, thinking_leads=leads
+        )
+        return Encoder((self.name, counter.name, keep_thinking, leads), encoding.encode)
+
+    def tool_tokens(self, tool: Json, counter: TokenCounter) -> int:
+        """Its JSON; what explains all tools together is `Model.tool_overhead_tokens`."""
+        return tool_tokens(tool, counter)
+
+    def prefix(
+        self, system: Sequence[Json], tools: Sequence[Json], ttl: str | None
+    ) -> tuple[list[Json], list[Json]]:
+        """System and tools, in this order behind the tools in the provider's cache."""
+        return marked_prefix(system, tools, ttl)
+
+    def messages(
+        self, pieces: Sequence[Piece], marks: Iterable[tuple[int, int]], texts: Sequence[str]
+    ) -> list[Json]:
+        """Alternating messages, the user's first."""
+        return assemble(pieces, marks, texts)
+
+    def request(
+        self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
+    ) -> Json:
+        """The keyword arguments `system`, `tools` and `messages`."""
+        request: Json = {"system": [dict(text) for text in system]} if system else {}
+        if tools:
+            request["tools"] = [dict(tool) for tool in tools]
+        request["messages"] = [{"role": m["role"], "content": list(m["content"])} for m in messages]
+        return request
+
+    def validator(self) -> RequestValidator:
+        """Remembers its verdict on every message of the latest request."""
+        return RequestValidator()
+
+    def extended(self, request: Json, text: str) -> Json:
+        """In the last message, if that is the user's."""
+        return {**request, "messages": appended(request["messages"], [text])}
+
+    def quoting(self, texts: Sequence[str]) -> Json:
+        """One message of the user's."""
+        return {"messages": appended([], texts)}
+
+    def without_thinking(self, request: Json) -> Json:
+        """The documented way out of the refusal of a signature."""
+        messages: list[Json] = []
+        for message in request["messages"]:
+            kept = [c for c in message["content"] if c.get("type") not in THINKING_TYPES]
+            messages.append(
+                {**message, "content": kept or [{"type": "text", "text": "[thinking]"}]}
+            )
+        return {**request, "messages": messages}
+
+    def refusal(self, part: Part, where: Where) -> str:
+        """As the validator sees it."""
+        return refusal(part, where, _refuses)
+
+    def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:
+        """From the text of the error: the API has no code for it."""
+        return overflow_of(status, kind, message)
+
+
+def _refuses(role: str, content: Json) -> str:
+    faults = message_facts({"role": role, "content": [content]}).faults
+    return faults[0].below("").message if faults else ""
