@@ -173,7 +173,7 @@ def _spans(entries: Sequence[Entry]) -> list[tuple[int, int]]:
     spans: dict[int, tuple[int, int]] = {}
     rounds: dict[str, int] = {}
     newest = max((entry.round for entry in entries), default=0)
-    answered = {entry.wire_id for entry in entries if entry.place is Place.RESULT}
+    answered = {entry.pair for entry in entries if entry.place is Place.RESULT}
     for index, entry in enumerate(entries):
         block = entry.block
         if isinstance(block, ToolCall) or verbatim(block) is not None:
@@ -181,7 +181,7 @@ def _spans(entries: Sequence[Entry]) -> list[tuple[int, int]]:
             is_open = False
             if isinstance(block, ToolCall):
                 rounds[block.call_id] = entry.round
-                is_open = entry.round == newest and entry.wire_id not in answered
+                is_open = entry.round == newest and entry.pair not in answered
             spans[entry.round] = (first, max(last, len(entries) if is_open else index))
         elif isinstance(block, ToolResult) and entry.place is not Place.ORPHAN:
             asked = rounds.get(block.call_id)

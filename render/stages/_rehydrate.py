@@ -15,7 +15,7 @@ from typing import Final
 
 import attrs
 
-from blocks import ArtifactId, AssistantCompletion, FoldState, ToolCall, artifact_ids_in, leaves
+from blocks import ArtifactId, AssistantCompletion, ToolCall, artifact_ids_in, leaves
 from render.policy._context import Context
 from render.policy._policy import Policy
 from render.summary._quote import quoted
@@ -26,8 +26,6 @@ READERS: Final = frozenset({"read_artifact", "read_timeline"})
 """Tools whose results are the content: it need not come back twice."""
 TOKENS_MIN: Final = 50
 """Less than that says nothing."""
-REMEMBERED_MAX: Final = 32
-"""Artifacts of which the log's fold knows when they came back: more than any cool-down needs."""
 
 
 @attrs.frozen(kw_only=True)
@@ -72,16 +70,6 @@ def _said(group: Group) -> Iterator[str]:
                 yield leaves(given)
             case _:
                 pass
-
-
-def with_returned(state: FoldState, artifacts: Sequence[ArtifactId]) -> dict[ArtifactId, int]:
-    """When each artifact last came back, once these have in the current turn; the newest of them."""
-    known = state.rehydrated
-    if not artifacts:
-        return known
-    kept = {artifact: turn for artifact, turn in known.items() if artifact not in artifacts}
-    now = {**kept, **dict.fromkeys(artifacts, state.turns)}
-    return dict(list(now.items())[-REMEMBERED_MAX:])
 
 
 def returned(

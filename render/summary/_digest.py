@@ -86,11 +86,11 @@ def build_digest(
     """The digest of everything folded so far; its index is built apart."""
     known = {t.tool: (t.success, t.failure) for t in previous.tools}
     tally = _Tally(tools=known, policies=policies)
-    results = {e.wire_id: e for e in folded if e.place is Place.RESULT}
-    calls = {e.wire_id: e.block for e in folded if isinstance(e.block, ToolCall)}
+    results = {e.pair: e for e in folded if e.place is Place.RESULT}
+    calls = {e.pair: e.block for e in folded if isinstance(e.block, ToolCall)}
     for entry in folded:
         if isinstance(entry.block, ToolCall):
-            _call(entry.block, results.get(entry.wire_id), tally)
+            _call(entry.block, results.get(entry.pair), tally)
         _hidden(entry, calls, tally)
     return _merge(previous, tally, folded)
 
@@ -98,7 +98,7 @@ def build_digest(
 def _hidden(entry: Entry, calls: Mapping[str, ToolCall], tally: _Tally) -> None:
     """What stood for a block before it was folded."""
     if entry.artifact:
-        call = calls.get(entry.wire_id)
+        call = calls.get(entry.pair)
         known = entry.block.envelope if isinstance(entry.block, ToolResult) else None
         about = _line(f"{call.name} {tool_target(call.input, known)}") if call else ""
         pointer = ArtifactPointer(artifact=entry.artifact, path=entry.path, about=about)

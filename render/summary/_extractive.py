@@ -171,9 +171,9 @@ def _results(prefix: Sequence[Entry]) -> list[str]:
 
 def _answered(prefix: Sequence[Entry]) -> list[tuple[ToolCall, ToolResult | None]]:
     """The calls, each with its result if that is folded, too."""
-    results = {e.wire_id: e.block for e in prefix if isinstance(e.block, ToolResult)}
-    calls = ((e.wire_id, e.block) for e in prefix if isinstance(e.block, ToolCall))
-    return [(call, results.get(wire_id)) for wire_id, call in calls]
+    results = {e.pair: e.block for e in prefix if isinstance(e.block, ToolResult)}
+    calls = ((e.pair, e.block) for e in prefix if isinstance(e.block, ToolCall))
+    return [(call, results.get(pair)) for pair, call in calls]
 
 
 def _target(call: ToolCall, answer: ToolResult | None) -> str:

@@ -69,8 +69,8 @@ class Entry:
     place: Place
     round: int = 0
     """Number of the round, from 1; 0 before the first response."""
-    wire_id: str = ""
-    """Of calls and their results: an id that the provider accepts, unique in the view."""
+    pair: str = ""
+    """Of a call and its result: what ties the two together, unique in the view."""
     replacement: str | None = attrs.field(default=None, repr=False)
     """What is shown instead, if hidden; empty: nothing."""
     hidden_as: HideReason | None = None
@@ -155,11 +155,11 @@ class Group:
     @property
     def unanswered(self) -> tuple[tuple[Entry, ToolCall], ...]:
         """The same with their entries."""
-        answered = {entry.wire_id for entry in self.placed(Place.RESULT)}
+        answered = {entry.pair for entry in self.placed(Place.RESULT)}
         return tuple(
             (entry, entry.block)
             for entry in self.placed(Place.RESPONSE)
-            if isinstance(entry.block, ToolCall) and entry.wire_id not in answered
+            if isinstance(entry.block, ToolCall) and entry.pair not in answered
         )
 
     @property

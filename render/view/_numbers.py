@@ -1,10 +1,12 @@
 """What events change in the numbers of the fold."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
 from blocks import (
+    ArtifactId,
     BlockId,
     Calibration,
     FoldState,
@@ -13,9 +15,11 @@ from blocks import (
     SummaryPrepared,
     UsageRecorded,
 )
-from render.stages._rehydrate import with_returned
 from render.view._calibration import calibrated
 from render.view._rounds import now_waiting
+
+REMEMBERED_MAX: Final = 32
+"""Artifacts of which the log's fold knows when they came back: more than any cool-down needs."""
 
 
 def after_request(before: FoldState, event: RequestRendered, shown: int) -> FoldState:
@@ -31,8 +35,18 @@ def after_request(before: FoldState, event: RequestRendered, shown: int) -> Fold
         tokens=event.tokens,
         shown=shown,
         waiting=now_waiting(before.waiting, event, shown),
-        rehydrated=with_returned(before, event.rehydrated),
+        rehydrated=_returned(before, event.rehydrated),
     )
+
+
+def _returned(state: FoldState, artifacts: Sequence[ArtifactId]) -> dict[ArtifactId, int]:
+    """When each artifact last came back, once these have in the current turn; the newest of them."""
+    known = state.rehydrated
+    if not artifacts:
+        return known
+    kept = {artifact: turn for artifact, turn in known.items() if artifact not in artifacts}
+    now = {**kept, **dict.fromkeys(artifacts, state.turns)}
+    return dict(list(now.items())[-REMEMBERED_MAX:])
 
 
 def after_usage(before: FoldState, event: UsageRecorded) -> FoldState:

@@ -144,7 +144,7 @@ class Reducer:
             self._answer(block, event.answers)
         if is_server_compaction(block):
             self._summarised = version
-        place, wire_id = registry.pair(version, block, place, self._current.sealed)
+        place, pair = registry.pair(version, block, place, self._current.sealed)
         entry = Entry(
             version=version,
             at=event.at,
@@ -152,7 +152,7 @@ class Reducer:
             path=registry.naming.path(block, version),
             place=place,
             round=self._current.round,
-            wire_id=wire_id,
+            pair=pair,
             unbound=self._current.stale and place is Place.RESPONSE,
             asked=self._current.asked if place is Place.RESPONSE else None,
             state=before,

@@ -6,7 +6,8 @@ one the registry is made anew, from its entries.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
+from itertools import count
 from typing import Self
 
 import attrs
@@ -14,7 +15,6 @@ import attrs
 from blocks import Block, BlockId, CallId, Naming, ToolCall, ToolResult, TurnId
 from render.view._group import Entry, Group, Place
 from render.view._provider_blocks import response_of
-from render.view._wire_ids import free_wire_id
 
 
 @attrs.define(eq=False)
@@ -23,7 +23,7 @@ class Registry:
 
     naming: Naming = attrs.field(factory=Naming)
     """Gives the next block its path."""
-    wire_ids: set[str] = attrs.field(factory=set[str], init=False)
+    pairs: set[str] = attrs.field(factory=set[str], init=False)
     """Every id that a call has on the wire."""
     turns: dict[CallId, TurnId] = attrs.field(factory=dict[CallId, TurnId], init=False)
     """By call id: the turn of the newest such call."""
@@ -92,10 +92,10 @@ class Registry:
         self._waiting.clear()
 
     def pair(self, version: int, block: Block, place: Place, sealed: int) -> tuple[Place, str]:
-        """Where a block of the newest group goes, and the id that it has on the wire; calls up to the
+        """Where a block of the newest group goes, and what ties it to its call or result; calls up to the
         version `sealed` were shown as interrupted."""
         if isinstance(block, ToolCall):
-            return place, free_wire_id(block.call_id, version, self.wire_ids)
+            return place, _free_pair(block.call_id, version, self.pairs)
         if not isinstance(block, ToolResult):
             return place, ""
         call = self.waiting(block.call_id, sealed)
@@ -127,13 +127,13 @@ class Registry:
         if isinstance(block, ToolCall):
             self.unanswered[block.call_id] = self.unanswered.get(block.call_id, 0) + 1
             self.is_calling = True
-            self.wire_ids.add(entry.wire_id)
+            self.pairs.add(entry.pair)
             self.turns[block.call_id] = block.turn
             self.open_turns.setdefault(block.call_id, []).append(block.turn)
-            self._waiting.setdefault(block.call_id, deque()).append((version, entry.wire_id))
+            self._waiting.setdefault(block.call_id, deque()).append((version, entry.pair))
         elif entry.place is Place.RESULT and isinstance(block, ToolResult):
             calls = self._waiting.get(block.call_id, deque())
-            while calls and calls.popleft()[1] != entry.wire_id:
+            while calls and calls.popleft()[1] != entry.pair:
                 pass  # a call that was shown as interrupted
 
     # Finding.
@@ -153,3 +153,13 @@ class Registry:
             *([self.paths[key]] if key in self.paths else []),
         ]
         return min(found, default=0)
+
+
+def _free_pair(call_id: str, version: int, taken: Container[str]) -> str:
+    """The call's own id, made unique by the version of its block."""
+    own = pair = call_id or "call"
+    for number in count(1):  # more than once when somebody's own id looks like ours
+        if pair not in taken:
+            break
+        pair = f"{own}_{version}_{number}" if number > 1 else f"{own}_{version}"
+    return pair

@@ -36,9 +36,9 @@ def _replace(group: Group) -> Group:
 def _gone(group: Group) -> set[str]:
     """Calls of which nothing is shown, by their id on the wire: nothing stands for the call, nor for
     its result. Where only one of the two is to go, both stay: a pair is whole or absent."""
-    calls = {e.wire_id for e in group.placed(Place.RESPONSE) if e.wire_id and _is_nothing(e)}
-    results = {e.wire_id: _is_nothing(e) for e in group.placed(Place.RESULT)}
-    return {wire_id for wire_id in calls if results.get(wire_id, True)}
+    calls = {e.pair for e in group.placed(Place.RESPONSE) if e.pair and _is_nothing(e)}
+    results = {e.pair: _is_nothing(e) for e in group.placed(Place.RESULT)}
+    return {pair for pair in calls if results.get(pair, True)}
 
 
 def _is_nothing(entry: Entry) -> bool:
@@ -51,7 +51,7 @@ def _entry(entry: Entry, gone: set[str]) -> Entry:
         return entry
     if isinstance(entry.block, AssistantThinking):  # verbatim or absent
         return attrs.evolve(entry, place=Place.SILENT)
-    is_whole = entry.wire_id in gone or not isinstance(entry.block, ToolCall | ToolResult)
+    is_whole = entry.pair in gone or not isinstance(entry.block, ToolCall | ToolResult)
     if text and entry.dropped and is_whole:
         notice = SystemMessage(id=entry.block.id, turn=entry.block.turn, text=text)
         return attrs.evolve(entry, block=notice, place=Place.USER, replacement=None)

@@ -104,16 +104,16 @@ def sealed(group: Group, shown: int) -> Group:
     if group.last <= shown:
         return attrs.evolve(group, sealed=shown)
     asked = {
-        entry.wire_id
+        entry.pair
         for entry in group.placed(Place.RESPONSE)
-        if entry.wire_id and entry.version <= shown
+        if entry.pair and entry.version <= shown
     }
     results = (entry for entry in group.placed(Place.RESULT) if entry.version > shown)
-    late = {entry.version for entry in results if entry.wire_id in asked}
+    late = {entry.version for entry in results if entry.pair in asked}
     if not late:
         return attrs.evolve(group, sealed=shown)
     entries = (
-        attrs.evolve(entry, place=Place.LATE, wire_id="") if entry.version in late else entry
+        attrs.evolve(entry, place=Place.LATE, pair="") if entry.version in late else entry
         for entry in group.entries
     )
     return attrs.evolve(group, entries=tuple(entries), sealed=shown)

@@ -49,7 +49,7 @@ logs = st.lists(
 
 def seen(view: View) -> list[tuple[object, ...]]:
     return [
-        (e.version, e.path, e.place, e.wire_id, e.round, e.replacement, e.unbound)
+        (e.version, e.path, e.place, e.pair, e.round, e.replacement, e.unbound)
         for e in view.entries
     ]
 
@@ -149,9 +149,9 @@ def test_calls_of_one_id_have_ids_that_a_provider_takes_after_a_compaction_too()
     for number in range(150):
         timeline.record(make.response(make.tool_use("same"), id=f"m{number}"))
         timeline.tool_result("same", f"result {number}")
-    before = {e.version: e.wire_id for e in timeline.view.entries if e.wire_id}
+    before = {e.version: e.pair for e in timeline.view.entries if e.pair}
     assert timeline.compact().violations == ()
-    after = {e.version: e.wire_id for e in timeline.view.entries if e.wire_id}
+    after = {e.version: e.pair for e in timeline.view.entries if e.pair}
     assert 100 < len(after) < len(before)
     assert len(set(after.values())) == len(after) // 2
     assert max(map(len, after.values())) <= 64

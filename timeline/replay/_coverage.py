@@ -173,12 +173,12 @@ def _pair_problems(log: _Log, view: View) -> Iterator[str]:
     """A result that is shown has its call in the same group; none lost its call to a fold."""
     asked = {b.call_id: version for version, b in log.blocks.items() if isinstance(b, ToolCall)}
     for group in view.groups:
-        calls = {e.wire_id for e in group.entries if isinstance(e.block, ToolCall)}
+        calls = {e.pair for e in group.entries if isinstance(e.block, ToolCall)}
         for entry in group.entries:
             block = entry.block
             if not isinstance(block, ToolResult):
                 continue
-            if entry.place is Place.RESULT and entry.wire_id not in calls:
+            if entry.place is Place.RESULT and entry.pair not in calls:
                 yield f"the result at version {entry.version} is apart from its call"
             if entry.place is Place.ORPHAN and asked.get(block.call_id, entry.version) < log.cut:
                 yield f"the result at version {entry.version} lost its call to a fold"

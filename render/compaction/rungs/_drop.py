@@ -40,7 +40,7 @@ _Priced: TypeAlias = tuple[Entry, int]
 def propose(scope: RungScope) -> list[Drop]:
     """The oldest rounds before the tail, as many as bring the request to its goal."""
     rare = (found for found in scope.results() if found.durability == _RARE)
-    kept = set[str]() if scope.is_last_resort else {found.entry.wire_id for found in rare}
+    kept = set[str]() if scope.is_last_resort else {found.entry.pair for found in rare}
     spans = list(_spans(scope, kept))
     if not spans:
         return []
@@ -70,7 +70,7 @@ def _spans(scope: RungScope, kept: set[str]) -> Iterator[list[_Priced]]:
 def _goes(entry: Entry, kept: set[str]) -> bool:
     is_notice = isinstance(entry.block, SystemMessage)
     is_there = entry.replacement != "" and entry.dropped is None
-    return (is_notice or entry.place in _GONE) and is_there and entry.wire_id not in kept
+    return (is_notice or entry.place in _GONE) and is_there and entry.pair not in kept
 
 
 def _is_seen(group: Group, kept: set[str]) -> bool:

@@ -89,11 +89,11 @@ class Drift:
     _writes: _Writes = attrs.field(factory=_Writes, init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        answers = {e.wire_id: e for e in self.entries if e.place is Place.RESULT}
+        answers = {e.pair: e for e in self.entries if e.place is Place.RESULT}
         for entry in self.entries:
-            if isinstance(entry.block, ToolCall) and entry.wire_id:
-                self._calls[entry.wire_id] = entry.block
-                self._learn(entry.version, entry.block, answers.get(entry.wire_id))
+            if isinstance(entry.block, ToolCall) and entry.pair:
+                self._calls[entry.pair] = entry.block
+                self._learn(entry.version, entry.block, answers.get(entry.pair))
 
     def _learn(self, asked: int, call: ToolCall, answer: Entry | None) -> None:
         result = answer.block if answer and isinstance(answer.block, ToolResult) else None
@@ -108,7 +108,7 @@ class Drift:
 
     def has_changed(self, entry: Entry) -> bool:
         """Whether the source of this result may be another one now than it was."""
-        call, result = self._calls.get(entry.wire_id), entry.block
+        call, result = self._calls.get(entry.pair), entry.block
         if not isinstance(result, ToolResult) or entry.place is not Place.RESULT or call is None:
             return True
         then = result.envelope.determinism

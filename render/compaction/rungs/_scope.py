@@ -74,9 +74,9 @@ class RungScope:
         """
         encoder, tools = self.context.encoder, self.context.policy.tools
         for group in self.groups:
-            calls = {e.wire_id: e.block for e in group.placed(Place.RESPONSE)}
+            calls = {e.pair: e.block for e in group.placed(Place.RESPONSE)}
             for entry in group.placed(Place.RESULT):
-                block, call = entry.block, calls.get(entry.wire_id)
+                block, call = entry.block, calls.get(entry.pair)
                 is_shown = entry.replacement is None or entry.hidden_as == "clipped"
                 if not (is_shown and isinstance(block, ToolResult) and isinstance(call, ToolCall)):
                     continue

@@ -40,6 +40,7 @@ from render.providers.anthropic._heard import contents_of
 from render.providers.anthropic._lead import as_texts, lacks_lead
 from render.providers.anthropic._parts import Refuses, part_content
 from render.providers.anthropic._server_tools import is_replayed, is_resumable, paired
+from render.providers.anthropic._wire_ids import wire_id
 from render.view._group import Entry, Group, Place
 from render.view._provider_blocks import Json, verbatim
 
@@ -136,12 +137,12 @@ class Encoding:
 
     def _results(self, group: Group, notices: list[str]) -> Iterator[tuple[int, Json]]:
         """One result for every call, in the order of the calls."""
-        results = {entry.wire_id: entry for entry in group.placed(Place.RESULT)}
+        results = {entry.pair: entry for entry in group.placed(Place.RESULT)}
         for call in group.placed(Place.RESPONSE):
             if not isinstance(call.block, ToolCall):
                 continue
-            answer: Json = {"type": "tool_result", "tool_use_id": call.wire_id}
-            found = results.get(call.wire_id)
+            answer: Json = {"type": "tool_result", "tool_use_id": wire_id(call.pair)}
+            found = results.get(call.pair)
             if found is None or not isinstance(found.block, ToolResult):
                 notices.append(f"a call without a result is answered as interrupted: {call.path}")
                 yield call.version, {**answer, "content": INTERRUPTED, "is_error": True}
@@ -184,7 +185,7 @@ def _sendable(contents: _Numbered) -> _Numbered:
 def _tool_use(entry: Entry, block: ToolCall) -> Json:
     return {
         "type": "tool_use",
-        "id": entry.wire_id,
+        "id": wire_id(entry.pair),
         "name": tool_name(block.name),
         "input": block.input,
     }

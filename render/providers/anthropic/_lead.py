@@ -12,6 +12,7 @@ from typing import Final
 from blocks import AssistantThinking, ToolCall
 from render.providers.anthropic._kinds import THINKING_TYPES
 from render.providers.anthropic._server_tools import Numbered
+from render.providers.anthropic._wire_ids import wire_id
 from render.view._group import Group, Place
 
 _ANYWHERE: Final = frozenset({"text", "image", "document", "search_result"})
@@ -31,7 +32,7 @@ def lacks_lead(group: Group, said: Sequence[Numbered]) -> bool:
 def as_texts(group: Group, results: Iterable[Numbered]) -> Iterator[Numbered]:
     """Results, each behind the call that it answers, as content that is no tool traffic."""
     calls = {
-        entry.wire_id: entry.block
+        wire_id(entry.pair): entry.block
         for entry in group.placed(Place.RESPONSE)
         if isinstance(entry.block, ToolCall)
     }
