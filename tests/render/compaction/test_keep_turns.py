@@ -12,7 +12,7 @@ from render.compaction._apply import squeezed
 from render.compaction._cut import is_legal, turns_cut
 from render.compaction._range import plan_turns
 from tests import _builders as make
-from tests.render.compaction.test_compaction import rounds, turns
+from tests.render.compaction.talk import rounds, turns
 
 
 def context(limit: int = 100_000, **policy: Any) -> Context:

@@ -54,7 +54,7 @@ def test_without_tools_there_is_no_overhead() -> None:
 
 
 def test_the_summary_has_its_own_line() -> None:
-    from tests.render.compaction.test_compaction import compacted, turns
+    from tests.render.compaction.talk import compacted, turns
 
     after = compacted(make.view_of(*turns(6)), context())
     found = account(after, context())
@@ -70,7 +70,7 @@ def test_the_summary_has_its_own_line() -> None:
 def test_where_the_provider_has_summarised_itself_our_summary_is_not_shown_and_costs_nothing() -> (
     None
 ):
-    from tests.render.compaction.test_compaction import compacted, turns
+    from tests.render.compaction.talk import compacted, turns
 
     value = {"type": "compaction", "content": "All of it."}
     theirs = make.opaque("provider.compaction", "t9", author="assistant", response="r", value=value)

@@ -10,7 +10,7 @@ from blocks import Block, EventId, RequestRendered, TextPart
 from render import Rendered, View, commit, total_tokens, validate_request
 from tests import _builders as make
 from tests._builders import LOOSE, context, steady
-from tests.render.compaction.test_compaction import compacted, turns
+from tests.render.compaction.talk import compacted, turns
 
 SYSTEM = ({"type": "text", "text": "You help."},)
 TOOLS = ({"name": "bash", "input_schema": {"type": "object"}},)

@@ -7,7 +7,7 @@ from blocks import Block, BlockId, BlocksHidden, EventId, RangeExpanded, Request
 from render import Context, Rendered, View, commit, strip_unbound
 from tests import _builders as make
 from tests._builders import BOUND, context, grown
-from tests.render.compaction.test_compaction import compacted
+from tests.render.compaction.talk import compacted
 
 
 def rounds(number: int, turn: str = "t1", first: int = 0) -> Iterator[Block]:

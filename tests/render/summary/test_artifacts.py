@@ -8,7 +8,7 @@ from blocks import ArtifactRecord, Block, Digest, Envelope, StructuredSummary, T
 from render import ToolPolicy, format_summary
 from render.summary._digest import build_digest
 from tests._builders import call, prompt, result, view_of
-from tests.render.summary.test_summary import block
+from tests.render.summary.samples import block
 
 
 def digest_of(*items: Block, previous: Digest | None = None, **policies: ToolPolicy) -> Digest:

@@ -1,91 +1,74 @@
-"""The index of very long and very many texts: bounded work, and the same promises."""
+"""The index: names and excerpts of what was folded can still be found, with their paths."""
+
+from collections.abc import Sequence
 
 from blocks import (
-    AssistantCompletion,
     Block,
-    BlockId,
-    CallId,
-    FoldState,
     Index,
-    TextPart,
-    ToolResult,
-    TurnId,
-    path_of,
 )
-from render.summary._identifiers import SEARCHED_MAX, searched
-from render.summary._index import TERMS_MAX, IndexBudget, build_index
-from render.view._group import Entry, Place
+from render import Context, View
+from render.compaction._summary_block import INDEX_TOKENS_MIN
+from tests import _builders as make
+from tests._builders import call, context, prompt, result, said, steady, view_of
+from tests.render.compaction.talk import compacted
+from tests.render.summary.samples import count
 
-BUDGET = IndexBudget(wide=300, line=100, names=50)
-
-
-def entry(version: int, block: Block) -> Entry:
-    return Entry(
-        version=version,
-        at=0.0,
-        block=block,
-        path=path_of(block),
-        place=Place.RESULT,
-        state=FoldState(),
-    )
+# The index.
 
 
-def result(version: int, text: str) -> Entry:
-    block = ToolResult(
-        id=BlockId(f"b{version}"),
-        turn=TurnId("t1"),
-        call_id=CallId(f"c{version}"),
-        parts=(TextPart(text=text),),
-    )
-    return entry(version, block)
-
-
-def said(version: int, text: str) -> Entry:
-    block = AssistantCompletion(id=BlockId(f"b{version}"), turn=TurnId(f"t{version}"), text=text)
-    return entry(version, block)
-
-
-def count(text: str) -> int:
-    return len(text) // 4 + 1
-
-
-def index_of(*folded: Entry) -> Index:
-    return build_index(Index(), folded, (), BUDGET, count)
-
-
-def test_a_long_text_is_searched_where_a_clipped_one_is_seen() -> None:
-    filler = "nothing to see here\n" * (SEARCHED_MAX // 10)
-    text = (
-        f"first is src/first.py here\n{filler}then src/middle.py here\n{filler}last is src/last.py"
-    )
-    index = index_of(result(1, text))
-    found = "\n".join(excerpt.text for excerpt in index.excerpts)
-    assert "src/first.py" in found
-    assert "src/last.py" in found
-    assert "src/middle.py" not in found
-    assert all(excerpt.text in text for excerpt in index.excerpts), "verbatim"
-    assert {excerpt.path for excerpt in index.excerpts} == {"tc:t1.c1.result"}
-
-
-def test_a_text_that_is_not_too_long_is_searched_whole() -> None:
-    text = "x" * SEARCHED_MAX
-    assert searched(text) == (text,)
-    assert sum(len(piece) for piece in searched(text + "y")) == SEARCHED_MAX
-
-
-def test_many_new_names_do_not_crowd_out_what_the_agent_has_written() -> None:
-    old = result(1, "the gateway listens at src/gateway_config.py on this host")
-    flood = [
-        result(n, "\n".join(f"value_{n}_{i} of nothing" for i in range(TERMS_MAX)))
-        for n in (2, 3, 4)
+def names(number: int, first: int = 0) -> Sequence[Block]:
+    return [
+        b
+        for n in range(first, first + number)
+        for b in (
+            call(f"c{n}", response=f"r{n}", name="read", path=f"src/module_{n}.py"),
+            result(
+                f"c{n}", f"class HandlerNumber{n}:\n    limit_{n} = {n}{n}{n}{n}\n" + "pad " * 300
+            ),
+        )
     ]
-    index = index_of(old, *flood, said(9, "src/gateway_config.py"))
-    assert "listens at src/gateway_config.py" in "\n".join(e.text for e in index.excerpts)
 
 
-def test_of_names_that_nobody_used_the_newest_are_kept() -> None:
-    flood = [
-        result(n, "\n".join(f"value_{n}_{i} of nothing" for i in range(TERMS_MAX)))
-        for n in (1, 2, 3)
-    ]
-    assert {excerpt.seen for excerpt in index_of(*flood).excerpts} == {3}
+def index_of(view: View, within: Context, keep: float = 0.0) -> tuple[str, Index]:
+    after = compacted(view, within, keep=keep)
+    assert after.compaction
+    index = after.compaction.event.summary.digest.index
+    return make.text_in(make.shown(after)), index
+
+
+def test_names_that_were_folded_can_still_be_found_with_their_path() -> None:
+    text, index = index_of(view_of(prompt("go"), *names(10), prompt("next", "t2")), context())
+    for n in range(10):
+        assert f"HandlerNumber{n}" in text
+    assert all(excerpt.path.startswith(("tc:", "ar:")) for excerpt in index.excerpts)
+    timeline_paths = {f"tc:t1.c{n}.result" for n in range(10)}
+    assert {e.path for e in index.excerpts} & timeline_paths
+
+
+def test_the_index_stays_within_its_share() -> None:
+    for share in (0.0, 0.05, 0.2):
+        within = context(limit=6000, policy=steady(index_ratio=share, gain_min=0.0))
+        text, index = index_of(view_of(prompt("go"), *names(60), prompt("next", "t2")), within)
+        spent = sum(count(e.text) for e in index.excerpts)
+        spent += sum(count(t.term) for t in index.terms if t.bare)
+        assert spent <= max(share * 6000, INDEX_TOKENS_MIN) + 150  # the last one may go over
+        assert text
+
+
+def test_excerpts_are_spans_of_what_was_folded() -> None:
+    view = view_of(prompt("go"), *names(12), prompt("next", "t2"))
+    originals = {e.path: e.block for e in view.entries}
+    _, index = index_of(view, context())
+    from blocks import text_of
+
+    for excerpt in index.excerpts:
+        assert excerpt.text.strip() in text_of(originals[excerpt.path])
+
+
+def test_an_index_survives_the_next_compaction() -> None:
+    within = context(limit=20_000)
+    view = compacted(view_of(prompt("go"), *names(10), said("so")), within)
+    again = compacted(make.grown(view, *names(10, first=50), prompt("next", "t2")), within)
+    text = make.text_in(make.shown(again))
+    assert "HandlerNumber3" in text
+    assert "HandlerNumber55" in text

@@ -10,6 +10,7 @@ from blocks import (
     Block,
     BlocksHidden,
     CallId,
+    CompactionSkipped,
     Determinism,
     Envelope,
     RangeCompacted,
@@ -27,6 +28,7 @@ from render import (
     Summary,
     View,
     apply_compaction,
+    gains_enough,
     plan_compaction,
     plan_range,
     restore_plan,
@@ -34,7 +36,7 @@ from render import (
 )
 from render.compaction.rungs import goal_of
 from tests import _builders as make
-from tests._builders import grown, steady
+from tests._builders import context, grown, steady
 
 LARGE, SMALL = 2_000, 60
 """Characters of a result."""
@@ -323,3 +325,42 @@ def test_pointers_survive_many_compactions_and_stay_few() -> None:
     assert view.compaction
     digest = view.compaction.event.summary.digest
     assert digest.forgotten["externalized"] + len(pointers) >= 100
+
+
+# Gain and target.
+
+
+def test_a_compaction_that_gains_too_little_is_not_committed() -> None:
+    view = make.view_of(make.prompt("hello", "t1"), make.said("hi", "t1"), make.prompt("x", "t2"))
+    within = context()
+    climb = plan_compaction(view, within, "forced")
+    assert climb
+    after = apply_compaction(view, climb, None, within)
+    [event] = after.decisions
+    assert isinstance(event, CompactionSkipped)
+    assert event.reason == "no_gain"
+    assert after.compaction is None
+    assert make.request_bytes(make.shown(after)) == make.request_bytes(make.shown(view))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "enough"),
+    [
+        (1000, 750, True),
+        (1000, 751, False),
+        (2000, 1500, True),
+        (2000, 1501, False),
+        (2001, 2000, True),
+        (2001, 2001, False),
+        (4000, 3999, True),
+    ],
+)
+def test_what_is_enough_ends_exactly_at_the_share_that_the_policy_wants(
+    before: int,
+    after: int,
+    enough: bool,  # noqa: FBT001 -- a table
+) -> None:
+    """Over the limit, which is 2000 here, every token counts."""
+    plan = CompactionPlan(version=1, trigger="proactive", tokens_before=before)
+    within = context(limit=2000, policy=steady(gain_min=0.25))
+    assert gains_enough(plan, after, within) == enough

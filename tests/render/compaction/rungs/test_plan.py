@@ -22,7 +22,7 @@ from render import (
 )
 from render.compaction.rungs._plan import AnyProposal, in_force
 from tests import _builders as make
-from tests.render.compaction.test_compaction import turns
+from tests.render.compaction.talk import turns
 
 SPAN = DroppedSpan(first=1, last=1, started_at=0.0, ended_at=0.0)
 
