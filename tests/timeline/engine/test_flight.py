@@ -93,20 +93,24 @@ class Flight:
     def run(self, steps: Sequence[Step]) -> "Flight":
         for kind, *rest in [*steps, ("send", "call", 1)]:
             getattr(self, f"_do_{kind}")(*rest)
-            for timeline in (self.timeline, self.other):
-                self._reopens_equal(timeline)
+            self._reopens_equal()
         self._do_reopen()
         self._do_send("call", 1)
         return self
 
     # The same bytes, live and reopened.
 
-    def _reopens_equal(self, timeline: Timeline) -> None:
-        """Unless somebody else has appended something that it has not seen yet."""
-        timeline.flush()
-        if timeline.version == self.store.head(timeline.id):
-            live, again = (each.snapshot().render(tools=TOOLS) for each in (timeline, self.open()))
-            assert request_bytes(live) == request_bytes(again)
+    def _reopens_equal(self) -> None:
+        """Each of the two, unless somebody else has appended something that it has not seen yet."""
+        both = (self.timeline, self.other)
+        for timeline in both:
+            timeline.flush()
+        head = self.store.head(self.timeline.id)
+        current = [timeline for timeline in both if timeline.version == head]
+        shown = {
+            request_bytes(each.snapshot().render(tools=TOOLS)) for each in (*current, self.open())
+        }
+        assert len(shown) == 1
 
     # Requests and answers.
 
