@@ -127,7 +127,7 @@ def run_shell(shown: Shown) -> None:
 
 def make_targets() -> set[str]:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    return set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    return set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
 
 
 def run_python(shown: Shown, page: str, names: dict[str, Any]) -> None:
