@@ -19,11 +19,13 @@ ifneq ($(USABLE),yes)
 endif
 
 .DEFAULT_GOAL := help
+ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
-.PHONY: help demo test lint types pyright imports pytest thorough mutants bench tune ladder peers docs clean
+endif
+.PHONY: help demo test test-long checks lint types pyright imports pytest mutants bench tune ladder peers docs clean
 
 help: ## say what there is
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 	@echo '  PYTHON=python3.13 chooses the interpreter.'
 
 demo: $(RUNTIME) ## replay the example session, then your own: make demo SESSION=path
@@ -39,7 +41,10 @@ else
 	@echo '== Now your own: make demo SESSION=path/to/session.jsonl'
 endif
 
-test: lint types pyright imports pytest ## run everything that CI runs
+test: checks pytest ## run everything that CI runs
+
+checks: $(TESTING) ## check everything that can be checked without running it
+	@$(MAKE) --no-print-directory --jobs=2 lint pyright types imports
 
 lint: $(TESTING) ## check style and format
 	$(BIN)/ruff check .
@@ -57,8 +62,8 @@ imports: $(TESTING) ## check who may import whom
 pytest: $(TESTING) ## run the tests
 	$(BIN)/python -m pytest -q -n auto
 
-thorough: $(TESTING) ## look for what the tests have not seen yet: ten times the examples, others each time (half an hour)
-	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -q -n auto
+test-long: $(TESTING) ## run them at length: ten times the examples, others each time, longer lives (half an hour)
+	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -q -n auto
 
 mutants: $(TESTING) ## break the code on purpose: which break does no test see? (an hour; MODULES='render/compaction/_cut.py ...' for less)
 	$(PIP) install --quiet --editable '.[test,mutants]'

@@ -15,6 +15,8 @@ from anthropic import Anthropic, AsyncAnthropic
 from timeline.practice import PracticeServer, Provider
 
 TIMEOUT_SECONDS = 20.0
+RETRY_DELAY_SECONDS = 0.01
+"""How long a client waits before it tries again: half a second otherwise, and twice that the next time."""
 
 
 @attrs.define
@@ -46,7 +48,8 @@ def _given(server: PracticeServer, options: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def practice() -> Iterator[Practice]:
+def practice(monkeypatch: pytest.MonkeyPatch) -> Iterator[Practice]:
     """Servers and clients of one test."""
+    monkeypatch.setattr("anthropic._base_client.INITIAL_RETRY_DELAY", RETRY_DELAY_SECONDS)
     with ExitStack() as stack:
         yield Practice(stack)

@@ -1,14 +1,14 @@
 """What holds for every test: no network, and as many generated examples as the occasion allows.
 
 The examples are the same on every run and every machine, so that a change is green or it is not.
-`HYPOTHESIS_PROFILE=thorough` (`make thorough`) looks longer, and at others each time; `few` hardly looks
+`HYPOTHESIS_PROFILE=long` (`make test-long`) looks longer, and at others each time; `few` hardly looks
 (`make mutants`).
 """
 
-import os
-
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests._sizes import PROFILE
 
 SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 
@@ -20,7 +20,7 @@ settings.register_profile(
     suppress_health_check=SLOW_IS_FINE,
 )
 settings.register_profile(
-    "thorough",
+    "long",
     deadline=None,
     max_examples=400,
     derandomize=False,
@@ -29,7 +29,7 @@ settings.register_profile(
 settings.register_profile(
     "few", deadline=None, max_examples=5, derandomize=True, suppress_health_check=SLOW_IS_FINE
 )
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+settings.load_profile(PROFILE)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -127,7 +127,7 @@ def run_shell(shown: Shown) -> None:
 
 def make_targets() -> set[str]:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    return set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    return set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
 
 
 def run_python(shown: Shown, page: str, names: dict[str, Any]) -> None:
@@ -220,7 +220,8 @@ def test_a_reader_who_checks_types_can_copy_from_the_first_pages(tmp_path: Path)
         page.write_text(TYPED + "\n".join(shown), encoding="utf-8")
     ran = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--explicit-package-bases",
-         "--config-file=", f"--cache-dir={ROOT / '.mypy_cache' / 'pages'}", str(tmp_path)],
+         f"--config-file={ROOT / 'pyproject.toml'}", f"--cache-dir={ROOT / '.mypy_cache'}",
+         *map(str, tmp_path.iterdir())],
         cwd=tmp_path, env={**os.environ, "MYPYPATH": str(ROOT)},
         capture_output=True, text=True, check=False,
     )  # fmt: skip

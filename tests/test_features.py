@@ -2,26 +2,26 @@
 
 Rows about checkpoints in a command line:
 
-    000-1   timeline/test_policies.py (checkpoint), timeline/summaries/test_model.py (another model)
-    000-2   here, timeline/summaries/test_model.py (provenance), persistence/test_views.py
+    000-1   timeline/test_policies.py (checkpoint), timeline/summarizers/test_anthropic.py (another model)
+    000-2   here, timeline/summarizers/test_anthropic.py (provenance), persistence/duckdb/test_views.py
     000-3   here
-    000-4   timeline/summaries/test_failures.py
-    000-5   timeline/summaries/test_failures.py
-    000-6   here, timeline/summaries/test_background.py
+    000-4   timeline/summarizers/test_failures.py
+    000-5   timeline/summarizers/test_failures.py
+    000-6   here, timeline/engine/test_prepare_summary.py
     000-7   timeline/react/test_snapshot.py
     000-8   here
-    000-9   timeline/summaries/test_drift.py
+    000-9   timeline/summarizers/test_drift.py
 
 Rows about compaction inside an agent loop:
 
     002-1   here, timeline/tokens/
     002-2   here
     002-3   timeline/test_policies.py (last-messages)
-    002-4   here, test_guarantees.py, render/test_cut.py
-    002-5   timeline/summaries/test_model.py, here (rounds)
-    002-6   here, timeline/summaries/test_model.py
-    002-7   timeline/summaries/test_model.py (quoted chunks)
-    002-8   timeline/summaries/test_failures.py
+    002-4   here, test_guarantees.py, render/compaction/test_cut.py
+    002-5   timeline/summarizers/test_anthropic.py, here (rounds)
+    002-6   here, timeline/summarizers/test_anthropic.py
+    002-7   timeline/summarizers/test_anthropic.py (quoted chunks)
+    002-8   timeline/summarizers/test_failures.py
     002-9   here
     002-10  timeline/react/test_stops.py, timeline/react/test_long.py
 
@@ -32,16 +32,16 @@ Rows about proactive and reactive compaction:
     004-3   here
     004-4   timeline/test_policies.py (forty)
     004-5   here
-    004-6   timeline/summaries/test_failures.py
+    004-6   timeline/summarizers/test_failures.py
     004-7   timeline/react/test_stops.py
-    004-8   timeline/react/test_faults.py, timeline/summaries/test_failures.py
+    004-8   timeline/react/test_faults.py, timeline/summarizers/test_failures.py
 
 Rows of the block timeline that need a model, a hook or a threshold:
 
     003-1   here
     003-2   timeline/react/test_faults.py
-    003-9   timeline/summaries/test_model.py
-    003-15  timeline/test_hooks.py
+    003-9   timeline/summarizers/test_anthropic.py
+    003-15  timeline/observe/test_hooks.py
 
 The rows about an immutable log, a plan and a renderer have a list of their own:
 test_features_ladder.py.

@@ -1,24 +1,24 @@
 """The rows about an immutable log, a plan and a renderer, and the tests that show each here.
 
 001-1   here, test_features_recorded.py, timeline/test_invariants.py
-001-2   here, test_features_recorded.py, render/ladder/
-001-3   here, test_features_recorded.py, render/ladder/test_plan.py
-001-4   here, render/test_summary.py, timeline/summaries/test_model.py
+001-2   here, test_features_recorded.py, render/compaction/rungs/
+001-3   here, test_features_recorded.py, render/compaction/rungs/test_plan.py
+001-4   here, render/summary/test_merge.py, timeline/summarizers/test_anthropic.py
 001-5   here, test_features_recorded.py, blocks/test_envelope.py, persistence/sessions/test_envelopes.py
-001-6   here, test_features_recorded.py, timeline/test_durability.py, timeline/react/test_declared.py
-001-7   here, test_features_recorded.py, timeline/test_rehydration.py, timeline/react/test_reading.py
-001-8   here, test_features_recorded.py, render/test_budget.py
-001-9   here, timeline/tokens/, timeline/test_calibration.py
-001-10  here, timeline/test_plans.py
-001-11  here, timeline/summaries/test_paid_once.py
-001-12  here, test_features_recorded.py, render/ladder/test_drop.py
-001-13  here, test_features_recorded.py, timeline/test_steps.py
+001-6   here, test_features_recorded.py, render/compaction/rungs/test_durability.py, timeline/react/test_declared.py
+001-7   here, test_features_recorded.py, render/stages/test_rehydrate.py, timeline/react/test_reading.py
+001-8   here, test_features_recorded.py, render/stages/test_budget.py
+001-9   here, timeline/tokens/, render/view/test_calibration.py
+001-10  here, timeline/engine/test_plans.py
+001-11  here, timeline/summarizers/test_paid_once.py
+001-12  here, test_features_recorded.py, render/compaction/rungs/test_drop.py
+001-13  here, test_features_recorded.py, timeline/observe/test_steps.py
 001-14  here, timeline/test_policies.py
 001-15  here, persistence/artifacts/
-001-16  here, test_features_recorded.py, persistence/test_search.py, timeline/test_search.py
+001-16  here, test_features_recorded.py, persistence/search/test_search.py, timeline/engine/test_queries.py
 001-17  here, test_features_recorded.py, render/test_snapshots.py
-001-18  here, timeline/test_quality.py
-001-19  here, test_features_recorded.py, timeline/summaries/test_drift.py, timeline/react/test_long.py
+001-18  here, timeline/observe/test_quality.py
+001-19  here, test_features_recorded.py, timeline/summarizers/test_drift.py, timeline/react/test_long.py
 """
 
 import ast

@@ -36,6 +36,7 @@ from persistence import MemoryStore, Requester
 from persistence.sessions import Responded, Session, read_session
 from render import CompactionPlan, Drop, Policy, Rendered, Summarize, Summary
 from tests._builders import events_of, response, text, text_in
+from tests._sizes import sized
 from timeline import (
     Compacted,
     Compacting,
@@ -61,6 +62,8 @@ FILES: Final = [
 ]
 MANY: Final = ("codex-02", "pi-01")
 """Those in which more than ten summaries are written."""
+ALL_POLICIES: Final = sized(("cc-03", "codex-02", "mini-01"), FILES)
+"""Those that are lived under each policy; the others under the ladder alone."""
 WINDOW: Final = 30_000
 SYSTEM: Final = "\n".join(
     f"{n}. Work on what was asked, with care, in step {n}." for n in range(100)
@@ -234,7 +237,12 @@ def policies() -> dict[str, Policy]:
 
 @pytest.fixture(
     scope="module",
-    params=[(name, policy) for name in FILES for policy in ("ladder", "default", "bare")],
+    params=[
+        (name, policy)
+        for name in FILES
+        for policy in ("ladder", "default", "bare")
+        if policy == "ladder" or name in ALL_POLICIES
+    ],
     ids="-".join,
 )
 def life(request: pytest.FixtureRequest) -> Life:

@@ -4,8 +4,8 @@ One test a row of the table of guarantees, in its order. Rows that are not
 here have their own home:
 
 * the compaction call is never cached, empty or invented summaries, the summariser's input
-  overflows, compaction takes minutes in the loop: `timeline/summaries/`, where a model writes;
-* torn writes, storage explosion: `persistence/test_duckdb_kill.py`, `persistence/contract.py`.
+  overflows, compaction takes minutes in the loop: `timeline/summarizers/`, where a model writes;
+* torn writes, storage explosion: `persistence/duckdb/test_kill.py`, `persistence/contract.py`.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """What looks for patterns in texts takes time that grows with their length, whatever they spell."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import process_time
 
 import pytest
@@ -50,14 +50,17 @@ FINDERS: tuple[Callable[[str], object], ...] = (
 )
 
 
-def seconds(find: Callable[[str], object], text: str) -> float:
-    """Of the processor, the lesser of two tries."""
-    times: list[float] = []
+def times(find: Callable[[str], object], text: str) -> Iterator[float]:
+    """Of the processor, in seconds: two tries."""
     for _ in range(2):
         began = process_time()
         find(text)
-        times.append(process_time() - began)
-    return min(times)
+        yield process_time() - began
+
+
+def assert_quick(text: str, prose: float) -> None:
+    for find in FINDERS:
+        assert any(seconds < RATIO_MAX * prose for seconds in times(find, text))
 
 
 def full_of(unit: str, before: str = "", behind: str = "") -> str:
@@ -67,16 +70,15 @@ def full_of(unit: str, before: str = "", behind: str = "") -> str:
 @pytest.fixture(scope="module")
 def prose() -> float:
     """The time that the dearest finder takes for prose."""
-    return max(seconds(find, full_of(PROSE)) for find in FINDERS)
+    return max(min(times(find, full_of(PROSE))) for find in FINDERS)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=ascii)
 def test_known_bad_texts_cost_what_prose_costs(unit: str, prose: float) -> None:
-    for find in FINDERS:
-        for edge in EDGES:
-            assert seconds(find, full_of(unit, behind=edge)) < RATIO_MAX * prose
-        for before in BEGINNINGS:
-            assert seconds(find, full_of(unit, before, "b")) < RATIO_MAX * prose
+    for edge in EDGES:
+        assert_quick(full_of(unit, behind=edge), prose)
+    for before in BEGINNINGS:
+        assert_quick(full_of(unit, before, "b"), prose)
 
 
 PIECES = st.one_of(st.sampled_from(UNITS), st.text("aA1f-._/:@\\ 語<&;\n", min_size=1, max_size=8))
@@ -87,8 +89,7 @@ PIECES = st.one_of(st.sampled_from(UNITS), st.text("aA1f-._/:@\\ 語<&;\n", min_
 def test_any_mixture_costs_what_prose_costs(
     prose: float, unit: str, before: str, behind: str
 ) -> None:
-    for find in FINDERS:
-        assert seconds(find, full_of(unit, before, behind)) < RATIO_MAX * prose
+    assert_quick(full_of(unit, before, behind), prose)
 
 
 def compaction(text: str) -> float:

@@ -1,4 +1,4 @@
-"""A long life: 300 rounds in a small window, and the provider takes every request."""
+"""A long life: many rounds in a small window, and the provider takes every request."""
 
 import asyncio
 import time
@@ -10,12 +10,13 @@ import pytest
 
 from blocks import BlockAppended, Event, RangeCompacted, ToolCall, ToolResult
 from tests._practice import Practice
+from tests._sizes import sized
 from timeline import AsyncReactAgent, AsyncTimeline, Compacted, Hooks, ReactAgent, Timeline
 from timeline.practice import Call, Fault, PracticeServer, Reply
 from timeline.react import AgentHooks, Outcome
 
-ROUNDS = 300
-WINDOW = 30_000
+ROUNDS = sized(90, 300)
+WINDOW = sized(14_000, 30_000)
 ANSWER = 2_000
 SECONDS_MAX = 20
 LINE = "2026-11-21 INFO the job read /srv/data/part-{}.csv and wrote 1000 rows\n"
@@ -72,7 +73,7 @@ def check(outcome: Outcome, log: list[Event], server: PracticeServer, counted: C
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-def test_three_hundred_rounds(practice: Practice, *, stream: bool) -> None:
+def test_many_rounds(practice: Practice, *, stream: bool) -> None:
     """Features 004-8 and 002-10."""
     server = practice.serve(brain=script(), window=WINDOW)
     counted, started = Counted(), time.process_time()
@@ -94,7 +95,7 @@ def test_three_hundred_rounds(practice: Practice, *, stream: bool) -> None:
     assert time.process_time() - started < SECONDS_MAX
 
 
-def test_three_hundred_async_rounds(practice: Practice) -> None:
+def test_many_async_rounds(practice: Practice) -> None:
     server = practice.serve(brain=script(), window=WINDOW)
     counted = Counted()
 

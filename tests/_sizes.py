@@ -1,0 +1,17 @@
+"""How much a test does: the usual amount, or the long one of `make test-long`.
+
+The promise is the same; the long version goes on for longer, or tries more of them.
+"""
+
+import os
+from typing import Final, TypeVar
+
+PROFILE: Final = os.environ.get("HYPOTHESIS_PROFILE", "default")
+"""`default`, `long` (`make test-long`) or `few` (`make mutants`)."""
+
+_T = TypeVar("_T")
+
+
+def sized(usual: _T, long: _T) -> _T:
+    """The usual size, or the long one."""
+    return long if PROFILE == "long" else usual

@@ -1,0 +1,101 @@
+"""`verify` finds each kind of damage, says where it is, and changes nothing."""
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from blocks import MisuseError, StoreLockedError
+from persistence import DuckDBStore, StoreProblem, verify
+from tests.persistence.contract import T, U, compacted, expanded, forked, many
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "talks.duckdb"
+    with DuckDBStore(path) as store:
+        store.append(T, [*many(5), compacted("c", cut=3), expanded("x", 6)], expected_version=0)
+        store.fork(T, U, forked(T, 6), at=6)
+    return path
+
+
+def damage(path: Path, statement: str) -> list[StoreProblem]:
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(statement)
+    return list(verify(path).problems)
+
+
+def test_a_sound_store_has_no_problems_open_or_closed(path: Path) -> None:
+    report = verify(path)
+    assert (report.ok, report.timelines, report.events) == (True, 2, 14)
+    with DuckDBStore(path) as store:
+        assert verify(store) == report
+
+
+def test_a_gap_in_the_versions(path: Path) -> None:
+    [problem] = damage(path, "UPDATE events SET seq = 9 WHERE seq = 5 AND timeline = 1")
+    assert problem.timeline == T
+    assert "versions are not 1 to 7" in problem.what
+
+
+def test_a_version_given_twice(path: Path) -> None:
+    problems = damage(path, "INSERT INTO events FROM events WHERE seq = 2 AND timeline = 2")
+    assert {problem.timeline for problem in problems} == {U}
+    assert "7 different ones" in problems[0].what
+
+
+def test_an_event_that_cannot_be_read(path: Path) -> None:
+    statement = """UPDATE events SET payload = '[1]' WHERE seq = 4 AND timeline = 1"""
+    [problem] = damage(path, statement)
+    assert (problem.timeline, problem.version) == (T, 4)
+    assert "not a JSON object" in problem.what
+
+
+def test_a_block_id_used_twice(path: Path) -> None:
+    statement = """UPDATE events SET payload = replace(payload, 'block 2', 'block 1')
+                   WHERE seq = 2 AND timeline = 1"""
+    [problem] = damage(path, statement)
+    assert (problem.timeline, problem.version) == (T, 2)
+    assert "'block 1' was already used at version 1" in problem.what
+
+
+def test_a_lost_mark_and_a_mark_too_many(path: Path) -> None:
+    [problem] = damage(path, "DELETE FROM marks WHERE timeline = 1 AND seq = 6")
+    assert (problem.timeline, problem.version) == (T, 6)
+    problems = damage(path, "INSERT INTO marks VALUES (2, 1, 'RangeCompacted', 1)")
+    assert (U, 1) in {(problem.timeline, problem.version) for problem in problems}
+
+
+def test_lost_events_below_the_high_water_mark(path: Path) -> None:
+    problems = damage(path, "DELETE FROM events WHERE timeline = 2 AND seq = 7")
+    assert problems == [
+        StoreProblem(what="the file holds 13 events but 14 were acknowledged; was a .wal deleted?")
+    ]
+
+
+def test_events_of_no_name_and_a_name_of_two_timelines(path: Path) -> None:
+    [problem] = damage(path, "UPDATE timelines SET name = 'my talk'")
+    assert "given 2 times" in problem.what
+    problems = damage(path, "DELETE FROM timelines WHERE timeline = 2")
+    assert any("number 2, which has no name" in problem.what for problem in problems)
+
+
+def test_a_file_that_does_not_open_is_described_not_raised(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.seek(4096 + 20)
+        file.write(b"\xff" * 300)
+    [problem] = verify(path).problems
+    assert "is damaged" in problem.what
+
+
+def test_it_changes_nothing(path: Path) -> None:
+    before = path.read_bytes()
+    verify(path)
+    assert path.read_bytes() == before
+
+
+def test_a_missing_or_a_held_file_is_no_damage(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(MisuseError, match="no file"):
+        verify(tmp_path / "nothing.duckdb")
+    with DuckDBStore(path), pytest.raises(StoreLockedError):
+        verify(path)

@@ -1,0 +1,69 @@
+"""Turns and rounds of work, and views that were compacted: for the tests of what compactions do."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from blocks import (
+    Block,
+    EventId,
+    RangeCompacted,
+    RequestRendered,
+    StructuredSummary,
+)
+from render import (
+    Context,
+    RangePlan,
+    Summary,
+    View,
+    apply_range,
+    commit,
+    extractive,
+    plan_range,
+    skip,
+)
+from tests import _builders as make
+
+NOW = 1_000_000.0
+
+
+def rounds(number: int, turn: str = "t1", size: int = 100, first: int = 0) -> Iterator[Block]:
+    for n in range(first, first + number):
+        yield make.said(f"Step {n}.", turn, f"r{n}")
+        yield make.call(f"call_{n}", turn, f"r{n}", path=f"src/file_{n}.py")
+        yield make.result(f"call_{n}", "x" * size * 4, turn)
+
+
+def turns(number: int, **more: Any) -> list[Block]:
+    found: list[Block] = []
+    for n in range(number):
+        turn = f"t{n}"
+        found += [make.header(turn), make.prompt(f"Prompt {n}.", turn)]
+        found += rounds(2, turn, first=2 * n, **more)
+    return found
+
+
+def planned(view: View, within: Context, keep_ratio: float | None = None) -> RangePlan:
+    found = plan_range(view, within, "proactive", keep_ratio)
+    assert found is not None
+    return found
+
+
+def compacted(view: View, within: Context, *, keep: float = 0.0, **summary: Any) -> View:
+    plan = planned(view, within, keep)
+    written = Summary(summary=StructuredSummary(**summary)) if summary else extractive(plan)
+    after = apply_range(view, plan, written, within)
+    assert isinstance(after.decisions[-1], RangeCompacted), after.decisions[-1]
+    return after
+
+
+def sent(view: View, at: float) -> View:
+    return commit(view, RequestRendered(id=EventId("r"), at=at, content_hash="", tokens=0))
+
+
+# The breaker.
+
+
+def failed(view: View, times: int, within: Context) -> View:
+    for _ in range(times):
+        view = skip(view, "failed", within).settled()
+    return view

@@ -1,0 +1,199 @@
+"""What a compaction leaves: one event, a view like the reopened one, and nothing lost on the way."""
+
+import pytest
+
+from blocks import (
+    Decision,
+    LogWindow,
+    Provenance,
+    RangeCompacted,
+    StructuredSummary,
+    ToolOutcome,
+    encode_block,
+    encode_event,
+)
+from render import (
+    Place,
+    Summary,
+    apply_range,
+    extractive,
+    open_view,
+    plan_at,
+)
+from tests import _builders as make
+from tests._builders import context, grown, prompt, view_of
+from tests.render.compaction.drawings import drawn
+from tests.render.compaction.talk import compacted, planned, rounds, turns
+from tests.render.summary.test_index import names
+
+# What it leaves.
+
+
+def test_the_event_names_a_range_and_the_turns_it_covers() -> None:
+    view = make.view_of(*turns(3), make.header("t9"), make.prompt("The last.", "t9"))
+    [event] = [e for e in compacted(view, context()).decisions if isinstance(e, RangeCompacted)]
+    summary = event.summary
+    assert (event.start, event.cut) == (1, 26)
+    assert (summary.start, summary.cut) == (1, 26)
+    assert summary.covered_turn_ids == ("t0", "t1", "t2", "t9")
+    assert summary.split_turn_id is None
+    assert event.tokens_after < event.tokens_before
+
+
+def test_a_cut_inside_a_turn_says_which_and_sums_up_its_first_part_apart() -> None:
+    view = make.view_of(*turns(2), make.prompt("The last.", "t9"), *rounds(4, "t9", first=9))
+    plan = planned(view, context(), 0.0)
+    assert plan.is_split
+    assert {entry.block.turn for entry in plan.prefix} == {"t9"}
+    after = compacted(view, context())
+    assert after.compaction
+    assert after.compaction.event.summary.split_turn_id == "t9"
+    assert "## Turn Context (split turn)\n" in make.text_in(make.shown(after))
+
+
+def test_the_range_is_hidden_and_the_log_keeps_it() -> None:
+    view = make.view_of(*turns(6))
+    after = compacted(view, context())
+    assert after.compaction
+    assert [e.version for e in after.entries] == [
+        e.version for e in view.entries if e.version >= after.compaction.event.cut
+    ]
+    shown = make.shown(after)
+    assert shown.violations == ()
+    assert "Prompt 0." in make.text_in(shown)
+    assert "xxxx" * 50 not in make.text_in(shown).split("</summary>")[0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "P c1 r1 c2 r2 c3 r3 a",
+        "P (t a c1) r1 s (a c2 c3) r3 r2 P a",
+        "H P a H P c1 | s r1 (t a c2) f n a",
+        "P a P a ! s",
+    ],
+)
+def test_rounds_keep_their_numbers_wherever_the_cut_is(line: str) -> None:
+    """A prune goes by the age of a round, and by nothing that was folded before it."""
+    view, within = drawn(line).view, context()
+    numbers = {entry.version: entry.round for entry in view.entries}
+    cuts = 0
+    for entry in view.entries:
+        plan = plan_at(view, within, "forced", entry.version)
+        if plan is None:
+            continue
+        cuts += 1
+        after = apply_range(view, plan, extractive(plan), within)
+        opened = [e for e in after.entries if e.round]
+        assert {e.version: e.round for e in opened} == {
+            e.version: numbers[e.version] for e in opened
+        }
+        assert all(e.round for e in after.entries if e.place is Place.RESPONSE)
+        assert after.state.rounds == view.state.rounds
+        assert grown(after, make.said("on", "t9", "new")).entries[-1].round == view.state.rounds + 1
+    assert cuts >= 3
+
+
+def test_a_chain_of_compactions_leaves_no_gap() -> None:
+    within = context(limit=3000)
+    view = make.view_of(make.header(), make.prompt("go"))
+    ends: list[tuple[int, int]] = []
+    for n in range(6):
+        view = compacted(grown(view, *rounds(10, first=10 * n)), within)
+        assert view.compaction
+        ends.append((view.compaction.event.start, view.compaction.event.cut))
+    facts = [start for start, _ in ends[1:]]
+    assert ends[0][0] == 1
+    assert all(cut <= start for (_, cut), start in zip(ends, facts, strict=False))
+    assert view.compaction
+    digest = view.compaction.event.summary.digest
+    assert digest.compactions == 6
+    assert digest.rounds >= 59
+
+
+def test_ten_compactions_lose_no_constraint_and_no_decision() -> None:
+    """Whatever the limit forces out, and whatever the model forgets to repeat."""
+    within = context(limit=6000)
+    view = make.view_of(make.header(), make.prompt("the task"))
+    for n in range(10):
+        view = compacted(
+            grown(view, *rounds(10, first=10 * n)),
+            within,
+            task="the task",
+            constraints=(f"constraint {n}: never do {n}",),
+            decisions=(Decision(decision=f"decision {n}", reason=f"reason {n}"),),
+            tool_outcomes=(ToolOutcome(tool="bash", outcome=f"outcome {n} " + "o" * 900),),
+            state=f"state {n}",
+        )
+    text = make.text_in(make.shown(view))
+    assert all(f"constraint {n}: never do {n}" in text for n in range(10))
+    assert all(f"decision {n}, because reason {n}" in text for n in range(10))
+    assert "state 9" in text
+    assert "state 8" not in text
+    assert "outcome 0 " not in text
+
+
+def test_the_size_of_the_event_does_not_grow_with_what_it_folds() -> None:
+    """Two versions, never a list of ids."""
+    sizes: list[int] = []
+    for number in (20, 200):
+        view = make.view_of(make.header(), make.prompt("go"), *rounds(number))
+        event = compacted(view, context(limit=2000)).decisions[-1]
+        assert isinstance(event, RangeCompacted)
+        sizes.append(len(encode_event(event)) - len(encode_block(event.summary)))
+    assert sizes[1] < sizes[0] + 20
+
+
+def test_live_and_reopened_views_are_one() -> None:
+    within = context(limit=4000)
+    view = make.view_of(*turns(10))
+    after = compacted(view, within, keep=0.1)
+    assert after.compaction
+    log = [*make.log(), *view.events_since_cut, (view.version + 1, after.decisions[-1])]
+    kept = tuple(r for r in log if r[0] >= after.compaction.event.cut)
+    reopened = open_view(LogWindow(version=view.version + 1, compaction=log[-1], events=kept))
+    assert make.request_bytes(make.shown(reopened)) == make.request_bytes(make.shown(after))
+    assert reopened.state == after.state
+
+
+def test_model_calls_for_summaries_are_counted_across_compactions() -> None:
+    within = context(limit=4000)
+    view = make.view_of(make.header(), make.prompt("go"), *rounds(30))
+    for n in range(3):
+        plan = planned(view, within, 0.0)
+        written = Summary(
+            summary=StructuredSummary(state="s"),
+            provenance=Provenance(source_hash=plan.source_hash, model="some-model"),
+        )
+        view = apply_range(view, plan, written, within)
+        assert view.state.summaries == n + 1
+        view = grown(view, *rounds(30, first=30 * (n + 1)))
+
+
+def test_planning_and_applying_change_nothing_by_themselves() -> None:
+    view = make.view_of(*turns(8))
+    before = make.request_bytes(make.shown(view))
+    compacted(view, context())
+    assert make.request_bytes(make.shown(view)) == before
+    assert view.decisions == ()
+
+
+def test_open_calls_outlive_every_compaction() -> None:
+    view = make.view_of(*turns(8), make.call("open", "t7", "r"), make.steer("hurry", "t7"))
+    after = compacted(view, context())
+    answered = grown(after, make.result("open", "the answer", "t7"))
+    [answer] = [
+        c for m in make.shown(answered).messages for c in m["content"] if c["type"] == "tool_result"
+    ]
+    assert answer["content"] == "the answer"
+
+
+# Blocks of any kind may be folded.
+
+
+def test_blocks_of_unknown_kinds_are_folded_like_any_other() -> None:
+    view = view_of(
+        prompt("go"), make.opaque("their.kind", author="user", text="theirs " * 2000),
+        make.opaque("their.kind", value=[1]), *names(3), prompt("next", "t2"),
+    )  # fmt: skip
+    assert make.shown(compacted(view, context())).violations == ()

@@ -1,0 +1,98 @@
+"""Which blocks a compaction folds and which it keeps: the range, the tail, the hash of its source."""
+
+import pytest
+
+from blocks import (
+    Block,
+)
+from render import (
+    plan_at,
+    plan_range,
+)
+from tests import _builders as make
+from tests._builders import context, grown, steady
+from tests.render.compaction.talk import compacted, planned, rounds, turns
+
+
+def test_nothing_to_fold_gives_no_plan() -> None:
+    assert plan_range(make.view_of(), context(), "forced") is None
+    assert plan_range(make.view_of(make.prompt("hi")), context(), "forced") is None
+
+
+def test_forced_folds_even_what_would_be_kept() -> None:
+    view = make.view_of(*turns(3))
+    assert plan_range(view, context(), "proactive") is None
+    forced = plan_range(view, context(), "forced")
+    assert forced is not None
+    assert [e.path for e in forced.kept] == ["tc:t2.call_5.call", "tc:t2.call_5.result"]
+
+
+@pytest.mark.parametrize("block", [make.prompt("p", "t9"), make.steer("s", "t9")])
+def test_a_cut_before_the_users_words_splits_no_turn(block: Block) -> None:
+    view = make.view_of(*turns(2), make.said("working", "t9"), block)
+    plan = planned(view, context(), 0.0)
+    assert plan.kept[0].block == block
+    assert not plan.is_split
+
+
+# The tail.
+
+
+def answers(number: int) -> list[Block]:
+    """Rounds of one block each: there may be a cut before every one of them."""
+    return [make.said("x" * 200, response=f"r{n}") for n in range(number)]
+
+
+@pytest.mark.parametrize(
+    ("share", "system", "tokens"),
+    [(0.1, 0, 1000), (0.3, 0, 2000), (0.3, 3000, 500), (0.3, 3500, 400), (0.3, 9000, 400)],
+)
+def test_the_tail_has_its_share_or_half_of_what_is_left_below_the_target(
+    share: float, system: int, tokens: int
+) -> None:
+    """As few blocks as reach it; of a limit of 10,000 with a target of 4,000, never under 400."""
+    view = make.view_of(make.prompt("go"), *answers(80))
+    fixed = ({"type": "text", "text": "s" * 4 * system},) if system else ()
+    within = context(limit=10_000, policy=steady(keep_ratio=share), system=fixed)
+    plan = planned(view, within)
+    less = plan_at(view, within, "proactive", plan.kept[1].version)
+    assert less
+    assert less.kept_tokens < tokens <= plan.kept_tokens
+
+
+@pytest.mark.parametrize(("number", "ratio", "kept"), [(6, 0.2, 6), (7, 0.2, 7), (10, 0.1, 5)])
+def test_a_tail_by_number_counts_blocks_and_is_squeezed_in_proportion(
+    number: int, ratio: float, kept: int
+) -> None:
+    within = context(policy=steady(keep_ratio=0.2, keep_messages=number))
+    plan = planned(make.view_of(make.prompt("go"), *answers(80)), within, ratio)
+    assert len(plan.kept) == kept
+
+
+# The plan.
+
+
+def test_the_same_range_gives_the_same_plan() -> None:
+    blocks = turns(8)
+    one, two = make.view_of(*blocks), make.view_of(*blocks)
+    first, second = planned(one, context(), 0.01), planned(two, context(), 0.01)
+    assert (first.start, first.cut, first.source_hash, first.carried) == (
+        second.start, second.cut, second.source_hash, second.carried,
+    )  # fmt: skip
+
+
+def test_another_content_gives_another_source_hash() -> None:
+    blocks = turns(4)
+    other = [*blocks[:1], make.prompt("Something else.", "t0"), *blocks[2:]]
+    one, two = make.view_of(*blocks), make.view_of(*other)
+    assert planned(one, context(), 0.0).source_hash != planned(two, context(), 0.0).source_hash
+
+
+def test_another_summary_before_it_gives_another_source_hash() -> None:
+    """The range is summarised together with the summary before it."""
+    view = make.view_of(*turns(4))
+    more = list(rounds(4, "t9", first=50))
+    one, two = (compacted(view, context(), state=state).settled() for state in ("one", "two"))
+    plans = [planned(grown(after, *more), context(), 0.0) for after in (one, two, one)]
+    assert plans[0].folded == plans[2].folded or plans[0].start == plans[1].start
+    assert plans[0].source_hash == plans[2].source_hash != plans[1].source_hash

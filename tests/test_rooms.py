@@ -1,0 +1,58 @@
+"""Tests follow the rooms: whoever knows a module finds its tests.
+
+They are in the folder of the same name under `tests/`, in the file of the same name.  Where a suite of
+another name tests a module, the docstring of that folder's `__init__.py` says which, one line a module or
+several: `_masks, _visible: test_prune.py`.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("blocks", "persistence", "render", "timeline")
+ROW = re.compile(r"^(?P<modules>_?\w+(?:, _?\w+)*): (?P<suites>\S.*)$", re.MULTILINE)
+FOLDERS = sorted(
+    {path.parent.relative_to(ROOT) for name in PACKAGES for path in (ROOT / name).rglob("*.py")}
+)
+
+
+def modules_in(folder: Path) -> list[str]:
+    return sorted(path.stem for path in (ROOT / folder).glob("*.py") if path.stem[:2] != "__")
+
+
+def rows_of(folder: Path) -> Iterator[tuple[str, list[Path]]]:
+    """What the folder's docstring says: a module, and the suites that test it."""
+    room = ROOT / "tests" / folder
+    said = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8"))) or ""
+    for row in ROW.finditer(said):
+        suites = [room / name for name in row["suites"].split(", ")]
+        for module in row["modules"].split(", "):
+            yield module, suites
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=str)
+def test_every_module_has_a_suite_that_is_found_by_name(folder: Path) -> None:
+    listed = {module for module, _ in rows_of(folder)}
+    for module in modules_in(folder):
+        own = ROOT / "tests" / folder / f"test_{module.strip('_')}.py"
+        assert own.exists() or module in listed, f"{module}: no {own.name}, and no row"
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=str)
+def test_what_a_room_says_of_its_suites_is_true(folder: Path) -> None:
+    for module, suites in rows_of(folder):
+        assert module in modules_in(folder)
+        for suite in suites:
+            assert suite.is_file(), f"{module}: {suite}"
+            assert list(re.findall(r"^ *def test_", suite.read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def test_every_suite_lies_in_a_room() -> None:
+    """Besides those at the top, which are about all of it."""
+    for suite in (ROOT / "tests").rglob("test_*.py"):
+        folder = suite.parent.relative_to(ROOT / "tests")
+        assert folder in {Path(), *FOLDERS}, suite
