@@ -48,7 +48,9 @@ def test_what_a_room_says_of_its_suites_is_true(folder: Path) -> None:
         assert module in modules_in(folder)
         for suite in suites:
             assert suite.is_file(), f"{module}: {suite}"
-            assert list(re.findall(r"^ *def test_", suite.read_text(encoding="utf-8"), re.MULTILINE))
+            assert list(
+                re.findall(r"^ *def test_", suite.read_text(encoding="utf-8"), re.MULTILINE)
+            )
 
 
 def test_every_suite_lies_in_a_room() -> None:
