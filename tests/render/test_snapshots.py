@@ -1,17 +1,19 @@
 """Requests as they are sent, one readable file a case: a changed prompt is a readable diff.
 
+Every case is rendered for each provider, and for one of plain text: no stage knows which it is.
+
 After a change that is meant: `pytest tests/render/test_snapshots.py --snapshot-update`, and read.
 """
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from blocks import Block, DocumentPart, Event, EventId, ImagePart, ProviderPart, RequestRendered
-from render import Rendered, Summary, apply_range, clip_oversized, plan_range
+from render import PROVIDERS, Rendered, Summary, apply_range, clip_oversized, plan_range
 from render import extractive as quoted
 from render import prune_expired as prune
 from render import strip_unbound as strip
@@ -34,6 +36,7 @@ from tests._builders import (
     thought,
     view_of,
 )
+from tests.render.providers.plain import PlainText
 
 LONG = "\n".join(f"{n}: def test_{n}() -> None: ..." for n in range(60))
 
@@ -46,6 +49,12 @@ class RequestSnapshot(SingleFileSnapshotExtension):
 
     def serialize(self, data: Any, **_: Any) -> str:
         return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+@pytest.fixture(params=["anthropic", "plain"], autouse=True)
+def provider(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "plain":
+        monkeypatch.setitem(cast("Any", PROVIDERS), "anthropic", PlainText())
 
 
 @pytest.fixture

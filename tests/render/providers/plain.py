@@ -1,0 +1,140 @@
+"""A provider of nothing but text, without cache marks: what the seam has to allow.
+
+user: Which files are there?
+assistant: I will look.
+call toolu_1: bash {"command": "ls"}
+result toolu_1: README.md
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from itertools import chain
+from json import dumps
+from typing import Any
+
+import attrs
+
+from blocks import AssistantThinking, Part, RangeSummary, ToolCall, ToolResult, text_of
+from render import (
+    Encoder,
+    Entry,
+    Group,
+    Json,
+    Limits,
+    Model,
+    Overflow,
+    Piece,
+    Place,
+    Spot,
+    TokenCounter,
+    Violation,
+    Where,
+    format_summary,
+)
+
+SPOKEN = {Place.RESPONSE: "assistant", Place.RESULT: "result"}
+
+
+@attrs.frozen
+class Lines:
+    """Every request is fine that is made of lines."""
+
+    def check(self, request: Mapping[str, Any], model: Model) -> tuple[Violation, ...]:
+        spoken = [line["text"] for line in request["messages"]]
+        wrong = (n for n, text in enumerate(spoken) if not text.strip())
+        return tuple(Violation("empty", f"{model.name}.{n}", "an empty line") for n in wrong)
+
+
+@attrs.frozen
+class PlainText:
+    name: str = "anthropic"
+    """It takes the place of the other in the table."""
+
+    def limits(self, model: Model) -> Limits:
+        del model
+        return Limits(result_tokens=0, pictures_max=0, picture_bytes_max=0, marks_max=0)
+
+    def encoder(self, counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
+        del model, keep_thinking
+        return Encoder(("plain", counter.name), lambda group: _encoded(group, counter))
+
+    def tool_tokens(self, tool: Json, counter: TokenCounter) -> int:
+        return counter.count(str(tool["name"]))
+
+    def prefix(
+        self, system: Sequence[Json], tools: Sequence[Json], ttl: str | None
+    ) -> tuple[list[Json], list[Json]]:
+        del ttl
+        return list(system), list(tools)
+
+    def messages(
+        self, pieces: Sequence[Piece], marks: Iterable[tuple[int, int]], texts: Sequence[str]
+    ) -> list[Json]:
+        assert not list(marks)
+        lines = chain.from_iterable(piece.items for piece in pieces)
+        return [*lines, *({"role": "user", "text": text} for text in texts)]
+
+    def request(
+        self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
+    ) -> Json:
+        head = [*(block["text"] for block in system), *(f"tool {tool['name']}" for tool in tools)]
+        return {"prompt": [*head, *(f"{line['role']}: {line['text']}" for line in messages)]}
+
+    def validator(self) -> Lines:
+        return Lines()
+
+    def extended(self, request: Json, text: str) -> Json:
+        return {"prompt": [*request["prompt"], f"user: {text}"]}
+
+    def quoting(self, texts: Sequence[str]) -> Json:
+        return {"prompt": list(texts)}
+
+    def without_thinking(self, request: Json) -> Json:
+        return request
+
+    def refusal(self, part: Part, where: Where) -> str:
+        return "" if type(part).__name__ == "TextPart" else f"no {where} has anything but text"
+
+    def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:
+        return Overflow() if "too much text" in (status, kind, message) else None
+
+
+def _encoded(group: Group, counter: TokenCounter) -> Piece:
+    said = list(_lines(group))
+    spots = tuple(
+        Spot(version=v, role=line["role"], tokens=counter.count(line["text"]), kind="text")
+        for v, line in said
+    )
+    lines = tuple(line for _, line in said)
+    return Piece(
+        group=group,
+        contents=lines,
+        items=lines,
+        spots=spots,
+        tokens=sum(spot.tokens for spot in spots),
+        digest=sha256(dumps(lines).encode()).digest(),
+    )
+
+
+def _lines(group: Group) -> Iterator[tuple[int, Json]]:
+    answered = {entry.pair for entry in group.placed(Place.RESULT)}
+    for entry in group.entries:
+        text = _text(entry)
+        if text.strip() and entry.place not in (Place.SILENT, Place.ORPHAN):
+            yield entry.version, {"role": SPOKEN.get(entry.place, "user"), "text": text}
+        if isinstance(entry.block, ToolCall) and entry.pair not in answered:
+            yield entry.version, {"role": "result", "text": f"{entry.pair}: interrupted"}
+
+
+def _text(entry: Entry) -> str:
+    match entry.block:
+        case AssistantThinking():
+            return ""
+        case ToolCall(name=name, input=given):
+            return f"call {entry.pair}: {name} {dumps(given)}"
+        case ToolResult() as block:
+            return f"{entry.pair}: {text_of(block)}"
+        case RangeSummary() as block:
+            return format_summary(block)
+        case block:
+            return text_of(block)
