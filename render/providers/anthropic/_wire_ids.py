@@ -13,7 +13,7 @@ def wire_id(pair: str) -> str:
     """The id itself where the provider takes it; else what it takes of it, and a hash that keeps two
     such ids apart."""
     plain = _FOREIGN.sub("_", pair)[:LENGTH_MAX]
-    if plain == pair:
+    if pair and plain == pair:
         return pair
     digest = sha256(pair.encode(errors="surrogatepass")).hexdigest()[:HASH_LENGTH]
     return f"{plain[: LENGTH_MAX - HASH_LENGTH - 1]}_{digest}"
