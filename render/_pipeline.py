@@ -27,8 +27,7 @@ from render.stages._prefix import prefix_of
 from render.stages._prune import prune_expired
 from render.stages._rehydrate import Returned
 from render.stages._rendered import Rendered
-from render.stages._sent import sent_hash
-from render.stages._thinking import strip_unbound
+from render.stages._thinking import sent_hash, strip_unbound
 from render.view._view import View
 from render.view._visible import slice_visible
 

@@ -1,5 +1,8 @@
 """The context: all that a stage may know besides the view."""
 
+from functools import cached_property
+from typing import Any
+
 import attrs
 
 from render.policy._fixed import Fixed
@@ -44,12 +47,15 @@ class Context:
     )
     """System and tools with what is known about them; give it on while they stay the same."""
 
-    @property
+    latest_account: list[Any] = attrs.field(factory=list[Any], init=False, eq=False, repr=False)
+    """The view that was accounted for last, and its account: several stages ask."""
+
+    @cached_property
     def encoder(self) -> Encoder:
         """What turns groups of blocks into pieces of this context's requests."""
         return self.provider.encoder(self.counter, self.model, keep_thinking=self.keep_thinking)
 
-    @property
+    @cached_property
     def limits(self) -> Limits:
         """What the provider takes and caches."""
         return self.provider.limits(self.model)

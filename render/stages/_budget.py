@@ -118,6 +118,14 @@ def with_artifacts(sizes: Account, tokens: int) -> Account:
 
 def account(view: View, context: Context) -> Account:
     """The account of the request that this view would be rendered to."""
+    latest = context.latest_account
+    if not latest or latest[0] is not view:
+        latest[:] = view, _account(view, context)
+    found: Account = latest[1]
+    return found
+
+
+def _account(view: View, context: Context) -> Account:
     pieces = context.encoder.pieces(slice_visible(view))
     head = pieces[0].tokens if view.compaction and not view.summarised else 0
     messages = sum(map(attrgetter("tokens"), pieces))

@@ -9,15 +9,14 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from render.providers.anthropic._kinds import SERVER_TOOL_TYPES, THINKING_TYPES
-from render.providers.anthropic.validator._facts import Scan
-from render.providers.anthropic.validator._json import Json, as_array, as_object, as_string
-from render.providers.anthropic.validator._mark_rules import scan_mark
+from render.providers.anthropic.validator._facts import Json, Scan, as_array, as_object, as_string
 from render.providers.anthropic.validator._media_rules import (
     DOCUMENT_SOURCES,
     scan_image,
     scan_pdf,
     source_of,
 )
+from render.providers.anthropic.validator._request_rules import scan_mark
 from render.providers.anthropic.validator._rules import Rule
 
 BlockRule: TypeAlias = Callable[[Json, str, Scan], None]

@@ -13,11 +13,9 @@ import attrs
 
 from render.policy._provider import Violation
 from render.providers.anthropic._kinds import MESSAGES_MAX, THINKING_TYPES
-from render.providers.anthropic.validator._facts import Ref
-from render.providers.anthropic.validator._json import as_object
+from render.providers.anthropic.validator._facts import Ref, as_object, violation
 from render.providers.anthropic.validator._message_rules import MessageFacts, joined_facts
 from render.providers.anthropic.validator._rules import ModelRules, Rule
-from render.providers.anthropic.validator._violation import violation
 
 Run: TypeAlias = tuple[int, MessageFacts]
 """Messages of one role in a row: the index of the first, and their facts as one message."""

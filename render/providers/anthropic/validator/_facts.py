@@ -1,11 +1,63 @@
-"""Facts: what the cross-checks need to know about one message, tool or system block."""
+"""Facts: what the cross-checks need to know about one message, tool or system block, and what is wrong
+with it.
 
-from typing import Any, Literal, TypeAlias
+What is wrong with a message does not depend on where the message stands, so verdicts are kept
+without the place and survive when a conversation moves.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias, cast
 
 import attrs
 
+from render.policy._provider import Violation
 from render.providers.anthropic.validator._rules import Rule
-from render.providers.anthropic.validator._violation import Fault
+
+Json: TypeAlias = Mapping[str, Any]
+
+
+def as_object(value: object) -> Json | None:
+    """`value` when it is a JSON object."""
+    return cast("Json", value) if isinstance(value, dict) else None
+
+
+def as_array(value: object) -> Sequence[object] | None:
+    """`value` when it is a JSON array."""
+    return cast("Sequence[object]", value) if isinstance(value, list | tuple) else None
+
+
+def as_string(value: object) -> str:
+    """`value` when it is a string, else the empty one."""
+    return value if isinstance(value, str) else ""
+
+
+@attrs.frozen(eq=False)
+class Fault:
+    """A broken rule inside one message, tool or system block."""
+
+    rule: Rule
+    at: str = ""
+    """Place below the message, e.g. `content.1`."""
+    field: str = ""
+    """What the provider adds to the place, e.g. `tool_use.id`."""
+    details: tuple[object, ...] = ()
+
+    def below(self, place: str) -> Violation:
+        """Say it of the thing at `place`."""
+        full = joined(place, self.at)
+        return violation(self.rule, full, *self.details, field=self.field)
+
+
+def violation(rule: Rule, place: str, *details: object, field: str = "") -> Violation:
+    """Put the words of `rule` together for one place."""
+    text = rule.value % details if details else rule.value
+    return Violation(rule.name.lower(), place, f"{joined(place, field)}: {text}")
+
+
+def joined(place: str, below: str) -> str:
+    """`place.below`, or the one that is not empty."""
+    return f"{place}.{below}" if place and below else place or below
+
 
 Ttl: TypeAlias = Literal["5m", "1h"]
 

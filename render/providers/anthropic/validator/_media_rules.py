@@ -5,8 +5,7 @@ from typing import Final
 
 from blocks import is_web_url
 from render.providers.anthropic._kinds import IMAGE_BYTES_MAX, IMAGE_MEDIA_TYPES
-from render.providers.anthropic.validator._facts import Scan
-from render.providers.anthropic.validator._json import Json, as_object, as_string
+from render.providers.anthropic.validator._facts import Json, Scan, as_object, as_string
 from render.providers.anthropic.validator._rules import Rule
 
 IMAGE_SOURCES: Final = ("base64", "url", "file")

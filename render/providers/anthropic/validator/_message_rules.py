@@ -7,8 +7,14 @@ import attrs
 
 from render.providers.anthropic._kinds import SERVER_TOOL_TYPES, THINKING_TYPES
 from render.providers.anthropic.validator._block_rules import scan_block
-from render.providers.anthropic.validator._facts import Facts, Ref, Scan
-from render.providers.anthropic.validator._json import as_array, as_object, as_string
+from render.providers.anthropic.validator._facts import (
+    Facts,
+    Ref,
+    Scan,
+    as_array,
+    as_object,
+    as_string,
+)
 from render.providers.anthropic.validator._rules import Rule
 
 _ROLES: Final = frozenset({"user", "assistant", "system"})

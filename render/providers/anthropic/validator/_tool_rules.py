@@ -11,11 +11,16 @@ from render.providers.anthropic.validator._block_rules import (
     scan_string,
     scan_system_text,
 )
-from render.providers.anthropic.validator._facts import Facts, Scan
-from render.providers.anthropic.validator._json import Json, as_object, as_string
-from render.providers.anthropic.validator._mark_rules import scan_mark
+from render.providers.anthropic.validator._facts import (
+    Facts,
+    Json,
+    Scan,
+    as_object,
+    as_string,
+    violation,
+)
+from render.providers.anthropic.validator._request_rules import scan_mark
 from render.providers.anthropic.validator._rules import Rule
-from render.providers.anthropic.validator._violation import violation
 
 # Entries that stand for a family of tools and carry no name of their own.
 _NAMELESS: Final = frozenset(

@@ -28,14 +28,14 @@ from render.providers.anthropic.validator._dialogue_rules import (
     last_block_of,
     runs_of,
 )
-from render.providers.anthropic.validator._facts import Facts
-from render.providers.anthropic.validator._json import Json, as_array
-from render.providers.anthropic.validator._mark_rules import check_marks, placed_marks
+from render.providers.anthropic.validator._facts import Facts, Json, as_array, violation
 from render.providers.anthropic.validator._message_rules import MessageFacts, message_facts
 from render.providers.anthropic.validator._request_rules import (
     check_images,
+    check_marks,
     check_max_tokens,
     check_size,
+    placed_marks,
 )
 from render.providers.anthropic.validator._rules import ModelRules, Rule
 from render.providers.anthropic.validator._tool_rules import (
@@ -44,7 +44,6 @@ from render.providers.anthropic.validator._tool_rules import (
     system_facts,
     tool_facts,
 )
-from render.providers.anthropic.validator._violation import violation
 
 F = TypeVar("F", bound=Facts)
 
