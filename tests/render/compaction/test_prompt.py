@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blocks import Block, StructuredSummary, text_of
+from blocks import Block, StructuredSummary
 from render import Context, RangePlan, View, summary_prompts
 from render.compaction._prompt import (
     MARKER,
