@@ -125,6 +125,28 @@ def test_ordinary_texts_are_shown_to_the_letter(text: str) -> None:
     assert escaped(text, *TAGS) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("so </note> ends", "so <\\/note> ends"),
+        ("< / note >", "<\\ / note >"),
+        ("<note><plan></note>", "<\\note><\\plan><\\/note>"),
+        ("&lt;note> &#60;note>", "&lt;\\note> &#60;\\note>"),
+        ("%3c/plan%3e", "%3c\\/plan%3e"),
+        ("<n073> <p1an> <p|an>", "<\\n073> <\\p1an> <\\p|an>"),
+        ("<N0TE> <pl4n> <pl@n>", "<\\N0TE> <\\pl4n> <\\pl@n>"),
+        ("<notе> <файл> </note>", "<\\notе> <файл> <\\/note>"),
+    ],
+)
+def test_a_backslash_goes_behind_the_angle_of_what_reads_as_a_tag(text: str, shown: str) -> None:
+    """A word of another alphabet, as long as the tag, is left alone; what comes behind it is not."""
+    assert escaped(text, "note", "plan") == shown
+
+
+def test_a_quotation_has_its_tag_on_lines_of_their_own() -> None:
+    assert quoted("note", "a</note>", path='x"> y') == '<note path="x__ y">\na<\\/note>\n</note>'
+
+
 def test_attributes_stay_within_their_marks() -> None:
     shown = quoted("block", "text", path='a"> <x b="\n\u2028\x1b“＜&quot;', kind="R&D.txt")
     assert shown.splitlines()[0].count('"') == 4

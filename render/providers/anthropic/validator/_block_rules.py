@@ -177,17 +177,15 @@ def _scan_document(block: Json, at: str, scan: Scan) -> None:
     source = source_of(block, DOCUMENT_SOURCES, at, scan)
     if source is None:
         return
-    match source["type"]:
-        case "base64":
-            scan_pdf(source, at, scan)
-        case "text" | "content" as kind:
-            text = source.get("data" if kind == "text" else "content")
-            if isinstance(text, str):
-                scan_string(text, f"{at}.source", scan)
-            else:
-                _scan_parts(text, _SOURCE_PARTS, f"{at}.source.content", scan)
-        case _:
-            pass  # a reference: the server fetches it
+    kind = source["type"]
+    if kind == "base64":
+        scan_pdf(source, at, scan)
+    elif kind in ("text", "content"):  # all others are references: the server fetches them
+        text = source.get("data" if kind == "text" else "content")
+        if isinstance(text, str):
+            scan_string(text, f"{at}.source", scan)
+        else:
+            _scan_parts(text, _SOURCE_PARTS, f"{at}.source.content", scan)
 
 
 def _scan_thinking(block: Json, at: str, scan: Scan) -> None:

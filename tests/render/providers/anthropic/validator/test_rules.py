@@ -1,5 +1,6 @@
 """Every rule of the Messages API: a request that breaks it and no other, and its repaired twin."""
 
+import re
 from typing import Any
 
 import attrs
@@ -488,9 +489,81 @@ def test_a_request_that_breaks_one_rule_gets_that_violation_and_its_twin_none(
 ) -> None:
     found = validate_request(broken, model)
     assert [(violation.rule, violation.place) for violation in found] == [(rule, place)]
-    assert found[0].message.startswith(place)
+    assert re.match(rf"{re.escape(place)}[a-z0-9_.]*: ", found[0].message)
     assert "%s" not in found[0].message
     assert validate_request(repaired, model) == ()
+
+
+URL = {"type": "url", "url": "https://x.org/a.pdf"}
+STRING, LIST, OBJECT = (
+    f"Input should be a valid {kind}" for kind in ("string", "list", "dictionary")
+)
+FIELDS: list[tuple[str, dict[str, Any], str]] = [
+    ("text.text", text(None), STRING),
+    ("text.citations", text(citations=[{}]), "citations"),
+    ("", text(""), "text content blocks must be non-empty"),
+    ("tool_result.tool_use_id", result(None), STRING),
+    ("search_result.source", search_result(source=None), STRING),
+    ("search_result.title", search_result(title=None), STRING),
+    ("search_result.content", search_result(content=[]), ""),
+    ("search_result.citations", search_result(citations=True), OBJECT),
+    ("search_result.citations", search_result(citations={"enabled": 1}), OBJECT),
+    ("content", search_result(content="x"), LIST),
+    ("content.0", search_result(content=[image()]), "Input tag 'image'"),
+    ("content.1", search_result(content=[text(), text("")]), ""),
+    ("container_upload.file_id", {"type": "container_upload"}, STRING),
+    ("document.title", document(**URL) | {"title": ""}, STRING),
+    ("document.context", document(**URL) | {"context": 5}, STRING),
+    ("document.citations", document(**URL) | {"citations": []}, OBJECT),
+    ("document.source", document(type="ftp"), "base64, text, content, url, file"),
+    ("document.source.url.url", document(type="url", url="a.pdf"), ""),
+    ("document.source.file.file_id", document(type="file"), STRING),
+    ("source", document(type="text", data=""), ""),
+    ("source.content", document(type="text"), LIST),
+    ("source", document(type="content", content=" "), ""),
+    ("source.content", document(type="content", content=5), LIST),
+    ("source.content.0", document(type="content", content=[pdf()]), "Input tag 'document'"),
+    ("source.base64.media_type", image(media_type="image/svg"), "image/jpeg, image/png, "),
+    ("source.base64.media_type", document(**PNG), "application/pdf"),
+    ("source.base64.data", image(data="[redacted]"), ""),
+    ("image.source", {"type": "image"}, "base64, url, file"),
+    ("image.source.url.url", image(type="url", url="a.png"), ""),
+]
+
+
+@pytest.mark.parametrize(("field", "block", "words"), FIELDS)
+def test_a_violation_names_the_field_and_what_would_be_right(
+    field: str, block: dict[str, Any], words: str
+) -> None:
+    """As the provider does: so that it can be found, and searched for."""
+    first, *_ = validate_request(said(block))
+    place, said_of_it = first.message.split(": ", 1)
+    assert place == f"messages.0.content.0.{field}".rstrip(".")
+    assert words in said_of_it
+
+
+@pytest.mark.parametrize(
+    ("field", "block", "words"),
+    [
+        ("tool_use.id", use("a b"), ""),
+        ("tool_use.name", use(name=""), ""),
+        ("tool_use.input", use(input=[]), ""),
+        ("server_tool_use.id", {"type": "server_tool_use", "input": {}}, ""),
+        ("server_tool_use.input", {"type": "server_tool_use", "id": "srvtoolu_1"}, ""),
+        ("thinking.thinking", think(thinking=None), STRING),
+        ("thinking", think(""), ""),
+        ("redacted_thinking", {"type": "redacted_thinking"}, ""),
+        ("compaction.content", {"type": "compaction", "content": 7}, STRING),
+        ("thinking.cache_control", think(cache_control=MARK_5M), ""),
+    ],
+)
+def test_so_it_does_in_what_the_assistant_said(
+    field: str, block: dict[str, Any], words: str
+) -> None:
+    first, *_ = validate_request(answered(block, text()))
+    place, said_of_it = first.message.split(": ", 1)
+    assert place == f"messages.1.content.0.{field}"
+    assert words in said_of_it
 
 
 def test_a_mark_on_an_empty_text_breaks_two_rules() -> None:
