@@ -29,7 +29,15 @@ REPLAY = "import sys; from timeline.cli import main; sys.exit(main(sys.argv[1:])
 
 def dump(checkout: Path, session: Path, window: int, out: Path) -> str:
     """Replay a session with the code of a checkout into `out`; what went wrong, or nothing."""
-    replay = ["replay", str(session), "--window", str(window), "--json", "--dump", str(out)]
+    replay = [
+        "replay",
+        str(session.resolve()),
+        "--window",
+        str(window),
+        "--json",
+        "--dump",
+        str(out),
+    ]
     done = subprocess.run(
         [sys.executable, "-c", REPLAY, *replay],
         cwd=out.parent,
@@ -51,8 +59,10 @@ def requests(path: Path) -> Iterator[dict[str, object]]:
 
 def difference(mine: Path, other: Path) -> tuple[int, str]:
     """How many requests there are, and where the first difference is; empty: nowhere."""
-    number = -1
-    for number, (a, b) in enumerate(zip_longest(requests(mine), requests(other), fillvalue={})):
+    number, nothing = -1, dict[str, object]()
+    for number, (a, b) in enumerate(
+        zip_longest(requests(mine), requests(other), fillvalue=nothing)
+    ):
         if fields := [name for name in {**a, **b} if a.get(name) != b.get(name)]:
             return number + 1, f"request {number}: {', '.join(fields)}"
     return number + 1, ""
