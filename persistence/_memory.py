@@ -12,6 +12,7 @@ from blocks import (
     ClosedError,
     Event,
     LogWindow,
+    MisuseError,
     Recorded,
     TimelineExistsError,
     TimelineId,
@@ -19,10 +20,15 @@ from blocks import (
     VersionConflictError,
     decode_event,
 )
-from persistence._checks import checked_events, checked_fork, checked_page, timeline_infos
-from persistence._heads import Head
-from persistence._store import TimelineInfo
-from persistence._stored import StoredEvent
+from persistence._log import (
+    Head,
+    StoredEvent,
+    checked_events,
+    checked_fork,
+    checked_page,
+    timeline_infos,
+)
+from persistence._store import StoreReport, TimelineInfo
 
 if TYPE_CHECKING:
     from persistence.artifacts import Artifacts, KeyRing, MemoryBackend
@@ -131,3 +137,30 @@ class MemoryStore:
 
 def _recorded(events: Sequence[StoredEvent], first: int) -> list[Recorded]:
     return [(n, decode_event(event.data)) for n, event in enumerate(events, first)]
+
+
+@attrs.frozen
+class MemoryLocation:
+    """`memory:`, where there is never a store before it is opened, nor after it is closed."""
+
+    def exists(self) -> bool:
+        return False
+
+    def open(self) -> MemoryStore:
+        return MemoryStore()
+
+    def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
+        del keys
+        raise MisuseError("nothing is left in memory: to verify; give the open store, or a file")
+
+    def remove(self) -> None:
+        pass
+
+    def __str__(self) -> str:
+        return "memory:"
+
+
+def locate(where: object) -> MemoryLocation:
+    """The location that `memory:` names."""
+    del where
+    return MemoryLocation()

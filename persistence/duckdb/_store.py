@@ -21,14 +21,14 @@ from blocks import (
     UnknownTimelineError,
     VersionConflictError,
 )
-from persistence._checks import checked_events, checked_fork, checked_page, timeline_infos
-from persistence._heads import Head
+from persistence._log import Head, checked_events, checked_fork, checked_page, timeline_infos
 from persistence._place import database_path
-from persistence._store import TimelineInfo
+from persistence._store import StoreReport, TimelineInfo
 from persistence.duckdb._append import Append
 from persistence.duckdb._cursors import CursorPool
 from persistence.duckdb._file_lock import FileLock, Marks, lock_path, lost
 from persistence.duckdb._group_commit import GroupCommit
+from persistence.duckdb._index import DuckDBIndex
 from persistence.duckdb._memory_release import Cache
 from persistence.duckdb._reader import Reader
 from persistence.duckdb._schema import audit_records, cursor_of, errors, open_database
@@ -183,6 +183,17 @@ class DuckDBStore:
                 self._reading, self._writing, self._lock.note_records
             )
         return Artifacts(self._backend, keys=keys, clock=clock, random=random)
+
+    def block_index(self) -> DuckDBIndex:
+        """What search asks; see `persistence.BlockIndex`."""
+        return DuckDBIndex(self.inspect)
+
+    def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
+        """Read everything, and report what does not hold together; see `persistence.verify`."""
+        from persistence.duckdb._verify import verify_tables
+
+        with self.inspect() as (cursor, acknowledged):
+            return verify_tables(cursor, self.path, acknowledged, keys)
 
     @contextmanager
     def _reading(self) -> "Generator[DuckDBPyConnection]":

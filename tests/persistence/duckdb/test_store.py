@@ -22,7 +22,7 @@ from blocks import (
     encode_event,
 )
 from persistence import DuckDBStore, EventStore, verify
-from persistence._stored import store_event
+from persistence._log import store_event
 from persistence.duckdb._append import Append
 from tests.persistence.contract import (
     StoreContract,
