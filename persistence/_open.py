@@ -10,6 +10,7 @@ from os import PathLike
 from typing import Final, cast
 
 from blocks import MisuseError
+from persistence._place import SHOWN
 from persistence._store import EventStore, StoreLocation
 
 SCHEMES: Final[Mapping[str, tuple[str, str]]] = {
@@ -36,7 +37,7 @@ def locate_store(where: "str | PathLike[str]") -> StoreLocation:
     scheme = scheme_of(where)
     if scheme not in SCHEMES:  # without what follows: there may be a password in it
         known = ", ".join(written for _, written in SCHEMES.values())
-        raise MisuseError(f"{scheme} is no store that is known here; give one of: {known}")
+        raise MisuseError(f"{scheme:.{SHOWN}} is no store that is known here; give one of: {known}")
     module, _ = SCHEMES[scheme]
     return cast("StoreLocation", import_module(module).locate(where))
 

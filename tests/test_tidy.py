@@ -17,7 +17,7 @@ PARAMETERS_MAX = 5
 
 EDGES = frozenset(
     {
-        "persistence/testing/__init__.py",
+        "persistence/testing/_contract.py",
         "timeline/summarizers/_anthropic.py",
         "timeline/engine/_prepare_summary.py",
         "timeline/engine/_driving.py",

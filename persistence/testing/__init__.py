@@ -4,45 +4,12 @@ With pytest, derive from `StoreContract` and give it a fixture `store`; without,
 """
 
 import sys
-from collections.abc import Callable
-from contextlib import closing
-from traceback import format_exception_only
-
-from persistence._store import EventStore
 
 if "pytest" in sys.modules:  # then it shows what an assertion compared
     import pytest
 
-    pytest.register_assert_rewrite(
-        *(f"{__name__}._{part}" for part in ("append", "content", "read", "search"))
-    )
+    for _part in ("append", "content", "read", "search"):
+        pytest.register_assert_rewrite(f"{__name__}._{_part}")
 
-from persistence.testing._append import AppendContract
-from persistence.testing._content import CloseContract, ContentContract
-from persistence.testing._read import ForkContract, ReadContract
-from persistence.testing._search import SearchContract
-
-
-class StoreContract(
-    AppendContract, ReadContract, ForkContract, ContentContract, SearchContract, CloseContract
-):
-    """All that a store promises, a test each; `store` is a new and empty one, closed afterwards."""
-
-
-def broken_promises(open_store: Callable[[], EventStore]) -> dict[str, str]:
-    """The tests of the contract that a store does not pass, and why; empty: it keeps every promise.
-
-    `open_store` is called once a test and gives a new and empty store.
-    """
-    contract, broken = StoreContract(), dict[str, str]()
-    for name in filter(_is_test, dir(contract)):
-        with closing(open_store()) as store:
-            try:
-                getattr(contract, name)(store)
-            except Exception as error:  # noqa: BLE001 -- whatever the store raises
-                broken[name] = "".join(format_exception_only(error)).strip()
-    return broken
-
-
-def _is_test(name: str) -> bool:
-    return name.startswith("test_")
+from persistence.testing._contract import StoreContract as StoreContract
+from persistence.testing._contract import broken_promises as broken_promises
