@@ -100,10 +100,12 @@ class DuckDBIndex:
         if not 0 < len(alike) <= CONDITIONS_MAX:
             alike = {(): None}
         likely = [" AND ".join(["true", *["contains(payload, ?)"] * len(each)]) for each in alike]
-        is_summary = any(stem.startswith(_SUMMARY) for stem in stems)
+        kinds = _APPENDED
+        if any(stem.startswith(_SUMMARY) for stem in stems):
+            kinds, likely = f"({_APPENDED} OR {_SUMMARIZED})", [*likely, _OTHER_LARGE]
         condition = (
-            f"name = ? AND seq > ? AND seq <= ? AND (({_OTHER_LARGE}) OR ({') OR ('.join(likely)}))"
-            f" AND ({_APPENDED} OR {_SUMMARIZED if is_summary else 'false'}) ORDER BY seq"
+            f"name = ? AND seq > ? AND seq <= ? AND {kinds} AND (({') OR ('.join(likely)}))"
+            " ORDER BY seq"
         )
         upto = _LAST if last is None else last
         given = [timeline, after, upto, *(needle for each in alike for needle in each)]
