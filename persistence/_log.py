@@ -7,7 +7,7 @@ follows from the marks alone; so loading a window touches no event older than th
 the window at any earlier version.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -19,7 +19,9 @@ from blocks import (
     RangeCompacted,
     RangeExpanded,
     Recorded,
+    TimelineExistsError,
     TimelineId,
+    UnknownTimelineError,
     clean_json,
     encode_event,
     kind_of,
@@ -163,14 +165,24 @@ def checked_page(after: int, limit: int) -> None:
         raise MisuseError(f"after={after}, limit={limit}: read after 0 or more, at least 1 event")
 
 
-def checked_fork(source: TimelineId, at: int, head: Head) -> None:
-    """Refuse a fork at a version that `source` never had.
+def checked_fork(
+    source: TimelineId, target: TimelineId, at: int, head_of: Callable[[TimelineId], Head]
+) -> Head:
+    """The head that a fork of `source` at version `at` begins with.
 
     Raises:
-        MisuseError: `at` is not between 1 and the version of `head`.
+        UnknownTimelineError: no such `source`.
+        MisuseError: `at` is not a version of `source`.
+        TimelineExistsError: `target` exists.
     """
+    head, existing = head_of(source), head_of(target)
+    if not head.version:
+        raise UnknownTimelineError(source)
     if not 1 <= at <= head.version:
         raise MisuseError(f"cannot fork {source!r} at {at}: its versions are 1 to {head.version}")
+    if existing.version:
+        raise TimelineExistsError(target, found=existing.version)
+    return head.cut_to(at)
 
 
 def timeline_infos(heads: Mapping[TimelineId, Head]) -> list[TimelineInfo]:

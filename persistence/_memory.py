@@ -14,9 +14,7 @@ from blocks import (
     LogWindow,
     MisuseError,
     Recorded,
-    TimelineExistsError,
     TimelineId,
-    UnknownTimelineError,
     VersionConflictError,
     decode_event,
 )
@@ -92,13 +90,8 @@ class MemoryStore:
     def fork(self, source: TimelineId, target: TimelineId, event: Event, *, at: int) -> int:
         stored = checked_events(target, [event], 0)
         with self._lock:
-            log, existing = self._log(source), self._log(target)
-            if not log.events:
-                raise UnknownTimelineError(source)
-            checked_fork(source, at, log.head)
-            if existing.events:
-                raise TimelineExistsError(target, found=existing.head.version)
-            copy = _Log(events=log.events[:at], head=log.head.cut_to(at))
+            head = checked_fork(source, target, at, lambda name: self._log(name).head)
+            copy = _Log(events=self._log(source).events[:at], head=head)
             self._logs[target] = copy
             return copy.extend(stored)
 

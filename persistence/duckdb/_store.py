@@ -16,9 +16,7 @@ from blocks import (
     Event,
     LogWindow,
     Recorded,
-    TimelineExistsError,
     TimelineId,
-    UnknownTimelineError,
     VersionConflictError,
 )
 from persistence._log import Head, checked_events, checked_fork, checked_page, timeline_infos
@@ -143,12 +141,7 @@ class DuckDBStore:
         self._refuse_if_not_ours()
         with self._group.alone():
             self._refuse_if_not_ours()
-            head, existing = self._head(source), self._head(target)
-            if not head.version:
-                raise UnknownTimelineError(source)
-            checked_fork(source, at, head)
-            if existing.version:
-                raise TimelineExistsError(target, found=existing.version)
+            checked_fork(source, target, at, self._head)
             self._writer.fork(source, at, append)
         if append.error:
             raise append.error
