@@ -18,6 +18,7 @@ PACKAGES = (
     "render",
     "persistence",
     "persistence.sessions",
+    "persistence.testing",
     "timeline.react",
     "timeline.tokens",
     "timeline.replay",

@@ -22,7 +22,7 @@ def database_path(given: object) -> Path:
         MisuseError: it cannot be the path of a store.
         StoreError: the system does not let us look.
     """
-    path = _path(given)
+    path = checked_path(given)
     with system_errors(path):
         path = path.resolve()
         if not path.parent.is_dir():
@@ -37,7 +37,12 @@ def database_path(given: object) -> Path:
     return path
 
 
-def _path(given: object) -> Path:
+def checked_path(given: object) -> Path:
+    """The path as it was given; nobody has looked whether it can be that of a store.
+
+    Raises:
+        MisuseError: it is no path at all.
+    """
     if not isinstance(given, str | os.PathLike):
         raise MisuseError(f"{given!r:.{SHOWN}} is no path; give the path of a DuckDB file")
     text: object = os.fspath(cast("str | os.PathLike[str]", given))

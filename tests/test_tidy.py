@@ -17,6 +17,7 @@ PARAMETERS_MAX = 5
 
 EDGES = frozenset(
     {
+        "persistence/testing/_contract.py",
         "timeline/summarizers/_anthropic.py",
         "timeline/engine/_prepare_summary.py",
         "timeline/engine/_driving.py",
@@ -26,7 +27,7 @@ EDGES = frozenset(
         "timeline/react/_calling.py",
     }
 )
-"""The only places that catch what they did not expect: hooks, tools, models' clients and artifact
+"""The only places that catch what they did not expect: hooks, tools, models' clients and other
 stores are other people's code (logged, tried again, replaced, told to the model), and the drivers hand what was
 raised to the flow that asked."""
 

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
@@ -23,7 +23,7 @@ from blocks import (
     TurnId,
     text_of,
 )
-from persistence import EventStore
+from persistence import EventStore, HoldsArtifacts
 from render import (
     CompactionPlan,
     Context,
@@ -186,8 +186,9 @@ def opener_of(
     if given is None:
         return None
     if given == "":
-        own: Any = getattr(store, "artifacts", None)
-        return partial(own, keys=keys, clock=clock) if own else None
+        if not isinstance(store, HoldsArtifacts):
+            return None
+        return partial(store.artifacts, keys=keys, clock=clock)
     if isinstance(given, Path | str):
         return partial(_opened, given, keys, clock)
     return lambda: given

@@ -33,7 +33,7 @@ class Options(TypedDict, total=False):
     """Everything that `Timeline.open` takes besides the name."""
 
     store: EventStore | Path | str
-    """A store, or the path of a DuckDB file, made if missing; without one: in memory."""
+    """A store, or the path or URL of one, made if missing; without one: in memory."""
     model: str | Model
     """A model's name; default `claude-sonnet-5-5`."""
     policy: Policy | str
