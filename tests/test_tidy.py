@@ -19,7 +19,7 @@ EDGES = frozenset(
     {
         "timeline/summarizers/_anthropic.py",
         "timeline/engine/_prepare_summary.py",
-        "timeline/engine/_driving.py",
+        "timeline/_driving.py",
         "timeline/observe/_hooks.py",
         "timeline/engine/_artifacts.py",
         "timeline/summarizers/_patience.py",

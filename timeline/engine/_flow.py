@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import attrs
 
-from timeline.engine import _driving
+from timeline import _driving
 from timeline.engine._lock import AsyncHold, Hold
 from timeline.observe._hooks import acall, call
 from timeline.summarizers._patience import Patience

@@ -38,14 +38,14 @@ from timeline.arguments._checks import (
 from timeline.arguments._fixed import System, Tools
 from timeline.arguments._given import Given, Output, checked_prompt, given_parts
 from timeline.arguments._repeats import refuse_repeated_response, refuse_repeated_result
-from timeline.arguments._responses import answered_by, message_of
+from timeline.arguments._responses import answered_by, message_of, usage_of
 from timeline.engine._flow import Flow
 from timeline.engine._hiding import hide, restore
+from timeline.engine._observers import Observers
 from timeline.engine._plans import commit_plan, expand, propose
 from timeline.engine._queries import Looking
-from timeline.engine._recorder import Recorder, usage_of
+from timeline.engine._recorder import Recorder
 from timeline.engine._upgrade import upgrade
-from timeline.observe._steps import Observers
 from timeline.summarizers._summarizer import Summarizer
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import attrs
 from blocks import FoldlineError, ToolCall, checked_calls
 from render import Rendered
 from timeline._async import AsyncTimeline
+from timeline._driving import adrive, drive
 from timeline._timeline import Timeline
 from timeline.arguments._given import Given, checked_prompt
-from timeline.engine._driving import adrive, drive
 from timeline.observe._hooks import acall, call
 from timeline.react._asking import Asker
 from timeline.react._calling import Done

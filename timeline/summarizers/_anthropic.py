@@ -29,8 +29,7 @@ from render import (
     without_thinking,
 )
 from timeline._models import model_named
-from timeline.arguments._responses import as_json
-from timeline.engine._recorder import usage_of
+from timeline.arguments._responses import as_json, usage_of
 from timeline.summarizers._summarizer import SummaryFailedError, SummaryRequest
 from timeline.tokens import counter_for
 
