@@ -1,7 +1,11 @@
-"""What one can do to a timeline, each thing as a flow; the shells only drive them."""
+"""What one can do to a timeline: each operation once, as a flow.
+
+`Timeline` and `AsyncTimeline` are bound to these (`_shell.bound`): the parameters and docstrings here
+are theirs.
+"""
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Final
 
 import attrs
 import msgspec
@@ -43,13 +47,17 @@ from timeline.engine._flow import Flow
 from timeline.engine._hiding import hide, restore
 from timeline.engine._observers import Observers
 from timeline.engine._plans import commit_plan, expand, propose
+from timeline.engine._prepare_summary import Preparation
 from timeline.engine._queries import Looking
 from timeline.engine._recorder import Recorder
 from timeline.engine._upgrade import upgrade
 from timeline.summarizers._summarizer import Summarizer
 
-if TYPE_CHECKING:
-    pass
+INTERRUPTED: Final = "Interrupted: this call did not finish. It may have had a part of its effects."
+
+
+def _preparation_of(operations: "Operations") -> Preparation:
+    return Preparation(operations.engine)
 
 
 @attrs.frozen(kw_only=True)
@@ -57,17 +65,32 @@ class Operations(Looking):
     """The operations of one timeline."""
 
     watch: Observers = attrs.field(factory=Observers)
+    preparation: Preparation = attrs.field(
+        default=attrs.Factory(_preparation_of, takes_self=True), init=False
+    )
+
+    # Appending.
 
     @property
     def _recorder(self) -> Recorder:
         return Recorder(ids=self.engine.ids, turn=self.engine.view.turn or TurnId("t1"))
 
     def append(self, *blocks: Block, at: float | None = None) -> Flow[int]:
-        """Any blocks, in one commit."""
+        """Append blocks in one durable commit; return the new version.
+
+        Raises:
+            MisuseError: nothing is given, or what is no block, or `at` is no time.
+            CodecError: a block holds what JSON cannot.
+        """
         return (yield from self.engine.append(blocks, at=at))
 
     def user(self, text: str, *parts: Given) -> Flow[int]:
-        """What the user asks: opens a turn."""
+        """What the user asks: opens a turn.
+
+        Raises:
+            MisuseError: the text is none, or empty and alone, or a part cannot be shown.
+            CodecError: a part holds what JSON cannot.
+        """
         found = checked_prompt(text, parts, "user()")
         turn = self.engine.view.new_turn
         recorder = Recorder(ids=self.engine.ids, turn=turn)
@@ -76,19 +99,32 @@ class Operations(Looking):
         return (yield from self.engine.append([header, prompt]))
 
     def steer(self, text: str) -> Flow[int]:
-        """What the user says while the agent works."""
+        """What the user says while the agent works.
+
+        Raises:
+            MisuseError: the text is none, or empty.
+        """
         checked_words(text, "steer()")
         made = self._recorder
         return (yield from self.append(UserSteer(id=made.new_id(), turn=made.turn, text=text)))
 
     def followup(self, text: str) -> Flow[int]:
-        """What the user said meanwhile, delivered when the agent is done."""
+        """What the user said meanwhile, delivered when the agent is done.
+
+        Raises:
+            MisuseError: the text is none, or empty.
+        """
         checked_words(text, "followup()")
         made = self._recorder
         return (yield from self.append(UserFollowup(id=made.new_id(), turn=made.turn, text=text)))
 
-    def attach(self, name: str, part: Given, mime: str) -> Flow[int]:
-        """A file that comes with the user's words."""
+    def attach(self, name: str, part: Given, *, mime: str = "text/plain") -> Flow[int]:
+        """A file that comes with the user's words.
+
+        Raises:
+            MisuseError: the name or the type is empty, or the part cannot be shown.
+            CodecError: the part holds what JSON cannot.
+        """
         checked_words(name, "attach()", "name")
         checked_words(mime, "attach()", "mime")
         [found] = given_parts([part], "user", "attach()")
@@ -99,19 +135,34 @@ class Operations(Looking):
         return (yield from self.append(block))
 
     def note(self, text: str) -> Flow[int]:
-        """A durable note of the agent's: byte-exact through any number of compactions."""
+        """A durable note of the agent's: byte-exact through any number of compactions.
+
+        Raises:
+            MisuseError: the text is none, or empty.
+        """
         checked_words(text, "note()")
         made = self._recorder
         return (yield from self.append(Note(id=made.new_id(), turn=made.turn, text=text)))
 
     def plan(self, text: str) -> Flow[int]:
-        """The agent's current plan; replaces the one before."""
+        """The agent's current plan; replaces the one before.
+
+        Raises:
+            MisuseError: the text is none, or empty.
+        """
         checked_words(text, "plan()")
         made = self._recorder
         return (yield from self.append(Plan(id=made.new_id(), turn=made.turn, text=text)))
 
-    def record(self, response: object, rendered: Rendered | None) -> Flow[int]:
-        """A model's response: its blocks and its usage, in one commit, once."""
+    def record(self, response: object, rendered: Rendered | None = None) -> Flow[int]:
+        """A model's response: blocks and usage, one commit; `rendered`: what it answers, or the newest.
+
+        Raises:
+            MisuseError: it is no response of Anthropic's, or has neither content nor usage, or
+                `rendered` is no request of this timeline.
+            AlreadyRecordedError: it is in the log.
+            CodecError: it holds what JSON cannot.
+        """
         answers = answered_by(rendered, self.engine.view.version)
         message = message_of(response)
         blocks = self._recorder.response(message)
@@ -126,7 +177,11 @@ class Operations(Looking):
         return (yield from self.engine.append(blocks, *facts, check=once, answers=answers))
 
     def learn(self, usage: UsageRecorded | None) -> Flow[int]:
-        """What a provider counted for a request of ours."""
+        """Correct the estimate by what a provider counted; None: it did not say.
+
+        Raises:
+            MisuseError: it is no `UsageRecorded`.
+        """
         if usage is None:
             return self.engine.version
         checked_struct(usage, UsageRecorded, "learn()", "usage")
@@ -134,9 +189,21 @@ class Operations(Looking):
         return (yield from self.engine.commit(fact))
 
     def tool_result(
-        self, call_id: str, output: Output, envelope: Envelope | None, *, is_error: bool
+        self,
+        call_id: str,
+        output: Output,
+        *,
+        is_error: bool = False,
+        envelope: Envelope | None = None,
     ) -> Flow[int]:
-        """What a tool returned, once."""
+        """What a tool returned for a call.
+
+        Raises:
+            MisuseError: the output is neither a text nor parts that can be shown.
+            UnknownCallError: no such call waits for a result; the message names those that do.
+            AlreadyRecordedError: the call has its result.
+            CodecError: a part or the envelope holds what JSON cannot.
+        """
         checked_text(call_id, "tool_result()", "call_id")
         if envelope is not None:
             checked_kind(envelope, Envelope, "tool_result()", "envelope")
@@ -148,16 +215,23 @@ class Operations(Looking):
         return (yield from self.engine.append([result], check=once))
 
     def notice(self, text: str) -> Flow[int]:
-        """What the runtime tells the model."""
+        """What the runtime tells the model, in the user's place but not in the user's name.
+
+        Raises:
+            MisuseError: the text is none, or empty.
+        """
         checked_words(text, "notice()")
         made = self._recorder
         return (yield from self.append(SystemMessage(id=made.new_id(), turn=made.turn, text=text)))
 
-    def close_calls(self, text: str) -> Flow[tuple[CallId, ...]]:
-        """Answer the calls that nobody is going to answer, in one commit; what they were.
+    def close_calls(self, text: str = INTERRUPTED) -> Flow[tuple[CallId, ...]]:
+        """Answer open calls that nobody is going to answer, after a crash say; what they were.
 
         Looks into the store first: an interrupted commit may have gone through.  A call that a
         request has already shown as interrupted is left alone.
+
+        Raises:
+            MisuseError: the text is none, or empty.
         """
         checked_words(text, "close_calls()")
         yield from self.engine.load()
@@ -175,54 +249,104 @@ class Operations(Looking):
             yield from self.append(*results)
         return tuple(call.call_id for call in calls)
 
-    def open_calls(self) -> tuple[CallId, ...]:
-        """Calls of the newest round that have no result yet, in order."""
-        view = self.engine.view
-        calls = view.groups[-1].open_calls if view.groups else ()
-        return tuple(call_id for call_id in calls if view.unanswered(call_id))  # none came late
+    def hide(self, *keys: str, replacement: str = "") -> Flow[int]:
+        """Show a text instead of these blocks, named by path or id; the log keeps them.
 
-    # Hiding.
-
-    def hide(self, keys: tuple[str, ...], replacement: str) -> Flow[int]:
-        """Show a text instead of blocks, and take back what quotes them."""
+        Raises:
+            MisuseError: no block is named, or the replacement is no text.
+            UnknownPathError: a path or id names no block.
+        """
         checked_text(replacement, "hide()", "replacement")
         return (yield from hide(self.engine, checked_keys(keys, "hide()"), replacement))
 
-    def restore(self, keys: tuple[str, ...]) -> Flow[int]:
-        """Show hidden blocks again."""
+    def restore(self, *keys: str) -> Flow[int]:
+        """Show hidden blocks again.
+
+        Raises:
+            MisuseError: no block is named.
+            UnknownPathError: a path or id names no block.
+        """
         return (yield from restore(self.engine, checked_keys(keys, "restore()")))
+
+    def flush(self) -> Flow[int]:
+        """Make what waits durable: the fact that the last request was handed out."""
+        return (yield from self.engine.flush())
 
     # Rendering.
 
-    def context(self, system: System, tools: Tools) -> Context:
-        """What a render at this moment may know."""
-        return self.settings.context(system, tools, self.engine.clock())
+    def render(self, *, system: System = None, tools: Tools = None) -> Flow[Rendered]:
+        """Turn the log into the next request; see `Rendered`.
 
-    def render(self, context: Context) -> Flow[Rendered]:
-        """The next request."""
-        return (yield from self._watched(context, force=False))
+        Raises:
+            MisuseError: the system prompt or a tool's definition is none.
+            VersionConflictError: other writers of this timeline were faster each time.
+            SummaryFailedError: no summary could be had, and `Policy.on_failure` is "raise"; so may
+                be what else a summariser raises.
+        """
+        context = self._context(system, tools)
+        yield from self.preparation.wait(context)
+        rendered = yield from self._rendered(context, force=False)
+        yield from self.preparation.start(context)
+        return rendered
 
-    def compact(self, context: Context) -> Flow[Rendered]:
-        """The next request, after a compaction that nothing but you asked for."""
-        return (yield from self._watched(context, force=True))
+    def compact(self, *, system: System = None, tools: Tools = None) -> Flow[Rendered]:
+        """Compact now, whatever the policy says, and render.
 
-    def _watched(self, context: Context, *, force: bool) -> Flow[Rendered]:
+        Raises:
+            MisuseError: the system prompt or a tool's definition is none.
+            VersionConflictError: other writers of this timeline were faster each time.
+            SummaryFailedError: as from `render`.
+        """
+        context = self._context(system, tools)
+        yield from self.preparation.finish()
+        return (yield from self._rendered(context, force=True))
+
+    def _rendered(self, context: Context, *, force: bool) -> Flow[Rendered]:
         rendering = partial(self.engine.render, context, force=force)
         return (yield from self.watch.render(self.engine.id, context, rendering))
 
-    def propose(self, context: Context) -> Flow[CompactionPlan]:
-        """What a compaction would do now."""
-        return (yield from propose(self.engine, context))
+    def upgrade_summary(
+        self,
+        *,
+        summarizer: Summarizer | None = None,
+        system: System = None,
+        tools: Tools = None,
+    ) -> Flow[bool]:
+        """Write the summary in force anew, from what it stands for, by `summarizer` or the timeline's own;
+        True: it is another one now.
 
-    def commit_plan(self, plan: CompactionPlan, context: Context) -> Flow[int]:
-        """Carry out a plan, once."""
-        checked_struct(plan, CompactionPlan, "commit_plan()", "plan")
-        return (yield from commit_plan(self.engine, plan, context))
+        Raises:
+            MisuseError: the system prompt or a tool's definition is none.
+            SummaryFailedError: as from `render`.
+        """
+        return (yield from upgrade(self.engine, self._context(system, tools), summarizer))
 
     def expand(self) -> Flow[int]:
-        """Undo the newest compaction."""
+        """Undo the newest compaction: all that it took out of the prompt is visible again.
+
+        Raises:
+            MisuseError: no compaction is in force.
+            VersionConflictError: other writers of this timeline were faster each time.
+        """
         return (yield from expand(self.engine))
 
-    def upgrade(self, context: Context, summarizer: Summarizer | None) -> Flow[bool]:
-        """Write the summary in force anew."""
-        return (yield from upgrade(self.engine, context, summarizer))
+    def propose(self, *, system: System = None, tools: Tools = None) -> Flow[CompactionPlan]:
+        """What a compaction would do now, as data; decides nothing.
+
+        Raises:
+            MisuseError: the system prompt or a tool's definition is none.
+        """
+        return (yield from propose(self.engine, self._context(system, tools)))
+
+    def commit_plan(
+        self, plan: CompactionPlan, *, system: System = None, tools: Tools = None
+    ) -> Flow[int]:
+        """Carry out a plan that `propose` gave; committing it again changes nothing.
+
+        Raises:
+            VersionConflictError: the timeline has moved on since the plan was made.
+            DataError: the plan is of another timeline, or proposes nothing.
+            MisuseError: it is no plan, or the artifact store did not take what it moves there.
+        """
+        checked_struct(plan, CompactionPlan, "commit_plan()", "plan")
+        return (yield from commit_plan(self.engine, plan, self._context(system, tools)))
