@@ -30,7 +30,8 @@ class AsyncTimeline(Shell):
     """One conversation, for asyncio; see `Timeline`.
 
     Commits run in threads, summarisers and hooks may be coroutine functions, and calls queue in
-    the order in which they were made. Open one with `await AsyncTimeline.open(...)`.
+    the order in which they were made. Open one with `await AsyncTimeline.open(...)`; forking a snapshot
+    is to be awaited, too.
     """
 
     _lock: Any = attrs.field(factory=_new_lock, init=False)
