@@ -145,7 +145,7 @@ def test_what_an_async_script_is_given() -> None:
 
 _Call = Callable[[Timeline], object]
 FILE = {"type": "document", "source": {"type": "file", "file_id": "f"}}
-BROKEN = ProviderPart(value={**FILE, "title": object()})
+BROKEN = ProviderPart(value={**FILE, "odd": object()})
 
 
 def _stale(timeline: Timeline) -> None:
