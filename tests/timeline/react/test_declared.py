@@ -51,7 +51,8 @@ def both(made: Tool, **given: Any) -> list[Done]:
 def both_now(made: Tool, **given: Any) -> list[Determinism | None]:
     caller = Caller(tools={made.name: made}, clock=lambda: 1.0)
     asked = call_of(made.name, given)
-    return [caller.current(asked), asyncio.run(caller.acurrent(asked))]
+    envelope = asyncio.run(caller.acall(asked)).envelope
+    return [caller.current(asked), envelope.determinism]
 
 
 # A run.
