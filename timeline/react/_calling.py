@@ -154,10 +154,13 @@ async def _aperform(run: _Run) -> object:
 
 def _awaited(answer: Coroutine[Any, Any, Any]) -> object:
     """Run a coroutine to its end, even where a loop is running already."""
-    from asyncio import run
+    import asyncio
 
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(run, answer).result()
+        try:
+            return pool.submit(asyncio.run, answer).result()
+        except asyncio.CancelledError as error:
+            raise CancelledError(*error.args) from error
 
 
 def _failed(call: ToolCall, error: BaseException) -> ToolReply:
