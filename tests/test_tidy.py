@@ -20,7 +20,7 @@ EDGES = frozenset(
         "persistence/testing/_contract.py",
         "timeline/summarizers/_anthropic.py",
         "timeline/engine/_prepare_summary.py",
-        "timeline/engine/_driving.py",
+        "timeline/_driving.py",
         "timeline/observe/_hooks.py",
         "timeline/engine/_artifacts.py",
         "timeline/summarizers/_patience.py",
@@ -78,6 +78,12 @@ def test_nothing_is_swallowed(name: str) -> None:
             assert not broad or reraises, f"line {node.lineno}: catch what you expect"
         elif isinstance(node, ast.Call) and "suppress" in ast.unparse(node.func):
             assert not set().union(*map(names_in, node.args)) & BROAD, f"line {node.lineno}"
+
+
+@pytest.mark.parametrize(("package", "rooms_max"), [("render", 9), ("timeline", 16)])
+def test_a_package_has_few_rooms(package: str, rooms_max: int) -> None:
+    rooms = {path.stem for path in (ROOT / package).iterdir() if path.suffix in {"", ".py"}}
+    assert len(rooms - {"__init__", "__pycache__"}) <= rooms_max, sorted(rooms)
 
 
 @pytest.mark.parametrize("name", sorted(EDGES))

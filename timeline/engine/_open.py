@@ -15,10 +15,10 @@ from timeline.engine._compaction import Compactor
 from timeline.engine._engine import Engine
 from timeline.engine._flow import Flow, RunBlocking
 from timeline.engine._ids import time_ordered
+from timeline.engine._observers import Observers
 from timeline.engine._operations import Operations
 from timeline.engine._settings import Options, Settings
 from timeline.observe._hooks import Hooks
-from timeline.observe._steps import Observers
 from timeline.summarizers._summarizer import ExtractiveSummarizer
 
 
