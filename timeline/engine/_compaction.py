@@ -79,7 +79,7 @@ class Compactor:
             and is_worth_it(planned, context)
             and not (yield from self.stored(view, planned))
         ):
-            known = attrs.evolve(known, resting=frozenset({"externalize"}))
+            known = attrs.evolve(known, disabled_rungs=frozenset({"externalize"}))
             planned = plan_compaction(view, context, trigger, known)
         if planned is None:
             over = total_tokens(view, context) > context.limit

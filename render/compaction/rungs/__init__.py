@@ -1,6 +1,7 @@
 """The ladder: what a compaction may do, rung by rung; plans as data."""
 
 from render.compaction.rungs._ladder import NO_FACTS as NO_FACTS
+from render.compaction.rungs._ladder import RUNGS as RUNGS
 from render.compaction.rungs._ladder import ExternalFacts as ExternalFacts
 from render.compaction.rungs._ladder import PlannedCompaction as PlannedCompaction
 from render.compaction.rungs._ladder import apply_compaction as apply_compaction
@@ -15,7 +16,6 @@ from render.compaction.rungs._plan import Drop as Drop
 from render.compaction.rungs._plan import Externalize as Externalize
 from render.compaction.rungs._plan import Summarize as Summarize
 from render.compaction.rungs._plan import normalised as normalised
-from render.compaction.rungs._registry import RUNGS as RUNGS
 from render.compaction.rungs._restore import recut as recut
 from render.compaction.rungs._restore import restore_plan as restore_plan
 from render.compaction.rungs._scope import Found as Found

@@ -71,7 +71,7 @@ class CheckedRung:
         except Exception as error:
             raise RungError(self.name, f"it raised {type(error).__name__}") from error
         made = [self._data(proposal) for proposal in given]
-        made = [proposal for proposal in made if action_of(proposal) not in scope.resting]
+        made = [proposal for proposal in made if action_of(proposal) not in scope.disabled]
         if fault := next(_faults(scope, made), None):
             raise RungError(self.name, fault)
         return made

@@ -20,7 +20,7 @@ are tried again with everything but the newest round.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 import msgspec
@@ -30,14 +30,26 @@ from render.compaction._apply import FITTING, FittedRange, Summary, extractive, 
 from render.compaction._range import plan_range, plan_turns
 from render.compaction.rungs._apply_proposals import apply_proposals
 from render.compaction.rungs._checked import CheckedRung
+from render.compaction.rungs._clear import ClearRung
+from render.compaction.rungs._drop import DropRung
+from render.compaction.rungs._externalize import ExternalizeRung
 from render.compaction.rungs._plan import AnyProposal, CompactionPlan, Summarize
-from render.compaction.rungs._registry import BuiltInRung, rungs_of
 from render.compaction.rungs._scope import RungScope
-from render.compaction.rungs._summarize import range_of
+from render.compaction.rungs._summarize import SummarizeRung, range_of
 from render.policy._context import Context
+from render.policy._rungs import RungName
 from render.stages._budget import threshold_of, total_tokens
 from render.stages._rehydrate import wanted
 from render.view._view import View
+
+KnownRung: TypeAlias = ExternalizeRung | SummarizeRung | ClearRung | DropRung
+RUNGS: Final[Mapping[RungName, KnownRung]] = {
+    "externalize": ExternalizeRung(),
+    "summarize": SummarizeRung(),
+    "clear": ClearRung(),
+    "drop": DropRung(),
+}
+"""The built-in rungs. To add one, write a file like `_clear.py`, and name it here and in `RungName`."""
 
 
 def _raised(error: RungError) -> None:
@@ -52,7 +64,7 @@ class ExternalFacts:
     """Versions before which everything is summarised already, best first."""
     current: Mapping[CallId, Determinism] = attrs.field(factory=dict[CallId, Determinism])
     """What the sources of replayable results look like now."""
-    resting: frozenset[str] = frozenset()
+    disabled_rungs: frozenset[str] = frozenset()
     """What is not to be proposed, and rungs that are not to be tried."""
     on_refused: Callable[[RungError], None] = _raised
     """Hears why a rung of the policy's own is left out; unless told otherwise, it is raised."""
@@ -115,7 +127,7 @@ def _share(context: Context, ratio: float) -> int:
     return min(int(ratio * context.limit), int(FITTING * threshold_of(context)))
 
 
-def _resting(view: View, context: Context, trigger: Trigger) -> Iterator[str]:
+def _disabled(view: View, context: Context, trigger: Trigger) -> Iterator[str]:
     """In a turn into which artifacts come back, what would take them away again rests; without an artifact
     store, what would move content there; and a rung of the user's own, which may do a little each time,
     until something is appended: a second request is to be the first."""
@@ -139,17 +151,18 @@ class _Planner:
     proposals: list[AnyProposal] = attrs.field(factory=list[AnyProposal])
     fitted: FittedRange | None = None
     """The range that is summarised: one at most."""
-    resting: set[str] = attrs.field(init=False)
+    disabled: set[str] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        resting = _resting(self.view, self.context, self.trigger)
-        self.resting = {*self.known.resting, *resting}
+        found = _disabled(self.view, self.context, self.trigger)
+        self.disabled = {*self.known.disabled_rungs, *found}
 
     def try_all(self) -> None:
         """First with the tail left alone, then, if need be, with the newest round only."""
         tail, newest = _tail(self.view, self.context, self.trigger), _newest(self.view)
         for protected, is_last_resort in ((tail, False), (newest, True)):
-            for rung in rungs_of(self.context.policy):
+            for named in self.context.policy.rungs:
+                rung = RUNGS[named] if isinstance(named, str) else CheckedRung(named)
                 goal = self._goal
                 if self._is_done(goal):
                     return
@@ -162,7 +175,7 @@ class _Planner:
                     current=self.known.current,
                     trigger=self.trigger,
                     cuts=self.known.cuts,
-                    resting=frozenset(self.resting),
+                    disabled=frozenset(self.disabled),
                 )
                 self._try(rung, scope)
             if self._tokens <= threshold_of(self.context):
@@ -185,9 +198,9 @@ class _Planner:
             return False
         return bool(self.proposals) and self._tokens <= goal
 
-    def _try(self, rung: BuiltInRung | CheckedRung, scope: RungScope) -> None:
+    def _try(self, rung: KnownRung | CheckedRung, scope: RungScope) -> None:
         """Ask one rung, and apply what it proposes."""
-        if rung.name in self.resting:
+        if rung.name in self.disabled:
             return
         try:
             made = rung.propose(scope)
@@ -197,7 +210,7 @@ class _Planner:
         for proposal in made:
             if isinstance(proposal, Summarize):
                 self.fitted = range_of(scope, proposal)
-                self.resting.add("summarize")
+                self.disabled.add("summarize")
         if made:
             self.view = apply_proposals(self.view, made, self.context, self.fitted)
             self.proposals += made

@@ -67,7 +67,7 @@ class RungScope:
     trigger: Trigger = "proactive"
     cuts: tuple[int, ...] = ()
     """Versions before which everything is summarised already, best first."""
-    resting: frozenset[str] = frozenset()
+    disabled: frozenset[str] = frozenset()
     """What is not to be proposed now: `externalize`, for one, where there is no artifact store."""
     ranges: list[FittedRange] = attrs.field(factory=list[FittedRange], init=False, repr=False)
     """What `Summarize` proposals were made of."""

@@ -277,8 +277,8 @@ def test_what_rests_is_left_out_without_a_word(rest: dict[str, Any]) -> None:
     drawn = scene(PICTURE)
     own = Own(lambda _: [externalized(e) for e in entries(drawn, "r1")])
     heard: list[Any] = []
-    resting = frozenset() if rest else frozenset({"externalize"})
-    known = ExternalFacts(resting=resting, on_refused=heard.append)
+    disabled = frozenset() if rest else frozenset({"externalize"})
+    known = ExternalFacts(disabled_rungs=disabled, on_refused=heard.append)
     assert plan_compaction(drawn.view, within(own, **rest), "forced", known) is None
     assert heard == []
 

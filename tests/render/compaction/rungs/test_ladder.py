@@ -219,7 +219,9 @@ def test_externalize_and_drop_rest_in_a_turn_into_which_an_artifact_comes_back()
 
 
 def test_a_rung_may_be_told_to_rest() -> None:
-    plan = plan_of(talk(), within("externalize", "clear"), resting=frozenset({"externalize"}))
+    plan = plan_of(
+        talk(), within("externalize", "clear"), disabled_rungs=frozenset({"externalize"})
+    )
     assert plan.rungs == ("clear",)
 
 
