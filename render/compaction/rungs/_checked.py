@@ -141,17 +141,18 @@ def _faults_of_place(proposal: AnyProposal, entries: Sequence[Entry]) -> Iterato
 def _faults_of_result(
     proposal: Clear | Externalize, shown: Mapping[BlockId, Found], scope: RungScope
 ) -> Iterator[str]:
-    found = shown.get(proposal.blocks[0])
+    block = proposal.blocks[0]
+    found = shown.get(block)
     if found is None or len(proposal.blocks) > 1:
-        yield f"{in_words(proposal.blocks[0])} is no tool result that is shown"
+        yield f"{in_words(block)} is no tool result that is shown"
     elif isinstance(proposal, Externalize):
         sensitivity = sensitivity_of(found.result, found.policy)
         told = proposal.artifact, proposal.path, proposal.sensitivity
         artifact = artifact_id(text_of(found.result).encode(errors="surrogatepass"))
         if told != (artifact, found.entry.path, sensitivity) or images_of(found.result):
-            yield f"{in_words(proposal.blocks[0])} is another artifact, or none"
+            yield f"{in_words(block)} is another artifact, or none"
         if sensitivity in ENCRYPTED and not scope.context.can_encrypt:
-            yield f"{in_words(proposal.blocks[0])} is {sensitivity}, and there are no keys"
+            yield f"{in_words(block)} is {sensitivity}, and there are no keys"
 
 
 def _faults_of_dropped(entries: Sequence[Entry]) -> Iterator[str]:
