@@ -55,6 +55,7 @@ from blocks._errors import FoldlineError as FoldlineError
 from blocks._errors import MisuseError as MisuseError
 from blocks._errors import PolicyError as PolicyError
 from blocks._errors import Refusal as Refusal
+from blocks._errors import RungError as RungError
 from blocks._errors import SessionFormatError as SessionFormatError
 from blocks._errors import StoreError as StoreError
 from blocks._errors import StoreLockedError as StoreLockedError
