@@ -181,9 +181,8 @@ def without_excerpts(summary: RangeSummary, versions: Iterable[int]) -> RangeSum
 
 def _is_gone(old: object, new: object) -> bool:
     """Whether nothing is left of an entry of a list: of a record, its first field tells."""
-    if isinstance(new, msgspec.Struct):
-        new = getattr(new, new.__struct_fields__[0]) if new is not old else ""
-    return new == MASK != old
+    left = getattr(new, new.__struct_fields__[0]) if isinstance(new, msgspec.Struct) else new
+    return left == MASK and new != old
 
 
 def _words(text: str) -> list[str]:

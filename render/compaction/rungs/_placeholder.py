@@ -50,11 +50,8 @@ def placeholder(found: Answered, tokens_max: int, count: Callable[[str], int]) -
     way back.  What does not fit goes: the largest fields first, then the error, then the target;
     the way back stays in any case.
     """
-    text = ""
-    for text in _versions(found):
-        if count(text) <= tokens_max:
-            break
-    return text
+    fitting = (text for text in _versions(found) if count(text) <= tokens_max)
+    return next(fitting, _cleared(found))
 
 
 def _versions(found: Answered) -> Iterator[str]:
@@ -69,7 +66,6 @@ def _versions(found: Answered) -> Iterator[str]:
     yield _cleared(found, asked, outcome)
     yield _cleared(found, short, outcome)
     yield _cleared(found, found.call.name, outcome)
-    yield _cleared(found)
 
 
 def _cleared(found: Answered, *said: str) -> str:
@@ -86,8 +82,6 @@ def _fewer(fields: Mapping[str, Any]) -> Iterator[str]:
         more = f" (+{gone} more)" if gone else ""
         yield f"{{{','.join(encoded.values())}}}{more}"
         del encoded[name]
-    if not fields:
-        yield ""
 
 
 def _json(value: object) -> str:
@@ -97,9 +91,8 @@ def _json(value: object) -> str:
 def _error(result: ToolResult) -> str:
     if not result.is_error and result.envelope.outcome != "failure":
         return ""
-    lines = (line.strip() for line in text_of(result).splitlines())
-    first = next(filter(None, lines), "")
-    return f"error: {_line(first, _LINE_MAX)}" if first else ""
+    said = text_of(result).strip()
+    return f"error: {_line(said.splitlines()[0], _LINE_MAX)}" if said else ""
 
 
 def _line(text: str, characters_max: int) -> str:

@@ -7,16 +7,12 @@ they are quoted to the model together with their results.
 
 from collections.abc import Iterable, Iterator, Sequence
 from json import dumps
-from typing import Final
 
 from blocks import AssistantThinking, ToolCall
 from render.providers.anthropic._kinds import THINKING_TYPES
 from render.providers.anthropic._server_tools import Numbered
 from render.providers.anthropic._wire_ids import wire_id
 from render.view._group import Group, Place
-
-_ANYWHERE: Final = frozenset({"text", "image", "document", "search_result"})
-"""Parts of a result that may stand outside of one, too."""
 
 
 def lacks_lead(group: Group, said: Sequence[Numbered]) -> bool:
@@ -30,7 +26,8 @@ def lacks_lead(group: Group, said: Sequence[Numbered]) -> bool:
 
 
 def as_texts(group: Group, results: Iterable[Numbered]) -> Iterator[Numbered]:
-    """Results, each behind the call that it answers, as content that is no tool traffic."""
+    """Results, each behind the call that it answers, as content that is no tool traffic: a part that
+    may stand in a result may stand outside of one, too."""
     calls = {
         wire_id(entry.pair): entry.block
         for entry in group.placed(Place.RESPONSE)
@@ -41,8 +38,6 @@ def as_texts(group: Group, results: Iterable[Numbered]) -> Iterator[Numbered]:
         arguments = dumps(call.input, ensure_ascii=False)
         content = result["content"]
         said = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        yield (
-            version,
-            {"type": "text", "text": f"[{call.name} was called with {arguments}; it gave]"},
-        )
-        yield from ((version, part) for part in said if part.get("type") in _ANYWHERE)
+        asked = f"[{call.name} was called with {arguments}; it gave]"
+        for part in ({"type": "text", "text": asked}, *said):
+            yield version, part

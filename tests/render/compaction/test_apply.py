@@ -3,6 +3,7 @@
 import pytest
 
 from blocks import (
+    CompactionSkipped,
     Decision,
     LogWindow,
     Provenance,
@@ -19,6 +20,9 @@ from render import (
     extractive,
     open_view,
     plan_at,
+    skip,
+    total_tokens,
+    truncated,
 )
 from tests import _builders as make
 from tests._builders import context, grown, prompt, view_of
@@ -186,6 +190,43 @@ def test_open_calls_outlive_every_compaction() -> None:
         c for m in make.shown(answered).messages for c in m["content"] if c["type"] == "tool_result"
     ]
     assert answer["content"] == "the answer"
+
+
+# Without a summary, and without a compaction.
+
+
+@pytest.mark.parametrize(
+    ("said", "about"),
+    [
+        (["Fix it.", " Then ship it.\nToday."], "; they were about: Fix it.; Then ship it."),
+        (["x" * 81], f"; they were about: {'x' * 80}"),
+        (["y" * 80] * 9, f"; they were about: {'; '.join(['y' * 80] * 9)[:600]}"),
+        ([" \n"], ""),
+        ([], ""),
+    ],
+)
+def test_what_is_left_of_a_range_that_nobody_summarises(said: list[str], about: str) -> None:
+    """How much it was, and the first words of what the user said in it."""
+    blocks = [prompt(text, f"t{n}") for n, text in enumerate(said)]
+    work = list(rounds(2, "t8"))
+    plan = planned(view_of(*blocks, *work, prompt("The last.", "t9")), context(), 0.0)
+    left = truncated(plan).summary
+    number = len(blocks) + len(work)
+    assert left == StructuredSummary(
+        state=f"[{number} earlier blocks were left out without a summary{about}]"
+    )
+
+
+@pytest.mark.parametrize(("more", "detail"), [((), ""), (("12 -> 11 tokens",), "12 -> 11 tokens")])
+def test_a_compaction_that_did_not_happen_leaves_a_note_why(
+    more: tuple[str, ...], detail: str
+) -> None:
+    view, within = view_of(prompt("go")), context(now=5.0)
+    after = skip(view, "no_gain", within, *more)
+    [event] = after.decisions
+    assert isinstance(event, CompactionSkipped)
+    assert (event.reason, event.at, event.detail) == ("no_gain", 5.0, detail)
+    assert event.tokens == total_tokens(view, within)
 
 
 # Blocks of any kind may be folded.

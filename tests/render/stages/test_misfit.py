@@ -17,7 +17,7 @@ from blocks import (
 )
 from persistence import MemoryStore
 from render import CannotFit, Rendered, commit
-from render.stages._misfit import parts_of
+from render.stages._misfit import Cause, parts_of
 from render.view._visible import slice_visible
 from tests import _builders as make
 from tests.strategies import Play, Step, settings, steps
@@ -73,6 +73,21 @@ def results(timeline: Timeline) -> None:
     timeline.record(make.response(*(make.tool_use(f"c{n}") for n in range(60)), id="m"))
     for number in range(60):
         timeline.tool_result(f"c{number}", "words " * 100)
+
+
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [
+        (Cause(kind="system prompt", tokens=9), "the system prompt has 9 tokens"),
+        (Cause(kind="tools", tokens=9), "the tools have 9 tokens"),
+        (Cause(kind="summary", tokens=9, blocks=1), "the summary has 9 tokens"),
+        (Cause(kind="overhead", tokens=9), "the provider adds 9 tokens"),
+        (Cause(kind="note", tokens=9, blocks=1, largest="p"), "the note at p has 9 tokens"),
+        (Cause(kind="note", tokens=9, blocks=2, largest="p"), "2 notes have 9 tokens"),
+    ],
+)
+def test_a_cause_is_told_in_one_clause(cause: Cause, words: str) -> None:
+    assert str(cause) == words
 
 
 CAUSES: list[tuple[Callable[[Timeline], None], str, str]] = [

@@ -2,10 +2,10 @@
 
 import pytest
 
-from blocks import Block, Hidden, HideReason
+from blocks import AssistantThinking, Block, Hidden, HideReason
 from render import Place, View, fold
 from render.view._group import Group
-from render.view._masks import LADDER, Mask, place_of, rehide
+from render.view._masks import LADDER, Mask, place_of, rehide, unbind
 from tests import _builders as make
 
 HIDDEN = "the word is albatross"
@@ -63,3 +63,36 @@ def test_what_changes_nothing_is_the_same_group() -> None:
     assert rehide(group, {make.said("another").id: mask}) is group
     assert rehide(group, {block.id: None}) is group
     assert rehide(hidden, {block.id: mask}) is hidden
+
+
+# Thinking is bound to what precedes it.
+
+
+def thoughts() -> Group:
+    """One round: versions 2 to 5, the second and the fourth of them thinking."""
+    view = make.view_of(
+        make.prompt("go"), make.said("hm", response="r"), make.thought(response="r"),
+        make.call("a", response="r"), make.thought(response="r"), make.result("a"),
+    )  # fmt: skip
+    return view.groups[-1]
+
+
+def unbound(group: Group) -> list[int]:
+    return [entry.version for entry in group.entries if entry.unbound]
+
+
+@pytest.mark.parametrize(
+    ("first", "loose"), [(1, [3, 5]), (2, [3, 5]), (3, [5]), (4, [5]), (5, []), (6, [])]
+)
+def test_thinking_behind_a_rewritten_block_is_unbound_and_nothing_else(
+    first: int, loose: list[int]
+) -> None:
+    before = thoughts()
+    after = unbind(before, first)
+    assert unbound(after) == loose
+    assert unbound(before) == []
+    assert (after is before) == (not loose)
+    assert unbind(after, first) is after
+    assert unbound(unbind(after, 1)) == [3, 5]
+    assert all(isinstance(e.block, AssistantThinking) for e in after.entries if e.unbound)
+    assert [e.block for e in after.entries] == [e.block for e in before.entries]

@@ -116,6 +116,33 @@ def test_a_placeholder_leaves_out_what_there_is_not(
     assert placeholder(one, PLENTY, count) == f"[cleared: {text}; read back at tc:t1.c.result]"
 
 
+@pytest.mark.parametrize("text", ["", " \n\t"])
+def test_a_failure_that_says_nothing_has_no_first_line(text: str) -> None:
+    one = found(text, outcome="failure", arguments={"n": 1})
+    assert placeholder(one, PLENTY, count) == (
+        "[cleared: make_test; failure; read back at tc:t1.c.result]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("length", "shown"), [(159, "x" * 159), (160, "x" * 160), (161, "x" * 159 + "…")]
+)
+def test_a_line_of_a_placeholder_has_at_most_160_characters(length: int, shown: str) -> None:
+    """Of what the call was for and of an error; one that is cut ends in a sign that says so."""
+    one = found("x" * length, outcome="failure", arguments={"command": "x" * length})
+    assert placeholder(one, PLENTY, count) == (
+        f"[cleared: make_test {shown}; failure; error: {shown}; read back at tc:t1.c.result]"
+    )
+
+
+@pytest.mark.parametrize("fields", [{}, {"id": 7}])
+def test_what_just_fits_is_shown(fields: dict[str, Any]) -> None:
+    one = found(key_fields=fields)
+    whole = placeholder(one, PLENTY, count)
+    assert placeholder(one, count(whole), count) == whole
+    assert placeholder(one, count(whole) - 1, count) != whole
+
+
 def test_fields_of_a_placeholder_have_one_order_whatever_order_they_came_in() -> None:
     given = {"b": {"y": 1, "x": 2}, "a": "é"}
     turned = {"a": "é", "b": {"x": 2, "y": 1}}
@@ -130,7 +157,7 @@ def test_the_policy_s_fields_are_in_the_placeholder() -> None:
 
 
 def test_what_does_not_fit_goes_the_largest_fields_first_and_the_way_back_never() -> None:
-    fields = {"id": 7, "big": "w " * 50, "small": "w w w"}
+    fields = {"id": 7, "vast": "w " * 50, "small": "w w w"}
     command = {"command": "make " + "x" * 90 + " twice"}
     one = found("no rule", outcome="failure", key_fields=fields, arguments=command)
     shrinking: list[str] = []
@@ -138,7 +165,7 @@ def test_what_does_not_fit_goes_the_largest_fields_first_and_the_way_back_never(
         text = placeholder(one, tokens_max, len)
         if not shrinking or shrinking[-1] != text:
             shrinking.append(text)
-    about = ["big", "small", '"id":7', "error: no rule", "twice", "xxx"]
+    about = ["vast", "small", '"id":7', "error: no rule", "twice", "xxx"]
     kept = [[word for word in about if word in text] for text in shrinking]
     assert kept[:7] == [
         about,

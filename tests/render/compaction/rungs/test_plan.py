@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blocks import ArtifactId, BlockId, DataError, DroppedSpan
+from blocks import ArtifactId, BlockId, DataError, DroppedSpan, TimelineId
 from render import (
     Action,
     Clear,
@@ -73,6 +73,19 @@ def test_there_is_a_warning_for_each_block_with_several() -> None:
         "c: summarize and externalize; externalize counts",
     )
     assert plan.rungs == ("summarize", "externalize")
+
+
+def test_a_plan_shows_what_it_would_do_in_one_line() -> None:
+    plan = msgspec.structs.replace(
+        made(proposal("clear", "a"), proposal("drop", "b"), proposal("clear", "c")),
+        timeline=TimelineId("talk"),
+        version=7,
+        tokens_before=12_000,
+        tokens_after=3400,
+    )
+    head = "<CompactionPlan for 'talk', version 7: 12,000 to 3,400 tokens; "
+    assert repr(plan) == f"{head}clear 2, drop 1>"
+    assert repr(msgspec.structs.replace(plan, proposals=())) == f"{head}nothing>"
 
 
 def test_a_higher_action_is_not_undone_by_a_lower_one_after_it() -> None:

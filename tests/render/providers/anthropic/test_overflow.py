@@ -25,6 +25,12 @@ from render import Overflow, overflow_of
             ),
             Overflow(tokens=190_000, tokens_max=200_000),
         ),
+        (
+            400,
+            "invalid_request_error",
+            "prompt is too long: 1_210_513 tokens > 200_000_ maximum",
+            Overflow(tokens=1_210_513, tokens_max=200_000),
+        ),
         (None, "invalid_request_error", "Prompt is too long", Overflow()),
         (None, "model_context_window_exceeded", "", Overflow()),
         (
