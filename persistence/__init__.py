@@ -10,10 +10,6 @@ from persistence._store import EventStore as EventStore
 from persistence._store import TimelineInfo as TimelineInfo
 
 if TYPE_CHECKING:
-    from persistence._asking import asked_for as asked_for
-    from persistence._asking import questions_in as questions_in
-    from persistence._asking import said_in as said_in
-    from persistence._asking import words_in as words_in
     from persistence.artifacts import ArtifactDescription as ArtifactDescription
     from persistence.artifacts import ArtifactMetadata as ArtifactMetadata
     from persistence.artifacts import ArtifactStore as ArtifactStore
@@ -23,6 +19,7 @@ if TYPE_CHECKING:
     from persistence.artifacts import MemoryArtifacts as MemoryArtifacts
     from persistence.artifacts import Requester as Requester
     from persistence.artifacts import open_artifacts as open_artifacts
+    from persistence.duckdb._quality import quality_rows as quality_rows
     from persistence.duckdb._store import DuckDBStore as DuckDBStore
     from persistence.duckdb._verify import StoreProblem as StoreProblem
     from persistence.duckdb._verify import StoreReport as StoreReport
@@ -44,14 +41,11 @@ _LATER = {
     "Requester": "persistence.artifacts",
     "StoreProblem": "persistence.duckdb._verify",
     "StoreReport": "persistence.duckdb._verify",
-    "asked_for": "persistence._asking",
     "block_at": "persistence.search._find_by_path",
     "open_artifacts": "persistence.artifacts",
-    "questions_in": "persistence._asking",
-    "said_in": "persistence._asking",
+    "quality_rows": "persistence.duckdb._quality",
     "search_blocks": "persistence.search._search",
     "verify": "persistence.duckdb._verify",
-    "words_in": "persistence._asking",
 }
 
 

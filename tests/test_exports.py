@@ -49,7 +49,7 @@ EXPORTS = {
     "persistence": """
         ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord DuckDBStore EventStore Hit KeyRing
         Keys MemoryArtifacts MemoryStore Requester StoreProblem StoreReport TimelineInfo
-        asked_for block_at open_artifacts questions_in said_in search_blocks verify words_in
+        block_at open_artifacts quality_rows search_blocks verify
     """,
     "persistence.sessions": """
         Arrived FORMATS Item Notice Responded Session export_lines read_session
