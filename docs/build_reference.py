@@ -21,6 +21,7 @@ PACKAGES = (
     "timeline.react",
     "timeline.tokens",
     "timeline.replay",
+    "timeline.practice",
 )
 PREAMBLE = """\
 # Reference
