@@ -22,6 +22,7 @@ PACKAGES = (
     "timeline.react",
     "timeline.tokens",
     "timeline.replay",
+    "timeline.practice",
 )
 PREAMBLE = """\
 # Reference

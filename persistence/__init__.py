@@ -26,10 +26,6 @@ from persistence._store import TurnChange as TurnChange
 from persistence._store import Verifiable as Verifiable
 
 if TYPE_CHECKING:
-    from persistence._asking import asked_for as asked_for
-    from persistence._asking import questions_in as questions_in
-    from persistence._asking import said_in as said_in
-    from persistence._asking import words_in as words_in
     from persistence._verify import verify as verify
     from persistence.artifacts import ArtifactDescription as ArtifactDescription
     from persistence.artifacts import ArtifactMetadata as ArtifactMetadata
@@ -40,6 +36,7 @@ if TYPE_CHECKING:
     from persistence.artifacts import MemoryArtifacts as MemoryArtifacts
     from persistence.artifacts import Requester as Requester
     from persistence.artifacts import open_artifacts as open_artifacts
+    from persistence.duckdb._quality import quality_rows as quality_rows
     from persistence.duckdb._store import DuckDBStore as DuckDBStore
     from persistence.search._find_by_path import block_at as block_at
     from persistence.search._search import Hit as Hit
@@ -56,14 +53,11 @@ _LATER = {
     "Keys": "persistence.artifacts",
     "MemoryArtifacts": "persistence.artifacts",
     "Requester": "persistence.artifacts",
-    "asked_for": "persistence._asking",
     "block_at": "persistence.search._find_by_path",
     "open_artifacts": "persistence.artifacts",
-    "questions_in": "persistence._asking",
-    "said_in": "persistence._asking",
+    "quality_rows": "persistence.duckdb._quality",
     "search_blocks": "persistence.search._search",
     "verify": "persistence._verify",
-    "words_in": "persistence._asking",
 }
 
 

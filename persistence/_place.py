@@ -81,6 +81,15 @@ def system_errors(path: Path) -> Generator[None]:
         raise StoreError(f"{name} cannot be used: {reason}; choose another file") from error
 
 
+def sync_folder(folder: Path) -> None:
+    """Make names in a folder durable: those of files made, renamed or removed."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def identity(path: Path) -> tuple[int, int] | None:
     """What all names of a file have in common; None if there is no file."""
     try:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 _Reading: TypeAlias = Generator[Use, Any, ToolReply]
 
 READ_TIMELINE: Final = "read_timeline"
-READ_ARTIFACT: Final = "read_artifact"
 HITS: Final = 10
 WITHHELD: Final = "This content was hidden on request; it cannot be read back."
 LIMIT_MAX: Final = 1_000

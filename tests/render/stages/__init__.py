@@ -2,5 +2,4 @@
 
 _prefix: test_cache_points.py
 _rendered: ../test_snapshots.py
-_sent: ../../timeline/engine/test_flight.py
 """
