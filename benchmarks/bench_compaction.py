@@ -15,9 +15,9 @@ from timeline.tokens._ranks import o200k
 
 
 def compacted(view: View, now: Context) -> None:
-    climb = plan_compaction(view, now, "proactive")
-    assert climb
-    after = apply_compaction(view, climb, None, now)
+    planned = plan_compaction(view, now, "proactive")
+    assert planned
+    after = apply_compaction(view, planned, None, now)
     assert isinstance(after.decisions[-1], RangeCompacted)
 
 

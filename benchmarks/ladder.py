@@ -18,10 +18,10 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.tune import Score, grouped, mean, replayed, sessions
-from render import Policy, Rung
+from render import Policy, RungName
 from timeline import policy_named
 
-RUNGS: tuple[Rung, ...] = ("externalize", "summarize", "clear", "drop")
+RUNGS: tuple[RungName, ...] = ("externalize", "summarize", "clear", "drop")
 COLUMNS = {
     "cost": "cost",
     "far": "far",

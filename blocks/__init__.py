@@ -55,6 +55,7 @@ from blocks._errors import FoldlineError as FoldlineError
 from blocks._errors import MisuseError as MisuseError
 from blocks._errors import PolicyError as PolicyError
 from blocks._errors import Refusal as Refusal
+from blocks._errors import RungError as RungError
 from blocks._errors import SessionFormatError as SessionFormatError
 from blocks._errors import StoreError as StoreError
 from blocks._errors import StoreLockedError as StoreLockedError
@@ -108,6 +109,7 @@ from blocks._paths import path_stem as path_stem
 from blocks._paths import turn_in as turn_in
 from blocks._paths import version_in as version_in
 from blocks._signatures import checked_calls as checked_calls
+from blocks._signatures import misfit as misfit
 from blocks._summary import ArtifactNote as ArtifactNote
 from blocks._summary import ArtifactPointer as ArtifactPointer
 from blocks._summary import ArtifactRecord as ArtifactRecord

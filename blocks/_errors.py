@@ -4,6 +4,7 @@
     ├── MisuseError                 the caller's: fix the call
     │   ├── ArgumentError           an argument or an option that does not exist, or is none
     │   │   └── PolicyError         a policy that does not exist or contradicts itself
+    │   ├── RungError               a rung of your own that fails, or proposes what may not be
     │   ├── UnknownPathError        nothing was ever appended at this path
     │   ├── UnknownCallError        no tool call of this id waits for a result
     │   ├── AlreadyRecordedError    this response, or the result of this call, is in the log
@@ -48,6 +49,17 @@ class ArgumentError(MisuseError, TypeError, ValueError):
 
 class PolicyError(ArgumentError):
     """A policy that does not exist, or whose fields hold what they cannot, or contradict each other."""
+
+
+class RungError(MisuseError):
+    """A rung of the caller's own failed, or proposed what may not be; nothing that it proposed is done.
+
+    What it raised is the cause (`__cause__`).
+    """
+
+    def __init__(self, rung: str, reason: str) -> None:
+        super().__init__(f"rung {rung!r} is left out: {reason}")
+        self.rung = rung
 
 
 class UnknownPathError(MisuseError):

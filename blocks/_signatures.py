@@ -1,7 +1,7 @@
 """Calls that do not fit their signature: one typed error instead of Python's own."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -15,7 +15,8 @@ _Function: TypeAlias = Callable[..., Any]
 def checked_calls(error: type[MisuseError] = ArgumentError) -> Callable[[type[_T]], type[_T]]:
     """A class whose constructor and public methods raise `error` for arguments that they do not have.
 
-    What the constructor's own validators raise (TypeError, ValueError) becomes `error`, too.
+    What the constructor's own validators raise (TypeError, ValueError) becomes `error`, too.  A method
+    that wraps another function (it has `__wrapped__`) looks after its arguments itself.
     """
 
     def decorate(cls: type[_T]) -> type[_T]:
@@ -29,7 +30,7 @@ def checked_calls(error: type[MisuseError] = ArgumentError) -> Callable[[type[_T
             elif isinstance(member, classmethod):
                 function: _Function = cast("Any", member).__func__
                 setattr(cls, name, classmethod(_checked(function, call, error)))
-            elif inspect.isfunction(member):
+            elif inspect.isfunction(member) and not hasattr(member, "__wrapped__"):
                 setattr(cls, name, _checked(member, call, error))
         return cls
 
@@ -44,7 +45,7 @@ def _checked(function: _Function, call: str, error: type[MisuseError]) -> _Funct
         except TypeError as wrong:
             if not _is_of_the_call(wrong):
                 raise
-            raise error(_explained(function, call, named, wrong)) from None
+            raise misfit(function, call, named, wrong, error) from None
 
     @wraps(function)
     async def acked(*args: Any, **named: Any) -> Any:
@@ -62,7 +63,7 @@ def _constructor(function: _Function, call: str, error: type[MisuseError]) -> _F
             if isinstance(wrong, MisuseError):
                 raise
             if _is_of_the_call(wrong):
-                raise error(_explained(function, call, named, wrong)) from None
+                raise misfit(function, call, named, wrong, error) from None
             raise error(f"{call}: {wrong.args[0] if wrong.args else wrong}") from wrong
 
     return checked
@@ -73,11 +74,20 @@ def _is_of_the_call(wrong: BaseException) -> bool:
     return wrong.__traceback__ is not None and wrong.__traceback__.tb_next is None
 
 
-def _explained(function: _Function, call: str, named: dict[str, Any], wrong: BaseException) -> str:
+def misfit(
+    function: _Function,
+    call: str,
+    named: Mapping[str, Any],
+    wrong: BaseException,
+    error: type[MisuseError] = ArgumentError,
+) -> MisuseError:
+    """The error for arguments that `function`, which the user knows as `call`, does not have; `wrong`:
+    what Python raised."""
     known = [name for name in inspect.signature(function).parameters if name not in {"self", "cls"}]
     for name in named:
         if name not in known:
-            return f"{call} takes no {name!r}" + (
-                did_you_mean(name, known) or f"; it takes {', '.join(known) or 'nothing'}"
+            return error(
+                f"{call} takes no {name!r}"
+                + (did_you_mean(name, known) or f"; it takes {', '.join(known) or 'nothing'}")
             )
-    return f"{call}: {str(wrong).partition('() ')[2] or wrong}"
+    return error(f"{call}: {str(wrong).partition('() ')[2] or wrong}")

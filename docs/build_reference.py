@@ -18,9 +18,11 @@ PACKAGES = (
     "render",
     "persistence",
     "persistence.sessions",
+    "persistence.testing",
     "timeline.react",
     "timeline.tokens",
     "timeline.replay",
+    "timeline.practice",
 )
 PREAMBLE = """\
 # Reference
@@ -37,6 +39,7 @@ class Public(NamedTuple):
     name: str
     node: ast.stmt
     doc: str
+    module: str
 
 
 def file_of(module: str) -> Path:
@@ -70,9 +73,9 @@ def definition(module: str, name: str) -> Public:
     body = tree_of(module).body
     for index, node in enumerate(body):
         if isinstance(node, ast.ClassDef | Function) and node.name == name:
-            return Public(name, node, ast.get_docstring(node) or "")
+            return Public(name, node, ast.get_docstring(node) or "", module)
         if name in assigned(node):
-            return Public(name, node, text_after(body, index))
+            return Public(name, node, text_after(body, index), module)
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 if (alias.asname or alias.name) == name:
@@ -80,7 +83,7 @@ def definition(module: str, name: str) -> Public:
         if isinstance(node, ast.If):  # `if TYPE_CHECKING:` holds what a reader should see
             for inner in node.body:
                 if name in assigned(inner):
-                    return Public(name, inner, "")
+                    return Public(name, inner, "", module)
     raise LookupError(f"{module} does not define {name}")
 
 
@@ -106,7 +109,7 @@ def described(public: Public) -> Iterator[str]:
     if isinstance(node, Function):
         yield code(signature(node, public.name))
     elif isinstance(node, ast.ClassDef):
-        bases = ", ".join(ast.unparse(base) for base in node.bases)
+        bases = ", ".join(found for base in node.bases if (found := ast.unparse(base)) != "Shell")
         yield code(f"class {node.name}({bases})" if bases else f"class {node.name}")
     else:
         yield code(shortened(ast.unparse(node)))
@@ -114,7 +117,7 @@ def described(public: Public) -> Iterator[str]:
         yield text(public.doc)
     if isinstance(node, ast.ClassDef):
         yield from fields(node)
-        yield from methods(node)
+        yield from methods(node, public.module)
 
 
 def fields(node: ast.ClassDef) -> Iterator[str]:
@@ -138,10 +141,10 @@ def simple(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) or ast.unparse(value) in {"()", "{}"}
 
 
-def methods(node: ast.ClassDef) -> Iterator[str]:
+def methods(node: ast.ClassDef, module: str) -> Iterator[str]:
     """The public methods and properties of a class."""
-    for item in node.body:
-        if isinstance(item, Function) and not item.name.startswith("_"):
+    for item in functions(node, module):
+        if not item.name.startswith("_"):
             marks = {ast.unparse(mark) for mark in item.decorator_list}
             shown = item.name if "property" in marks else signature(item, item.name)
             yield f"#### `{shown}`\n" if len(shown) <= LINE_MAX else f"#### `{item.name}`\n"
@@ -149,6 +152,48 @@ def methods(node: ast.ClassDef) -> Iterator[str]:
                 yield code(shown)
             if doc := ast.get_docstring(item):
                 yield text(doc)
+
+
+def functions(node: ast.ClassDef, module: str) -> Iterator[Function]:
+    """What a class defines, the operations that it is bound to, and what it has from `Shell`."""
+    for item in node.body:
+        match item:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield item
+            case ast.Assign(value=ast.Call(func=ast.Name("bound"), args=[run, operation])):
+                yield bound(method_of(node, module, run), method_of(node, module, operation))
+            case _:
+                pass
+    if any(ast.unparse(base) == "Shell" for base in node.bases):
+        yield from functions(*class_of(module, "Shell"))
+
+
+def bound(run: Function, operation: Function) -> Function:
+    """The method that an operation (it returns a `Flow[...]`) becomes when `run` drives it."""
+    returns = run.returns
+    if isinstance(operation.returns, ast.Subscript) and returns and ast.unparse(returns) == "_T":
+        returns = operation.returns.slice
+    return type(run)(**{**vars(operation), "returns": returns})
+
+
+def method_of(node: ast.ClassDef, module: str, named: ast.expr) -> Function:
+    """A method by its name, or by `Class.name`; of the class itself, or of a base."""
+    kind, _, name = ast.unparse(named).rpartition(".")
+    if kind:
+        node, module = class_of(module, kind)
+    for item in node.body:
+        if isinstance(item, Function) and item.name == name:
+            return item
+    base = ast.unparse(node.bases[0])
+    return method_of(node, module, ast.parse(f"{base}.{name}", mode="eval").body)
+
+
+def class_of(module: str, name: str) -> tuple[ast.ClassDef, str]:
+    """A class that a module defines or imports, and the module that defines it."""
+    found = definition(module, name)
+    if not isinstance(found.node, ast.ClassDef):
+        raise TypeError(f"{module}.{name} is no class")
+    return found.node, found.module
 
 
 def signature(node: Function, name: str) -> str:

@@ -1,19 +1,32 @@
-"""Where events are kept. Anything that passes `tests/persistence/contract.py` is a store.
+"""Where events are kept. Anything that passes `persistence.testing.StoreContract` is a store.
 
 The DuckDB store, what checks it and what searches load when they are first asked for.
 """
 
 from typing import TYPE_CHECKING
 
+from persistence._log import Head as Head
+from persistence._log import StoredEvent as StoredEvent
+from persistence._log import checked_events as checked_events
+from persistence._log import checked_fork as checked_fork
+from persistence._log import checked_page as checked_page
+from persistence._log import timeline_infos as timeline_infos
 from persistence._memory import MemoryStore as MemoryStore
+from persistence._open import locate_store as locate_store
+from persistence._open import open_store as open_store
+from persistence._store import BlockIndex as BlockIndex
 from persistence._store import EventStore as EventStore
+from persistence._store import HoldsArtifacts as HoldsArtifacts
+from persistence._store import Indexed as Indexed
+from persistence._store import StoreLocation as StoreLocation
+from persistence._store import StoreProblem as StoreProblem
+from persistence._store import StoreReport as StoreReport
 from persistence._store import TimelineInfo as TimelineInfo
+from persistence._store import TurnChange as TurnChange
+from persistence._store import Verifiable as Verifiable
 
 if TYPE_CHECKING:
-    from persistence._asking import asked_for as asked_for
-    from persistence._asking import questions_in as questions_in
-    from persistence._asking import said_in as said_in
-    from persistence._asking import words_in as words_in
+    from persistence._verify import verify as verify
     from persistence.artifacts import ArtifactDescription as ArtifactDescription
     from persistence.artifacts import ArtifactMetadata as ArtifactMetadata
     from persistence.artifacts import ArtifactStore as ArtifactStore
@@ -23,10 +36,8 @@ if TYPE_CHECKING:
     from persistence.artifacts import MemoryArtifacts as MemoryArtifacts
     from persistence.artifacts import Requester as Requester
     from persistence.artifacts import open_artifacts as open_artifacts
+    from persistence.duckdb._quality import quality_rows as quality_rows
     from persistence.duckdb._store import DuckDBStore as DuckDBStore
-    from persistence.duckdb._verify import StoreProblem as StoreProblem
-    from persistence.duckdb._verify import StoreReport as StoreReport
-    from persistence.duckdb._verify import verify as verify
     from persistence.search._find_by_path import block_at as block_at
     from persistence.search._search import Hit as Hit
     from persistence.search._search import search_blocks as search_blocks
@@ -42,16 +53,11 @@ _LATER = {
     "Keys": "persistence.artifacts",
     "MemoryArtifacts": "persistence.artifacts",
     "Requester": "persistence.artifacts",
-    "StoreProblem": "persistence.duckdb._verify",
-    "StoreReport": "persistence.duckdb._verify",
-    "asked_for": "persistence._asking",
     "block_at": "persistence.search._find_by_path",
     "open_artifacts": "persistence.artifacts",
-    "questions_in": "persistence._asking",
-    "said_in": "persistence._asking",
+    "quality_rows": "persistence.duckdb._quality",
     "search_blocks": "persistence.search._search",
-    "verify": "persistence.duckdb._verify",
-    "words_in": "persistence._asking",
+    "verify": "persistence._verify",
 }
 
 

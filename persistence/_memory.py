@@ -12,17 +12,21 @@ from blocks import (
     ClosedError,
     Event,
     LogWindow,
+    MisuseError,
     Recorded,
-    TimelineExistsError,
     TimelineId,
-    UnknownTimelineError,
     VersionConflictError,
     decode_event,
 )
-from persistence._checks import checked_events, checked_fork, checked_page, timeline_infos
-from persistence._heads import Head
-from persistence._store import TimelineInfo
-from persistence._stored import StoredEvent
+from persistence._log import (
+    Head,
+    StoredEvent,
+    checked_events,
+    checked_fork,
+    checked_page,
+    timeline_infos,
+)
+from persistence._store import StoreReport, TimelineInfo
 
 if TYPE_CHECKING:
     from persistence.artifacts import Artifacts, KeyRing, MemoryBackend
@@ -86,13 +90,8 @@ class MemoryStore:
     def fork(self, source: TimelineId, target: TimelineId, event: Event, *, at: int) -> int:
         stored = checked_events(target, [event], 0)
         with self._lock:
-            log, existing = self._log(source), self._log(target)
-            if not log.events:
-                raise UnknownTimelineError(source)
-            checked_fork(source, at, log.head)
-            if existing.events:
-                raise TimelineExistsError(target, found=existing.head.version)
-            copy = _Log(events=log.events[:at], head=log.head.cut_to(at))
+            head = checked_fork(source, target, at, lambda name: self._log(name).head)
+            copy = _Log(events=self._log(source).events[:at], head=head)
             self._logs[target] = copy
             return copy.extend(stored)
 
@@ -131,3 +130,30 @@ class MemoryStore:
 
 def _recorded(events: Sequence[StoredEvent], first: int) -> list[Recorded]:
     return [(n, decode_event(event.data)) for n, event in enumerate(events, first)]
+
+
+@attrs.frozen
+class MemoryLocation:
+    """`memory:`, where there is never a store before it is opened, nor after it is closed."""
+
+    def exists(self) -> bool:
+        return False
+
+    def open(self) -> MemoryStore:
+        return MemoryStore()
+
+    def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
+        del keys
+        raise MisuseError("nothing is left in memory: to verify; give the open store, or a file")
+
+    def remove(self) -> None:
+        pass
+
+    def __str__(self) -> str:
+        return "memory:"
+
+
+def locate(where: object) -> MemoryLocation:
+    """The location that `memory:` names."""
+    del where
+    return MemoryLocation()

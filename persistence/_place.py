@@ -22,7 +22,7 @@ def database_path(given: object) -> Path:
         MisuseError: it cannot be the path of a store.
         StoreError: the system does not let us look.
     """
-    path = _path(given)
+    path = checked_path(given)
     with system_errors(path):
         path = path.resolve()
         if not path.parent.is_dir():
@@ -37,7 +37,12 @@ def database_path(given: object) -> Path:
     return path
 
 
-def _path(given: object) -> Path:
+def checked_path(given: object) -> Path:
+    """The path as it was given; nobody has looked whether it can be that of a store.
+
+    Raises:
+        MisuseError: it is no path at all.
+    """
     if not isinstance(given, str | os.PathLike):
         raise MisuseError(f"{given!r:.{SHOWN}} is no path; give the path of a DuckDB file")
     text: object = os.fspath(cast("str | os.PathLike[str]", given))
@@ -74,6 +79,15 @@ def system_errors(path: Path) -> Generator[None]:
         reason = getattr(error, "strerror", None) or "its links lead in a circle"
         name = f"{path!s:.{SHOWN}}"
         raise StoreError(f"{name} cannot be used: {reason}; choose another file") from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names in a folder durable: those of files made, renamed or removed."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def identity(path: Path) -> tuple[int, int] | None:

@@ -1,11 +1,18 @@
-"""The protocol of every store. Anything that passes `tests/persistence/contract.py` is one."""
+"""The protocol of every store, and what a store may offer besides.
 
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+Anything that passes `persistence.testing.StoreContract` is a store.  Search, `block_at` and `verify` read
+any store from end to end; one that can do better has `block_index` or `verify`.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 import attrs
 
-from blocks import Event, LogWindow, Recorded, TimelineId
+from blocks import Event, LogWindow, Recorded, TimelineId, TurnId
+
+if TYPE_CHECKING:
+    from persistence.artifacts import ArtifactStore, KeyRing
 
 
 @attrs.frozen(kw_only=True)
@@ -72,4 +79,138 @@ class EventStore(Protocol):
 
     def close(self) -> None:
         """Release files and threads; whatever was acknowledged is durable. Idempotent."""
+        ...
+
+
+# What a store may offer besides.
+
+
+@attrs.frozen
+class TurnChange:
+    """A block that is of another turn than the one before it, or no result behind a result."""
+
+    version: int
+    turn: TurnId
+    is_result: bool
+    """Whether it is a tool result."""
+
+
+class BlockIndex(Protocol):
+    """Finds events by what is in them. It may give more than was asked for, and never less."""
+
+    def candidates(
+        self, words: Collection[str], kinds: Collection[str], timeline: TimelineId | None
+    ) -> Iterable[tuple[TimelineId, Recorded]]:
+        """Every `BlockAppended`, of one timeline or of all, in any order, whose block is of one of
+        `kinds` (of any, where they are empty) and says all of `words`.
+
+        Words are case-folded, and also occur inside longer words.
+        """
+        ...
+
+    def related(
+        self,
+        timeline: TimelineId,
+        stems: Collection[str],
+        *,
+        after: int = 0,
+        last: int | None = None,
+    ) -> Iterable[Recorded]:
+        """Every event that appends a block, or writes or replaces a summary, whose `path_stem` is one
+        of `stems`; those with a version greater than `after`, up to `last`, oldest first."""
+        ...
+
+    def turns(self, timeline: TimelineId, last: int) -> Iterable[TurnChange]:
+        """Where turns change, up to version `last`, oldest first; nothing where `related` gives every
+        block of the timeline anyway."""
+        ...
+
+
+@runtime_checkable
+class Indexed(Protocol):
+    """A store that searches without reading whole logs."""
+
+    def block_index(self) -> BlockIndex:
+        """What `search_blocks` and `block_at` ask."""
+        ...
+
+
+@runtime_checkable
+class HoldsArtifacts(Protocol):
+    """A store that keeps artifacts beside its logs."""
+
+    def artifacts(
+        self, *, keys: "KeyRing | None" = None, clock: Callable[[], float] = ...
+    ) -> "ArtifactStore":
+        """The artifacts, encrypted with `keys` where they are confidential."""
+        ...
+
+
+PROBLEMS_MAX: Final = 100
+"""A report stops here: a store with so many is broken, and they repeat each other."""
+
+
+@attrs.frozen(kw_only=True)
+class StoreProblem:
+    """One thing that is not as it should be."""
+
+    timeline: str = ""
+    """Empty: it concerns the whole file."""
+    version: int = 0
+    """0: it concerns the whole timeline."""
+    artifact: str = ""
+    """Empty: it concerns no artifact."""
+    what: str
+
+
+@attrs.frozen(kw_only=True)
+class StoreReport:
+    """What `verify` found."""
+
+    timelines: int = 0
+    events: int = 0
+    artifacts: int = 0
+    problems: tuple[StoreProblem, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+
+@runtime_checkable
+class Verifiable(Protocol):
+    """A store, of events or of artifacts, that knows how its own bytes can be damaged."""
+
+    def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
+        """Read everything, change nothing, and report what does not hold together."""
+        ...
+
+
+class StoreLocation(Protocol):
+    """What a path or a URL names, whether there is a store already or not; `str` of it is for people."""
+
+    def exists(self) -> bool:
+        """Whether there is a store."""
+        ...
+
+    def open(self) -> EventStore:
+        """The store; a new one, if there is none.
+
+        Raises:
+            StoreError: it cannot be opened, for instance because somebody else holds it.
+            MisuseError: it cannot be a store.
+        """
+        ...
+
+    def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
+        """Read a store that nobody has open, change nothing, and report what does not hold together.
+
+        Raises:
+            StoreLockedError: somebody else has it open.
+            MisuseError: there is none.
+        """
+        ...
+
+    def remove(self) -> None:
+        """Take away a store that was opened for nothing: it is new, and closed again."""
         ...

@@ -4,7 +4,8 @@ A log is a list of steps (plain data, so that a failing example can be read and 
 them to a timeline and notes every request that was handed out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
 from typing import Any, TypeAlias, get_args
 
 import attrs
@@ -16,6 +17,7 @@ from blocks import (
     CallId,
     Determinism,
     DocumentPart,
+    DroppedSpan,
     Durability,
     Envelope,
     ImagePart,
@@ -30,9 +32,22 @@ from blocks import (
     ToolResult,
     TurnId,
     UserPrompt,
+    artifact_id,
+    text_of,
 )
 from persistence import MemoryStore
-from render import Rendered, Rung, ToolPolicy
+from render import (
+    Clear,
+    Drop,
+    Entry,
+    Externalize,
+    Rendered,
+    RungName,
+    RungScope,
+    Summarize,
+    ToolPolicy,
+    summarize_before,
+)
 from tests._builders import BOUND, LOOSE, SIGNED, Clock, Ids, open_timeline, steady
 from timeline import Timeline
 from timeline.engine._recorder import Recorder
@@ -141,13 +156,107 @@ def _same(call: ToolCall) -> Determinism | None:
     return {"c1": MARKED, "c2": Determinism(version="2")}.get(call.call_id)
 
 
+@attrs.frozen
+class WildRung:
+    """A rung of somebody's own that does whatever comes to its mind, at times what it may: the same as
+    long as nothing is appended."""
+
+    seed: int
+    name: str = "wild"
+
+    def propose(self, scope: RungScope) -> Iterable[object]:
+        luck = Random(self.seed * 1_000_003 + scope.view.state.blocks)  # noqa: S311 -- no secret
+        return getattr(self, f"_{luck.choice(MOODS)}")(scope, luck)  # type: ignore[no-any-return]
+
+    def _fails(self, scope: RungScope, luck: Random) -> Iterator[object]:
+        yield from self._clears(scope, luck)
+        raise KeyError(scope)
+
+    def _babbles(self, scope: RungScope, luck: Random) -> Any:
+        bad = Clear(blocks=(7,), first="x", last=scope, replacement=None)  # type: ignore[arg-type]
+        return luck.choice([None, 7, "clear", [scope], [Clear], [bad]])
+
+    def _clears(self, scope: RungScope, luck: Random) -> Iterator[object]:
+        for found in scope.answers():
+            if luck.random() < 0.7:
+                yield scope.clear(found, "gone")
+
+    def _summarises(self, scope: RungScope, luck: Random) -> list[object]:
+        cut = luck.randrange(scope.view.version + 2)
+        mine = Summarize(blocks=(BlockId("i1"),), first=1, last=cut, cut=cut, source_hash="0")
+        return luck.choice([[summarize_before(scope, cut) or mine], [mine], [mine, mine]])
+
+    def _drops(self, scope: RungScope, luck: Random) -> list[object]:
+        """A run of what the model and its tools said, as it comes."""
+        entries = [
+            e for e in scope.view.entries if e.version < scope.protected or luck.random() < 0.1
+        ]
+        first = luck.randrange(len(entries) + 1)
+        span = entries[first : first + luck.randrange(1, 12)]
+        if luck.random() < 0.8:
+            span = [e for e in span if e.block.author in ("assistant", "tool")]
+        return [dropped(span)] if span else []
+
+    def _grabs(self, scope: RungScope, luck: Random) -> list[object]:
+        """Any block, for anything."""
+        return [
+            luck.choice([cleared(entry), externalized(entry), dropped([entry])])
+            for entry in scope.view.entries
+            if luck.random() < luck.choice([0.1, 0.9])
+        ]
+
+
+MOODS = ("fails", "babbles", "clears", "clears", "summarises", "drops", "drops", "drops", "grabs")
+
+
+def cleared(entry: Entry) -> Clear:
+    return Clear(
+        blocks=(entry.block.id,), first=entry.version, last=entry.version, replacement="gone"
+    )
+
+
+def externalized(entry: Entry) -> Externalize:
+    return Externalize(
+        blocks=(entry.block.id,),
+        first=entry.version,
+        last=entry.version,
+        artifact=artifact_id(text_of(entry.block).encode()),
+        path=entry.path,
+        replacement="gone",
+    )
+
+
+def dropped(entries: Sequence[Entry]) -> Drop:
+    first, last = entries[0], entries[-1]
+    span = DroppedSpan(
+        first=first.version, last=last.version, started_at=first.at, ended_at=last.at
+    )
+    return Drop(
+        blocks=tuple(entry.block.id for entry in entries),
+        first=first.version,
+        last=last.version,
+        entry=span,
+        replacement="gone",
+    )
+
+
+def _rungs() -> st.SearchStrategy[Sequence[Any]]:
+    """Some rungs in some order; at times one of somebody's own among them."""
+    orders = st.permutations(get_args(RungName))
+    built_in = orders.flatmap(lambda order: st.integers(0, 4).map(lambda number: order[:number]))
+    return st.one_of(built_in, built_in, st.builds(_with_wild, built_in, st.integers(0, 99)))
+
+
+def _with_wild(order: Sequence[Any], seed: int) -> tuple[Any, ...]:
+    place = seed % (len(order) + 1)
+    return (*order[:place], WildRung(seed), *order[place:])
+
+
 def settings() -> st.SearchStrategy[dict[str, Any]]:
     """Options of a timeline: windows from much too small to roomy, policies that act often."""
     policies = st.builds(
         steady,
-        rungs=st.permutations(get_args(Rung)).flatmap(
-            lambda order: st.integers(0, len(order)).map(lambda number: order[:number])
-        ),
+        rungs=_rungs(),
         externalize_tokens=st.sampled_from((1, 40, 1000)),
         pointer_tokens=st.sampled_from((0, 5, 40, 120)),
         tools=st.dictionaries(st.sampled_from(tuple(TOOLS.values())), _tool_policies()),

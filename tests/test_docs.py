@@ -25,7 +25,7 @@ from timeline.practice import PracticeServer
 ROOT = Path(__file__).parent.parent
 PAGES = {
     str(path.relative_to(ROOT)): path
-    for path in (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")))
+    for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")))
 }
 FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]+\]\((?P<target>[^)\s]+)\)")

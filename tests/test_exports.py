@@ -17,7 +17,7 @@ EXPORTS = {
         FoldState FoldlineError Hidden HiddenRecord HideReason ImagePart Index LogWindow
         ErrorRecord MisuseError Named Naming Note OpaqueBlock OpaqueEvent OpenItem Outcome Part Plan
         PolicyError Provenance ProviderPart RangeCompacted RangeExpanded RangeSummary
-        Recorded Refusal RequestRendered SearchRecord Sensitivity SessionFormatError
+        Recorded Refusal RequestRendered RungError SearchRecord Sensitivity SessionFormatError
         SkipReason StoreError StoreLockedError StructuredSummary SummaryPrepared
         SummaryReplaced SystemMessage TOOL_KINDS Term TextPart TimelineExistsError
         TimelineForked TimelineId ToolCall ToolKind ToolOutcome ToolResult ToolTally
@@ -26,30 +26,35 @@ EXPORTS = {
         VersionConflictError WEB_TOOLS Waiting Work artifact_id artifact_id_of_hash
         artifact_ids_in canonical_block checked_calls clean_json decode_block
         decode_event default_durability did_you_mean encode_block encode_event fault_in
-        fields_in images_of in_words is_known is_web_url kind_of leaves nearest numbered path_at path_of
+        fields_in images_of in_words is_known is_web_url kind_of leaves misfit nearest numbered path_at path_of
         path_stem tag_of text_of text_of_parts texts_in tool_kind tool_target turn_in version_in window_of
         written_paths
     """,
     "render": """
-        Account Action BringBack CachePoint CannotFit Cause Clear Compact Compaction
+        Account Action AnyProposal BringBack CachePoint CannotFit Cause Clear Compact Compaction
         CompactionPlan Context Decided Drop Encoder Entry ExternalFacts Externalize
-        FittedRange Fixed Group Json LADDER Limits MASK Model Need Overflow
+        FittedRange Fixed Found Group Json LADDER Limits MASK Model Need Overflow
         PROMPT_VERSION PROVIDERS Piece Place PlannedCompaction Policy Prompt Provider
         REPLAYED RangePlan Redaction RejectedAnswerError Rendered RequestValidator
-        Returned Rung Shown Spot Summarize Summary SummaryRoom TokenCounter ToolPolicy
+        RUNGS Returned Rung RungName RungScope Shown Spot Summarize Summary SummaryRoom TokenCounter ToolPolicy
         Validator View Violation Where account apply_compaction apply_range
         clip_oversized commit compaction_due compaction_event continued decide
         extractive fits_after fitted_at fitting_range fold format_summary gains_enough
         is_cold limit_images merge_summaries normalised open_view overflow_of
         parse_answer plan_at plan_compaction plan_range provider_of prune_expired recut
         redaction_of refusal render replayable_calls restore_plan returned said_by show
-        skip stand_in strip_unbound summary_key summary_prompts total_tokens truncated
+        skip stand_in strip_unbound summarize_before summary_key summary_prompts total_tokens truncated
         validate_request wanted without_excerpts without_thinking
     """,
     "persistence": """
-        ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord DuckDBStore EventStore Hit KeyRing
-        Keys MemoryArtifacts MemoryStore Requester StoreProblem StoreReport TimelineInfo
-        asked_for block_at open_artifacts questions_in said_in search_blocks verify words_in
+        ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord BlockIndex DuckDBStore EventStore Head
+        Hit HoldsArtifacts Indexed KeyRing Keys MemoryArtifacts MemoryStore Requester StoreLocation
+        StoreProblem StoreReport StoredEvent TimelineInfo TurnChange Verifiable
+        asked_for block_at checked_events checked_fork checked_page locate_store open_artifacts open_store
+        questions_in said_in search_blocks timeline_infos verify words_in
+    """,
+    "persistence.testing": """
+        StoreContract broken_promises
     """,
     "persistence.sessions": """
         Arrived FORMATS Item Notice Responded Session export_lines read_session

@@ -41,6 +41,7 @@ from blocks import (
     BlocksHidden,
     Decision,
     Envelope,
+    ImagePart,
     OpenItem,
     PolicyError,
     RangeCompacted,
@@ -52,10 +53,22 @@ from blocks import (
     decode_block,
     encode_block,
     encode_event,
+    images_of,
     text_of,
 )
 from persistence import DuckDBStore, Keys, MemoryStore, Requester
-from render import CompactionPlan, Policy, Rung, Summary, ToolPolicy, format_summary, summary_key
+from render import (
+    Clear,
+    CompactionPlan,
+    Policy,
+    Rung,
+    RungName,
+    RungScope,
+    Summary,
+    ToolPolicy,
+    format_summary,
+    summary_key,
+)
 from tests import _builders as make
 from tests._builders import Clock, events_of, open_timeline, response, steady, text, tool_use
 from timeline import Step, SummaryRequest, Timeline, model_named, policy_named
@@ -82,8 +95,8 @@ TOOLS = [
 ]
 
 
-def only(*rungs: Rung, **changes: Any) -> Policy:
-    """The ladder with these rungs alone, and a target that makes it climb them all."""
+def only(*rungs: RungName | Rung, **changes: Any) -> Policy:
+    """The ladder with these rungs alone, and a target that makes it try them all."""
     return attrs.evolve(LADDER, rungs=rungs, **{"target_ratio": 0.1, **changes})
 
 
@@ -157,8 +170,8 @@ def test_001_1_what_a_prompt_makes_of_the_log_is_never_in_the_log_itself(tmp_pat
         assert {path: encode_block(again.read(path)) for path in original} == original
 
 
-@pytest.mark.parametrize("rung", get_args(Rung))
-def test_001_2_each_rung_alone_says_what_it_would_free_and_frees_it(rung: Rung) -> None:
+@pytest.mark.parametrize("rung", get_args(RungName))
+def test_001_2_each_rung_alone_says_what_it_would_free_and_frees_it(rung: RungName) -> None:
     """001-2: each strategy proposes (span, tokens freed, reason), then executes."""
     timeline = busy(policy=only(rung))
     plan = timeline.propose()
@@ -177,11 +190,91 @@ def test_001_2_each_rung_alone_says_what_it_would_free_and_frees_it(rung: Rung) 
 
 def test_001_2_the_order_of_the_rungs_is_the_policy_s() -> None:
     """001-2: externalize, summarize, clear, drop, or any other order."""
-    orders: list[tuple[Rung, ...]] = [("externalize", "clear", "drop"), ("clear", "externalize")]
+    orders: list[tuple[RungName, ...]] = [
+        ("externalize", "clear", "drop"),
+        ("clear", "externalize"),
+    ]
     for rungs in orders:
         plan = busy(policy=only(*rungs)).propose()
         assert plan.rungs == tuple(rung for rung in rungs if rung in plan.rungs)
         assert plan.rungs[0] == rungs[0]
+
+
+@attrs.frozen
+class OldPictures:
+    """A strategy of somebody's own: pictures become one line."""
+
+    name = "old pictures"
+
+    def propose(self, scope: RungScope) -> list[Clear]:
+        """A path for each."""
+        seen = [found for found in scope.answers() if images_of(found.result)]
+        return [scope.clear(found, f"[a picture, at {found.entry.path}]") for found in seen]
+
+
+def shot(timeline: Timeline, name: str) -> None:
+    timeline.record(response(tool_use(name, "look"), id=f"r{name}"))
+    timeline.tool_result(name, [ImagePart(data="aGVsbG8=")])
+
+
+def test_001_2_a_strategy_of_one_s_own_is_tried_in_its_place() -> None:
+    """001-2: strategies are pluggable."""
+    timeline = opened(policy=only(OldPictures(), "externalize"))
+    timeline.user("Read all files. Keep the API.")
+    for n in range(4):
+        shot(timeline, f"s{n}")
+        work(timeline, 6, 6 * n)
+    plan = timeline.propose()
+    assert plan.rungs == ("clear", "externalize")
+    timeline.commit_plan(plan)
+    assert [item.replacement for item in hidden(timeline, "cleared")] == [
+        f"[a picture, at tc:t1.s{n}.result]" for n in range(4)
+    ]
+    sent = timeline.render()
+    assert sent.tokens == plan.tokens_after
+    assert sent.violations == ()
+
+
+@attrs.frozen
+class Broken:
+    """A strategy of somebody's own that never worked."""
+
+    name = "broken"
+
+    def propose(self, scope: RungScope) -> list[Clear]:
+        """Nothing."""
+        return [scope.clear(found, found.nonsense) for found in scope.results()]  # type: ignore[attr-defined]
+
+
+def test_001_2_a_strategy_that_fails_is_told_and_breaks_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """001-2: the request is the one without it, and the log says why."""
+    one, other = busy(policy=only(Broken(), *LADDER.rungs)), busy(policy=only(*LADDER.rungs))
+    assert make.request_bytes(one.render()) == make.request_bytes(other.render())
+    assert {r.getMessage() for r in caplog.records} == {
+        "rung 'broken' is left out: it raised AttributeError"
+    }
+    assert all(r.exc_info for r in caplog.records)
+
+
+def test_001_2_a_strategy_that_does_a_little_each_time_waits_for_something_new() -> None:
+    """001-2: two renders with nothing in between are one and the same."""
+
+    @attrs.frozen
+    class OneEach:
+        name = "one each"
+
+        def propose(self, scope: RungScope) -> list[Clear]:
+            return [scope.clear(found, "gone") for found in scope.results()][:1]
+
+    timeline = busy(policy=only(OneEach(), gain_min=0.0))
+    first, again = timeline.render(), timeline.render()
+    assert len(hidden(timeline, "cleared")) == 2, "one before the tail, one of all but the newest"
+    assert make.request_bytes(first) == make.request_bytes(again)
+    work(timeline, 1, 24)
+    timeline.render()
+    assert len(hidden(timeline, "cleared")) == 4
 
 
 def test_001_3_a_block_that_two_rungs_want_gets_the_stronger_action_and_a_warning() -> None:

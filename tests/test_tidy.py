@@ -17,16 +17,17 @@ PARAMETERS_MAX = 5
 
 EDGES = frozenset(
     {
+        "persistence/testing/_contract.py",
         "timeline/summarizers/_anthropic.py",
         "timeline/engine/_prepare_summary.py",
-        "timeline/engine/_driving.py",
+        "timeline/_driving.py",
         "timeline/observe/_hooks.py",
         "timeline/engine/_artifacts.py",
         "timeline/summarizers/_patience.py",
         "timeline/react/_calling.py",
     }
 )
-"""The only places that catch what they did not expect: hooks, tools, models' clients and artifact
+"""The only places that catch what they did not expect: hooks, tools, models' clients and other
 stores are other people's code (logged, tried again, replaced, told to the model), and the drivers hand what was
 raised to the flow that asked."""
 
@@ -77,6 +78,12 @@ def test_nothing_is_swallowed(name: str) -> None:
             assert not broad or reraises, f"line {node.lineno}: catch what you expect"
         elif isinstance(node, ast.Call) and "suppress" in ast.unparse(node.func):
             assert not set().union(*map(names_in, node.args)) & BROAD, f"line {node.lineno}"
+
+
+@pytest.mark.parametrize(("package", "rooms_max"), [("render", 9), ("timeline", 16)])
+def test_a_package_has_few_rooms(package: str, rooms_max: int) -> None:
+    rooms = {path.stem for path in (ROOT / package).iterdir() if path.suffix in {"", ".py"}}
+    assert len(rooms - {"__init__", "__pycache__"}) <= rooms_max, sorted(rooms)
 
 
 @pytest.mark.parametrize("name", sorted(EDGES))

@@ -13,5 +13,4 @@ from persistence.artifacts._types import ArtifactDescription as ArtifactDescript
 from persistence.artifacts._types import ArtifactMetadata as ArtifactMetadata
 from persistence.artifacts._types import AuditRecord as AuditRecord
 from persistence.artifacts._types import Requester as Requester
-from persistence.artifacts._verify import ArtifactProblem as ArtifactProblem
 from persistence.artifacts._verify import Examination as Examination

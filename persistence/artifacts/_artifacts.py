@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
-from itertools import chain
+from itertools import chain, islice
 from typing import Self
 
 import attrs
@@ -21,6 +21,7 @@ from blocks import (
     artifact_ids_in,
     clean_json,
 )
+from persistence._store import PROBLEMS_MAX, StoreReport
 from persistence.artifacts._access import ENCRYPTED, granted, refused
 from persistence.artifacts._backend import PIECE_BYTES, Backend, Entry
 from persistence.artifacts._crypt import SLOT_BYTES, Cipher, KeyRing, cipher_for
@@ -33,7 +34,7 @@ from persistence.artifacts._types import (
     Requester,
     checked_description,
 )
-from persistence.artifacts._verify import ArtifactProblem, Examination
+from persistence.artifacts._verify import Examination
 
 ASKED_MAX = 100
 """Characters of what was asked for that go on record when it is no artifact id at all."""
@@ -206,12 +207,13 @@ class Artifacts:
         records = self._backend.records()
         return [r for r in records if artifact is None or r.artifact == artifact]
 
-    def examined(self) -> tuple[int, Iterator[ArtifactProblem]]:
-        """How many descriptions there are, and what does not hold together; see `verify`."""
+    def verify(self, *, keys: KeyRing | None = None) -> StoreReport:
+        """Read everything, and report what does not hold together; see `persistence.verify`."""
         self._refuse_if_closed()
-        examination = Examination(self._backend, self._keys)
+        examination = Examination(self._backend, keys or self._keys)
         entries, damage = examination.entries()
-        return len(entries), chain(damage, examination.problems(entries))
+        problems = islice(chain(damage, examination.problems(entries)), PROBLEMS_MAX)
+        return StoreReport(artifacts=len(entries), problems=tuple(problems))
 
     def sweep(self) -> int:
         self._refuse_if_closed()

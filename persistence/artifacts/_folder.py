@@ -17,7 +17,7 @@ import attrs
 import msgspec
 
 from blocks import ClosedError, StoreError
-from persistence._place import system_errors
+from persistence._place import sync_folder, system_errors
 from persistence.artifacts._backend import PIECE_BYTES, Entry, decoded, decoded_record, encoded
 from persistence.artifacts._types import AuditRecord
 
@@ -38,10 +38,10 @@ class FolderBackend:
         with self._errors():
             for folder in (self.root, self.root / "content", self.root / "entries"):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                _sync(folder.parent)
+                sync_folder(folder.parent)
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
             self._audit = FileIO(os.open(self.root / "audit.jsonl", flags, OWNER_ONLY), "ab")
-            _sync(self.root)
+            sync_folder(self.root)
 
     def fill(self, slot: str, pieces: Iterable[bytes]) -> None:
         path = self._content(slot)
@@ -54,7 +54,7 @@ class FolderBackend:
                     file.flush()
             with self._errors():
                 os.fsync(file.fileno())
-                _sync(path.parent)
+                sync_folder(path.parent)
 
     def enter(self, entry: Entry, record: AuditRecord) -> None:
         self.record(record)
@@ -62,13 +62,13 @@ class FolderBackend:
         new = path.with_suffix(".new")
         with self._errors():
             path.parent.mkdir(mode=0o700, exist_ok=True)
-            _sync(path.parent.parent)
+            sync_folder(path.parent.parent)
             with _created(new) as file:
                 file.write(encoded(entry))
                 file.flush()
                 os.fsync(file.fileno())
             new.replace(path)
-            _sync(path.parent)
+            sync_folder(path.parent)
 
     def entries(self, artifact: str | None = None) -> Sequence[Entry]:
         with self._errors():
@@ -91,13 +91,13 @@ class FolderBackend:
         path = self._entry(entry)
         with self._errors():
             path.unlink(missing_ok=True)
-            _sync(path.parent)
+            sync_folder(path.parent)
 
     def discard(self, slot: str) -> None:
         path = self._content(slot)
         with self._errors():
             path.unlink(missing_ok=True)
-            _sync(path.parent)
+            sync_folder(path.parent)
 
     def tidy(self, now: float) -> None:
         entered = {entry.slot for entry in self.entries()}
@@ -165,11 +165,3 @@ def _is_json(line: bytes) -> bool:
     except msgspec.DecodeError:
         return False
     return True
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

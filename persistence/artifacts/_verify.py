@@ -6,20 +6,11 @@ from typing import Protocol
 
 import attrs
 
-from blocks import ArtifactId, DamagedStoreError, StoreError, TimelineId
+from blocks import DamagedStoreError, StoreError
+from persistence._store import StoreProblem
 from persistence.artifacts._backend import PIECE_BYTES, Entry
 from persistence.artifacts._crypt import TAG_BYTES, Cipher, KeyRing, cipher_for
 from persistence.artifacts._pieces import plain_bytes
-
-
-@attrs.frozen(kw_only=True)
-class ArtifactProblem:
-    """One thing that is not as it should be."""
-
-    artifact: ArtifactId | None = None
-    """None: it concerns the whole place."""
-    timeline: TimelineId | None = None
-    what: str
 
 
 class Readable(Protocol):
@@ -36,20 +27,21 @@ class Examination:
     _backend: Readable
     _keys: KeyRing | None = None
 
-    def entries(self) -> tuple[Sequence[Entry], list[ArtifactProblem]]:
+    def entries(self) -> tuple[Sequence[Entry], list[StoreProblem]]:
         """What is said to lie there."""
         try:
             return self._backend.entries(), []
         except DamagedStoreError as error:
-            return (), [ArtifactProblem(what=str(error))]
+            return (), [StoreProblem(what=str(error))]
 
-    def problems(self, entries: Iterable[Entry]) -> Iterator[ArtifactProblem]:
+    def problems(self, entries: Iterable[Entry]) -> Iterator[StoreProblem]:
         """What does not hold, entry by entry."""
         for entry in entries:
             what = self._wrong(entry)
             if what and self._is_still_there(entry):
                 about = entry.metadata
-                yield ArtifactProblem(artifact=about.id, timeline=about.timeline, what=what)
+                what = f"artifact {about.id}: {what}"
+                yield StoreProblem(artifact=about.id, timeline=about.timeline, what=what)
 
     def _wrong(self, entry: Entry) -> str:
         """Empty when all is well, as far as it can be seen with these keys."""

@@ -6,7 +6,7 @@ from typing import TypeAlias
 import attrs
 
 from blocks import TimelineId
-from persistence._stored import StoredEvent
+from persistence._log import StoredEvent
 from persistence.duckdb._large_events import is_large, pieces_of, stand_in
 
 EventRow: TypeAlias = tuple[int, int, float, str]

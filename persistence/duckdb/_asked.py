@@ -1,29 +1,62 @@
-"""What `_asking` says, in SQL: the tables that the view `quality` is made of."""
+"""What a call or a text asks for, in a form that other words for the same thing share; in SQL.
+
+    calls   two calls ask for the same when they read, search, fetch or run the same: the same kind
+            of tool, and the same targets but for case, blanks, quotes, `./` in front and `/` at the
+            end. A part of a file, given by where it begins, is a target of its own. All other calls
+            have to be written the same.
+    texts   a sentence that ends in a question mark and has a word like `what` or `remind` asks for
+            something; a text answers it that has all its telling words, questions in it aside.
+            Telling are the words of three letters and more that are not among the commonest.
+
+The view `quality` is made of these tables.
+"""
 
 from collections.abc import Iterable
 from itertools import groupby
 from typing import Final
 
 from blocks import EDITOR_TOOLS, TOOL_KINDS, WEB_TOOLS
-from persistence import _asking as asking
 
+_KINDS_ASKING: Final = ("read", "search", "web", "command")
+_COMMANDS: Final = ("cmd", "command")
+_TARGETS: Final = ("pattern", "query", "url", "file_path", "path", "filename", "notebook_path")
+"""Arguments that name what is asked for, of a command and of all other kinds."""
+_BEGINNINGS: Final = ("offset", "start_line", "start", "line", "page")
+"""Arguments that say which part of a target is asked for."""
+_ARGUMENT: Final = "[A-Za-z_][A-Za-z0-9_-]*"
+"""Names that a declared target may have."""
+_AROUND: Final = " \"'`"
 _UNTOLD: Final = (
-    (asking.BLANKS, " "),
-    (f"^[{asking.AROUND}]+|[{asking.AROUND}]+$", ""),
-    (asking.DOTTED, ""),
+    (r"[ \t\n\r\f\x0b]+", " "),
+    (f"^[{_AROUND}]+|[{_AROUND}]+$", ""),
+    (r"^(\./)+|^\.$", ""),
     ("(.)/+$", r"\1"),
 )
 """What does not matter about a target, and what stands for it."""
-_QUESTION: Final = rf"[^{asking.ENDS}]*\?"
+_INTEGER_MAX: Final = 2**63 - 1
+
+_CHARACTERS_MAX: Final = 20_000
+"""Of one text that are looked at."""
+_QUESTION: Final = r"[^.!?\n]*\?"
+_WORD: Final = r"[a-z0-9\x{C0}-\x{1FFF}\x{2C00}-\x{2DFF}\x{3040}-\x{D7FF}\x{F900}-\x{FDFF}]{3,}"
+_ASKING: Final = "what which who whose whom where when why how remind again repeat resend recall"
+_COMMON: Final = """about after all also and any are been before being both but can could did does doing done
+    each excuse else ever every for from had has have having her hers him his into its just know let like
+    look may maybe might mine more most much must need needs next not now off one only other our out
+    over own please same shall she should some sorry such sure tell than thank thanks that the their them
+    then there these they thing this those through too under until use used user using very want was
+    way well were while will with within without would yes yet you your yours"""
+"""Words that tell nothing about what is asked for, beside those of `_ASKING`."""
+_SPOKEN: Final = (
+    "user.prompt", "user.followup", "user.steer", "user.attachment", "react.tool.result",
+    "assistant.completion",
+)  # fmt: skip
+"""Blocks in which something is said."""
 
 
 def _texts(values: Iterable[str]) -> str:
     """A list of SQL texts."""
     return ", ".join("'" + value.replace("'", "''") + "'" for value in values)
-
-
-def _lowered(text: str) -> str:
-    return f"translate({text}, '{asking.UPPER}', '{asking.LOWER}')"
 
 
 def _kind() -> str:
@@ -46,13 +79,13 @@ def _integer(path: str) -> str:
     number = f"TRY_CAST(json_extract_string(input, {path}) AS BIGINT)"
     return (
         f"CASE WHEN json_type(input, {path}) IN ('BIGINT', 'UBIGINT')"
-        f" AND abs({number}::HUGEINT) <= {asking.INTEGER_MAX} THEN {number}::VARCHAR END"
+        f" AND abs({number}::HUGEINT) <= {_INTEGER_MAX} THEN {number}::VARCHAR END"
     )
 
 
 def _target(path: str) -> str:
     """An argument that names a target, without what does not matter; else nothing."""
-    text = _lowered(f"json_extract_string(input, {path})")
+    text = f"lower(json_extract_string(input, {path}))"
     for pattern, instead in _UNTOLD:
         text = f"regexp_replace({text}, {_texts([pattern])}, {_texts([instead])}, 'g')"
     return (
@@ -69,16 +102,15 @@ def _each(names: Iterable[str]) -> str:
 
 def _words(text: str, but: Iterable[str] = ()) -> str:
     """The words of a text, each once, in the singular."""
-    ranges = "".join(rf"\x{{{first:X}}}-\x{{{last:X}}}" for first, last in asking.WORD_RANGES)
-    found = f"regexp_extract_all({text}, '[a-z0-9{ranges}]{{3,}}')"
-    singular = rf"regexp_replace(word, '{asking.PLURAL}', '\1')"
+    found = f"regexp_extract_all({text}, '{_WORD}')"
+    singular = r"regexp_replace(word, '(..)s$', '\1')"
     left_out = _texts(sorted(but)) or "''"
     return f"list_distinct([{singular} FOR word IN {found} IF word NOT IN ({left_out})])"
 
 
-BEGINNINGS: Final = ", ".join(_integer(f"'$.{name}'") for name in asking.BEGINNINGS)
+BEGINNINGS: Final = ", ".join(_integer(f"'$.{name}'") for name in _BEGINNINGS)
 DECLARED: Final = _target("""('$."' || target || '"')""")
-SAID: Final = _lowered(f"left(text, {asking.CHARACTERS_MAX})")
+SAID: Final = f"lower(left(text, {_CHARACTERS_MAX}))"
 STATED: Final = _words(f"regexp_replace(said, '{_QUESTION}', '', 'g')")
 
 CALLS: Final = f"""
@@ -98,15 +130,15 @@ spoken AS (
     GROUP BY ALL
 ), known AS (
     SELECT s.* EXCLUDE (kind, target), coalesce(d.kind, {_kind()}) AS kind,
-           CASE WHEN regexp_full_match(d.target, '{asking.ARGUMENT}') THEN d.target END AS target
+           CASE WHEN regexp_full_match(d.target, '{_ARGUMENT}') THEN d.target END AS target
     FROM spoken s LEFT JOIN declared d USING (timeline, tool)
     WHERE type = 'react.tool.call'
 ), aimed AS (
     SELECT *, concat_ws(',', {BEGINNINGS}) AS beginnings,
-           CASE WHEN kind NOT IN ({_texts(asking.KINDS_ASKING)}) THEN ''
+           CASE WHEN kind NOT IN ({_texts(_KINDS_ASKING)}) THEN ''
                 WHEN target IS NOT NULL THEN coalesce({DECLARED}, '')
-                WHEN kind = 'command' THEN {_each(asking.COMMANDS)}
-                ELSE {_each(asking.TARGETS)} END AS targets
+                WHEN kind = 'command' THEN {_each(_COMMANDS)}
+                ELSE {_each(_TARGETS)} END AS targets
     FROM known
 ), calls AS (
     SELECT timeline, version, turn, call_id, tool,
@@ -122,12 +154,12 @@ sentences AS (
     FROM (SELECT *, {SAID} AS said FROM blocks WHERE type = 'assistant.completion')
 ), questions AS (
     SELECT timeline, version, turn, row_number() OVER () AS number,
-           {_words("sentence", asking.COMMON)} AS words
+           {_words("sentence", f"{_ASKING} {_COMMON}".split())} AS words
     FROM sentences
-    WHERE list_has_any({_words("sentence")}, {_words(f"'{' '.join(sorted(asking.ASKING))}'")})
+    WHERE list_has_any({_words("sentence")}, {_words(f"'{_ASKING}'")})
 ), answers AS (
     SELECT timeline, version, id, {STATED} AS words
-    FROM (SELECT *, {SAID} AS said FROM blocks WHERE type IN ({_texts(asking.SPOKEN)}))
+    FROM (SELECT *, {SAID} AS said FROM blocks WHERE type IN ({_texts(_SPOKEN)}))
     WHERE timeline IN (SELECT timeline FROM questions)
 ), answered AS (
     SELECT q.timeline, q.version, q.turn, 'question' AS tool, max(a.version) AS before,

@@ -2,9 +2,8 @@
 
     SELECT signal, count(*) FROM quality GROUP BY signal;
 
-The same rows as `timeline.quality_of`, which says what the signals mean; a test holds them equal.
-A call's input counts as equal when it is written the same; what asks for the same in other words,
-`_asking` says.
+`timeline.quality_of` gives the same rows, and says what the signals mean; what counts as asking for the
+same, `_asked` says.
 """
 
 from typing import Final

@@ -13,14 +13,13 @@ zone maps find them), doubles the time of a commit and makes the file 1.7 times 
 would guard is guarded by the one writer, who knows every head, and checked by `verify`.
 """
 
-import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blocks import DamagedStoreError, FoldlineError, MisuseError, StoreError
-from persistence._place import refuse_unfolded_log, system_errors
+from persistence._place import refuse_unfolded_log, sync_folder, system_errors
 from persistence.duckdb import _large_events, _views
 from persistence.duckdb._file_lock import locked_by
 
@@ -123,15 +122,7 @@ def _create(path: Path) -> None:
         raise
     with system_errors(path):
         new.replace(path)
-        _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        sync_folder(path.parent)
 
 
 @contextmanager

@@ -16,19 +16,17 @@ from blocks import (
     Event,
     LogWindow,
     Recorded,
-    TimelineExistsError,
     TimelineId,
-    UnknownTimelineError,
     VersionConflictError,
 )
-from persistence._checks import checked_events, checked_fork, checked_page, timeline_infos
-from persistence._heads import Head
+from persistence._log import Head, checked_events, checked_fork, checked_page, timeline_infos
 from persistence._place import database_path
-from persistence._store import TimelineInfo
+from persistence._store import StoreReport, TimelineInfo
 from persistence.duckdb._append import Append
 from persistence.duckdb._cursors import CursorPool
 from persistence.duckdb._file_lock import FileLock, Marks, lock_path, lost
 from persistence.duckdb._group_commit import GroupCommit
+from persistence.duckdb._index import DuckDBIndex
 from persistence.duckdb._memory_release import Cache
 from persistence.duckdb._reader import Reader
 from persistence.duckdb._schema import audit_records, cursor_of, errors, open_database
@@ -143,12 +141,7 @@ class DuckDBStore:
         self._refuse_if_not_ours()
         with self._group.alone():
             self._refuse_if_not_ours()
-            head, existing = self._head(source), self._head(target)
-            if not head.version:
-                raise UnknownTimelineError(source)
-            checked_fork(source, at, head)
-            if existing.version:
-                raise TimelineExistsError(target, found=existing.version)
+            checked_fork(source, target, at, self._head)
             self._writer.fork(source, at, append)
         if append.error:
             raise append.error
@@ -183,6 +176,17 @@ class DuckDBStore:
                 self._reading, self._writing, self._lock.note_records
             )
         return Artifacts(self._backend, keys=keys, clock=clock, random=random)
+
+    def block_index(self) -> DuckDBIndex:
+        """What search asks; see `persistence.BlockIndex`."""
+        return DuckDBIndex(self.inspect)
+
+    def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
+        """Read everything, and report what does not hold together; see `persistence.verify`."""
+        from persistence.duckdb._verify import verify_tables
+
+        with self.inspect() as (cursor, acknowledged):
+            return verify_tables(cursor, self.path, acknowledged, keys)
 
     @contextmanager
     def _reading(self) -> "Generator[DuckDBPyConnection]":

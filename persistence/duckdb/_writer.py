@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from blocks import ClosedError, StoreError, TimelineId
-from persistence._heads import Head, Mark
+from persistence._log import Head, Mark
 from persistence.duckdb._append import Append, event_rows, mark_rows, piece_rows
 from persistence.duckdb._file_lock import FileLock
 from persistence.duckdb._large_events import FETCHED

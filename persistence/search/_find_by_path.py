@@ -3,11 +3,10 @@
 A path is derived (see `blocks.Naming`): from a version, which is read, or from the stem of a block and, from
 the second block with this stem on, a number.  So such a path may mean two stems, and blocks of both are
 counted, from the beginning, until one has the path.
-A DuckDB file is asked for the events that can have to do with it; any other store is read page by page.
+The store's block index gives the events that can have to do with it.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable
 
 from blocks import (
     Block,
@@ -18,7 +17,6 @@ from blocks import (
     Recorded,
     SummaryReplaced,
     TimelineId,
-    decode_event,
     numbered,
     path_at,
     path_of,
@@ -27,17 +25,7 @@ from blocks import (
     version_in,
 )
 from persistence._store import EventStore
-from persistence.duckdb._large_events import STANDS_IN, fetching, whole
-from persistence.duckdb._store import DuckDBStore
-from persistence.search._candidates import is_needle
-
-PAGE: Final = 2_000
-ROWS: Final = 8
-"""Rows that are taken from the database at once: those of older files may be large."""
-_OTHER_LARGE: Final = f"{STANDS_IN} AND NOT contains(payload, '\"BlockAppended\"')"
-"""Large events whose block, a summary, is not in their stand-in."""
-_SUMMARY: Final = "su:"
-_CALL: Final = "tc:"
+from persistence.search._scan import index_of
 
 
 def block_at(store: EventStore, timeline: TimelineId, path: str) -> Block | None:
@@ -45,9 +33,7 @@ def block_at(store: EventStore, timeline: TimelineId, path: str) -> Block | None
     version = version_in(path)
     if version:
         return _named(store, timeline, path, version)
-    if isinstance(store, DuckDBStore):
-        return _first(path, _likely(store, timeline, path))
-    return _first(path, _all(store, timeline))
+    return _first(path, index_of(store).related(timeline, stems_of(path)))
 
 
 def _named(store: EventStore, timeline: TimelineId, path: str, version: int) -> Block | None:
@@ -59,11 +45,7 @@ def _named(store: EventStore, timeline: TimelineId, path: str, version: int) -> 
     if not isinstance(event, RangeCompacted) or path_at(event.summary, version) != path:
         return None
     stem = path_stem(event.summary)
-    later = (
-        _likely(store, timeline, stem)
-        if isinstance(store, DuckDBStore)
-        else _all(store, timeline, version)
-    )
+    later = index_of(store).related(timeline, (stem,), after=version)
     summary = event.summary
     for _, other in later:
         if isinstance(other, SummaryReplaced) and other.compaction == version:
@@ -126,51 +108,3 @@ def stems_of(path: str) -> tuple[str, ...]:
     """The stems that a block with this path can have."""
     stem, _ = numbered(path)
     return tuple(dict.fromkeys((path, stem)))
-
-
-def _all(store: EventStore, timeline: TimelineId, after: int = 0) -> Iterator[Recorded]:
-    while page := store.read(timeline, after=after, limit=PAGE):
-        after = page[-1][0]
-        yield from page
-
-
-def _likely(store: DuckDBStore, timeline: TimelineId, path: str) -> Iterator[Recorded]:
-    """Every event that can have to do with a path, oldest first."""
-    kinds = ["BlockAppended"]
-    if path.startswith(_SUMMARY):
-        kinds += ["RangeCompacted", "SummaryReplaced"]
-    conditions = [_OTHER_LARGE]
-    given: list[object] = [timeline]
-    for stem in stems_of(path):
-        needles = _needles(stem)
-        conditions.append(" AND ".join(["true", *["contains(payload, ?)"] * len(needles)]))
-        given += needles
-    kind = " OR ".join(["contains(payload, ?)"] * len(kinds))
-    statement = (  # the conditions are ours; the path is bound
-        "SELECT timeline, seq, payload FROM events JOIN timelines USING (timeline)"  # noqa: S608
-        f" WHERE name = ? AND (({') OR ('.join(conditions)})) AND ({kind}) ORDER BY seq"
-    )
-    given += kinds
-    with store.inspect() as (cursor, _), store.inspect() as (second, _):
-        cursor.execute(statement, given)
-        while rows := cursor.fetchmany(ROWS):
-            fetch = fetching(second, rows[0][0])
-            for version, payload in whole((row[1:] for row in rows), fetch):
-                yield version, decode_event(payload)
-
-
-def _needles(stem: str) -> list[str]:
-    """What the payload of every block with this stem contains.
-
-    The names between the dots, wherever turn, kind and call id begin.  A turn begins where the stem
-    does, and a call id or a name ends where it does, so there the JSON has a quotation mark.
-    """
-    inner = stem.rpartition(".")[0] if stem.startswith(_CALL) else stem
-    names = inner.partition(":")[2].split(".")
-    last = len(names) - 1
-    found = {
-        ('"' if index == 0 else "") + name + ('"' if index == last else "")
-        for index, name in enumerate(names)
-        if is_needle(name)
-    }
-    return sorted(found)

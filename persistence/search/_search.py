@@ -7,15 +7,18 @@ paths of those, for which it has to know how many blocks before them have the sa
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge, nlargest
-from operator import attrgetter
+from operator import itemgetter
 from typing import Final, TypeAlias
 
 import attrs
 
 from blocks import (
+    Block,
+    BlockAppended,
     BlockId,
     MisuseError,
     Naming,
+    Recorded,
     TimelineId,
     path_at,
     path_of,
@@ -23,16 +26,28 @@ from blocks import (
     tag_of,
     version_in,
 )
-from persistence._store import EventStore
-from persistence.search._candidates import Candidate, Source, Turned, source_of
+from persistence._store import BlockIndex, EventStore, TurnChange
 from persistence.search._query import Query, searched_text
 from persistence.search._ranking import score, snippet
+from persistence.search._scan import index_of
 
 LIMIT: Final = 20
 LIMIT_MAX: Final = 1_000
 
-_Scored: TypeAlias = tuple[float, Candidate]
 _Place: TypeAlias = tuple[TimelineId, int]
+
+
+@attrs.frozen
+class Candidate:
+    """A block that may match, and where it is."""
+
+    timeline: TimelineId
+    version: int
+    at: float
+    block: Block
+
+
+_Scored: TypeAlias = tuple[float, Candidate]
 
 
 @attrs.frozen(kw_only=True)
@@ -69,19 +84,20 @@ def search_blocks(
     """
     if not 1 <= limit <= LIMIT_MAX:
         raise MisuseError(f"limit={limit}: give a number from 1 to {LIMIT_MAX:,}")
-    wanted, source = Query.read(query), source_of(store)
-    best = nlargest(limit, _scored(source, wanted, timeline), key=_rank)
-    paths = _paths(source, [candidate for _, candidate in best])
+    wanted, index = Query.read(query), index_of(store)
+    best = nlargest(limit, _scored(index, wanted, timeline), key=_rank)
+    paths = _paths(index, [candidate for _, candidate in best])
     return [_hit(wanted, points, found, paths) for points, found in best]
 
 
-def _scored(source: Source, query: Query, timeline: TimelineId | None) -> Iterator[_Scored]:
-    for candidate in source.candidates(query, timeline):
-        if not query.accepts(candidate.block):
+def _scored(index: BlockIndex, query: Query, timeline: TimelineId | None) -> Iterator[_Scored]:
+    words = {word for needle in query.wanted for word in needle.words}
+    for name, (version, event) in index.candidates(words, query.types, timeline):
+        if not isinstance(event, BlockAppended) or not query.accepts(event.block):
             continue
-        folded = searched_text(candidate.block).casefold()
+        folded = searched_text(event.block).casefold()
         if query.matches(folded):
-            yield score(query, folded), candidate
+            yield score(query, folded), Candidate(name, version, event.at, event.block)
 
 
 def _rank(scored: _Scored) -> tuple[float, float, int, str]:
@@ -89,7 +105,7 @@ def _rank(scored: _Scored) -> tuple[float, float, int, str]:
     return points, found.at, found.version, found.timeline
 
 
-def _paths(source: Source, chosen: Sequence[Candidate]) -> dict[_Place, str]:
+def _paths(index: BlockIndex, chosen: Sequence[Candidate]) -> dict[_Place, str]:
     """The paths of candidates, as `Timeline.read` derives them."""
     by_timeline: dict[TimelineId, list[Candidate]] = {}
     for candidate in sorted(chosen, key=lambda each: each.version):
@@ -97,27 +113,27 @@ def _paths(source: Source, chosen: Sequence[Candidate]) -> dict[_Place, str]:
     paths: dict[_Place, str] = {}
     for timeline, candidates in by_timeline.items():
         versions = {candidate.version for candidate in candidates}
-        turns = source.turns(timeline, candidates[-1].version)
-        namesakes = source.namesakes(timeline, candidates)
-        for version, path in _named(turns, namesakes):
+        stems = {path_stem(candidate.block) for candidate in candidates}
+        last = candidates[-1].version
+        turns = index.turns(timeline, last)
+        for version, path in _named(turns, index.related(timeline, stems, last=last)):
             if version in versions:
                 paths[timeline, version] = path
     return paths
 
 
-def _named(turns: Iterable[Turned], blocks: Iterable[Candidate]) -> Iterator[tuple[int, str]]:
-    """Blocks by version, with their paths, given when turns began and all blocks of the same stems."""
+def _named(turns: Iterable[TurnChange], related: Iterable[Recorded]) -> Iterator[tuple[int, str]]:
+    """Blocks by version, with their paths, given when turns began and all events of the same stems."""
     naming, counts = Naming(), Counter[tuple[str, str]]()
-    both: Iterable[Turned | Candidate] = merge(turns, blocks, key=attrgetter("version"))
-    for met in both:
-        if isinstance(met, Turned):
+    for version, met in merge(((turn.version, turn) for turn in turns), related, key=itemgetter(0)):
+        if isinstance(met, TurnChange):
             naming.meet(met.turn, is_result=met.is_result)
-            continue
-        block, stem = met.block, path_stem(met.block)
-        counts[stem, block.turn] += 1
-        path = naming.path(block, met.version)
-        certain = version_in(path) or path == path_of(block, counts[stem, block.turn])
-        yield met.version, path if certain else path_at(block, met.version)
+        elif isinstance(met, BlockAppended):
+            block, stem = met.block, path_stem(met.block)
+            counts[stem, block.turn] += 1
+            path = naming.path(block, version)
+            certain = version_in(path) or path == path_of(block, counts[stem, block.turn])
+            yield version, path if certain else path_at(block, version)
 
 
 def _hit(query: Query, points: float, found: Candidate, paths: dict[_Place, str]) -> Hit:

@@ -1,6 +1,6 @@
 """Messages of OpenAI's chat completions, which many agents log as they are."""
 
-from blocks import EventId, UsageRecorded, text_of_parts
+from blocks import UsageRecorded, text_of_parts
 from persistence.sessions._builder import Builder
 from persistence.sessions._json import Json, count, obj, objs, seconds, string, tool_input
 from persistence.sessions._parts import parts_of
@@ -47,14 +47,8 @@ def usage_of(response: Stretch, usage: Json) -> UsageRecorded | None:
     if not usage:
         return None
     details = obj(usage.get("prompt_tokens_details"))
-    prompt = count(usage.get("prompt_tokens"))
-    cached = min(count(details.get("cached_tokens")), prompt)
-    return UsageRecorded(
-        id=EventId(""),
-        at=0.0,
-        model=response.model,
-        response=response.id,
-        uncached=prompt - cached,
-        cache_read=cached,
-        output=count(usage.get("completion_tokens")),
+    return response.spent(
+        count(usage.get("prompt_tokens")),
+        count(details.get("cached_tokens")),
+        count(usage.get("completion_tokens")),
     )

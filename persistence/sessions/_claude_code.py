@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from blocks import EventId, UsageRecorded
+from blocks import UsageRecorded
 from persistence.sessions._builder import Builder
 from persistence.sessions._claude import add_response, add_results, words_of
 from persistence.sessions._json import Json, count, obj, seconds, string
@@ -99,13 +99,10 @@ def _usage(response: Stretch, usage: dict[str, Any]) -> UsageRecorded | None:
     if not usage:
         return None
     output = count(usage.get("output_tokens"))
-    return UsageRecorded(
-        id=EventId(""),
-        at=0.0,
-        model=response.model,
-        response=response.id,
-        uncached=count(usage.get("input_tokens")),
-        cache_read=count(usage.get("cache_read_input_tokens")),
-        cache_write=count(usage.get("cache_creation_input_tokens")),
-        output=max(output, response.usage.output if response.usage else 0),
+    cached = count(usage.get("cache_read_input_tokens"))
+    return response.spent(
+        count(usage.get("input_tokens")) + cached,
+        cached,
+        max(output, response.usage.output if response.usage else 0),
+        count(usage.get("cache_creation_input_tokens")),
     )

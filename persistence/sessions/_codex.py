@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import msgspec
 
-from blocks import EventId, ImagePart, TextPart, UsageRecorded, text_of_parts
+from blocks import ImagePart, TextPart, UsageRecorded, text_of_parts
 from persistence.sessions._builder import Builder
 from persistence.sessions._json import Json, count, obj, seconds, string, tool_input
 from persistence.sessions._parts import parts_of
@@ -154,14 +154,5 @@ def _returned(output: Any, line: int) -> Returned:
 
 
 def _usage(response: Stretch, usage: Json) -> UsageRecorded:
-    prompt = count(usage.get("input_tokens"))
-    cached = min(count(usage.get("cached_input_tokens")), prompt)
-    return UsageRecorded(
-        id=EventId(""),
-        at=0.0,
-        model=response.model,
-        response=response.id,
-        uncached=prompt - cached,
-        cache_read=cached,
-        output=count(usage.get("output_tokens")),
-    )
+    fields = ("input_tokens", "cached_input_tokens", "output_tokens")
+    return response.spent(*(count(usage.get(field)) for field in fields))

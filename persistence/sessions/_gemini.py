@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from blocks import EventId, UsageRecorded, text_of_parts
+from blocks import UsageRecorded, text_of_parts
 from persistence.sessions._builder import Builder
 from persistence.sessions._json import Json, count, obj, objs, seconds, string, tool_input
 from persistence.sessions._parts import parts_of
@@ -81,13 +81,5 @@ def _usage(response: Stretch, tokens: Json) -> UsageRecorded | None:
     prompt = count(tokens.get("input"))
     if not prompt:
         return None
-    cached = min(count(tokens.get("cached")), prompt)
-    return UsageRecorded(
-        id=EventId(""),
-        at=0.0,
-        model=response.model,
-        response=response.id,
-        uncached=prompt - cached,
-        cache_read=cached,
-        output=count(tokens.get("output")) + count(tokens.get("thoughts")),
-    )
+    output = count(tokens.get("output")) + count(tokens.get("thoughts"))
+    return response.spent(prompt, count(tokens.get("cached")), output)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from blocks import EventId, UsageRecorded
+from blocks import UsageRecorded
 from persistence.sessions._builder import Builder
 from persistence.sessions._json import Json, count, obj, objs, seconds, string, tool_input
 from persistence.sessions._parts import parts_of
@@ -127,15 +127,8 @@ def _thinking(block: Json) -> Json:
 
 def _usage(response: Stretch, usage: Json) -> UsageRecorded | None:
     """All zero when the response was broken off."""
-    if not any(count(usage.get(key)) for key in ("input", "output", "cacheRead", "cacheWrite")):
+    keys = ("input", "cacheRead", "output", "cacheWrite")
+    uncached, cached, output, written = (count(usage.get(key)) for key in keys)
+    if not any((uncached, cached, output, written)):
         return None
-    return UsageRecorded(
-        id=EventId(""),
-        at=0.0,
-        model=response.model,
-        response=response.id,
-        uncached=count(usage.get("input")),
-        cache_read=count(usage.get("cacheRead")),
-        cache_write=count(usage.get("cacheWrite")),
-        output=count(usage.get("output")),
-    )
+    return response.spent(uncached + cached, cached, output, written)

@@ -11,6 +11,7 @@ from blocks import (
     Block,
     BlockId,
     CallId,
+    EventId,
     ToolCall,
     ToolResult,
     TurnId,
@@ -88,6 +89,21 @@ class Stretch:
         """A thinking block, as the provider sent it."""
         self.blocks.append(
             AssistantThinking(id=NEW, turn=self.turn, response=self.id, provider=provider)
+        )
+
+    def spent(self, prompt: int, cached: int, output: int, written: int = 0) -> UsageRecorded:
+        """What the response cost; the prompt is without what was written to the cache, and includes
+        what was read from it."""
+        cached = min(cached, prompt)
+        return UsageRecorded(
+            id=EventId(""),
+            at=0.0,
+            model=self.model,
+            response=self.id,
+            uncached=prompt - cached,
+            cache_read=cached,
+            cache_write=written,
+            output=output,
         )
 
     @property

@@ -61,10 +61,8 @@ class Prompt:
     request: Json = attrs.field(repr=False)
     tokens: int
     """Estimated size."""
-    extends: bool
-    """Whether it begins with the live prompt, and so can be read from the provider's cache."""
     texts: tuple[str, ...] = attrs.field(default=(), repr=False)
-    """All of it, where it does not."""
+    """All of it, where it does not extend the live prompt."""
     provider: Provider = attrs.field(repr=False)
 
 
@@ -80,7 +78,7 @@ def summary_prompts(
     tokens = live.tokens + context.counter.count(asked)
     if tokens + answer_tokens <= context.model.tokens_window and live.fits:
         request = context.provider.extended(live.request(), asked)
-        return [Prompt(request=request, tokens=tokens, extends=True, provider=context.provider)]
+        return [Prompt(request=request, tokens=tokens, provider=context.provider)]
     return [_quoted_prompt(chunk, asked, context) for chunk in _chunks(plan, context)]
 
 
@@ -124,7 +122,6 @@ def _quoted_prompt(chunk: str, asked: str, context: Context) -> Prompt:
     return Prompt(
         request=provider.quoting(texts),
         tokens=sum(map(count, texts)),
-        extends=False,
         texts=texts,
         provider=provider,
     )

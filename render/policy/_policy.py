@@ -1,4 +1,4 @@
-"""The policy: when to prune and compact, and what stays; numbers, and no code."""
+"""The policy: when to prune and compact, and what stays."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias, get_args
@@ -13,8 +13,8 @@ from blocks import (
     checked_calls,
 )
 from render.policy import _validators as checks
+from render.policy._rungs import Rung, RungName, checked_rungs, listed_rungs
 
-Rung: TypeAlias = Literal["externalize", "summarize", "clear", "drop"]
 FailurePolicy: TypeAlias = Literal["extractive", "truncate", "raise"]
 SystemTtl: TypeAlias = Literal["5m", "1h"]
 
@@ -27,11 +27,6 @@ def _names(given: Iterable[str]) -> tuple[str, ...]:
 def _sensitivities(given: Iterable[Sensitivity]) -> tuple[Sensitivity, ...]:
     sensitivities: tuple[Sensitivity, ...] = checks.listed(given)
     return sensitivities
-
-
-def _rungs(given: Iterable[Rung]) -> tuple[Rung, ...]:
-    rungs: tuple[Rung, ...] = checks.listed(given)
-    return rungs
 
 
 def _tool_policies(given: Mapping[str, Any]) -> Mapping[str, "ToolPolicy"]:
@@ -137,12 +132,11 @@ class Policy:
     larger than `clip_ratio` is clipped; 0: none."""
 
     # The ladder.
-    rungs: tuple[Rung, ...] = attrs.field(
-        default=("externalize", "summarize", "clear", "drop"),
-        converter=_rungs,
-        validator=checks.some_of(get_args(Rung)),
+    rungs: tuple[RungName | Rung, ...] = attrs.field(
+        default=get_args(RungName), converter=listed_rungs, validator=checked_rungs
     )
-    """What a compaction tries, in this order, until the request is under its target."""
+    """What a compaction tries, in this order, until the request is under its target: built-in rungs by
+    name, and rungs of your own as objects."""
     enough_ratio: float = attrs.field(default=0.5, validator=checks.share())
     """No further rung is tried once the whole request is under this share, or the target."""
     externalize_tokens: int = attrs.field(default=1000, validator=checks.whole())

@@ -164,6 +164,10 @@ def written_line(path: str, record: ArtifactRecord | None) -> str:
 
 
 def short(text: str) -> str:
-    """On one line, cut to its beginning."""
+    return one_line(text, NAME_MAX)
+
+
+def one_line(text: str, characters_max: int) -> str:
+    """A text on one line, cut to its beginning."""
     line = " ".join(text.split())
-    return line if len(line) <= NAME_MAX else f"{line[: NAME_MAX - 1]}…"
+    return line if len(line) <= characters_max else f"{line[: characters_max - 1]}…"

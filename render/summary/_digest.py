@@ -30,7 +30,7 @@ from blocks import (
     tool_target,
 )
 from render.policy._policy import ToolPolicy
-from render.summary._artifacts import Sources, joined, produced
+from render.summary._artifacts import Sources, joined, one_line, produced
 from render.summary._text import SECTIONS, digest_sections
 from render.view._group import Entry, Place
 
@@ -162,8 +162,7 @@ def _paths(result: ToolResult | None) -> tuple[str, ...]:
 
 
 def _line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= LINE_MAX else line[: LINE_MAX - 1] + "…"
+    return one_line(text, LINE_MAX)
 
 
 def _merge(previous: Digest, tally: _Tally, folded: Sequence[Entry]) -> Digest:

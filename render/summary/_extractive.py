@@ -21,6 +21,7 @@ from blocks import (
     text_of,
     tool_target,
 )
+from render.summary._artifacts import one_line
 from render.summary._identifiers import searched
 from render.view._group import Entry
 
@@ -184,5 +185,4 @@ def _target(call: ToolCall, answer: ToolResult | None) -> str:
 def _line(text: str, characters: int) -> str:
     """The first line of a text that has a word in it, without its indentation."""
     lines = text[: 10 * characters].split("\n")
-    line = " ".join(next(filter(_WORD.search, lines), "").split())
-    return line if len(line) <= characters else line[: characters - 1] + "…"
+    return one_line(next(filter(_WORD.search, lines), ""), characters)

@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from blocks import StructuredSummary, Work
+from render.summary._artifacts import one_line
 from render.summary._lasting import LASTING, lasting
 from render.summary._room import SummaryRoom
 from render.summary._text import report_history
@@ -61,10 +62,9 @@ def merge_summaries(
 
 def as_history(summary: StructuredSummary, turn: str) -> StructuredSummary:
     """The summary once the turn that it tells the beginning of is over: a line is left of that."""
-    told = " ".join(summary.turn_context.split())
-    if not told:
+    line = one_line(summary.turn_context, LINE_CHARACTERS)
+    if not line:
         return summary
-    line = told if len(told) <= LINE_CHARACTERS else told[: LINE_CHARACTERS - 1] + "…"
     over = [work for work in summary.completed if work.action == BEGINNING]
     gone = over[: max(len(over) + 1 - TURNS_MAX, 0)]
     left = [work for work in summary.completed if work not in gone]

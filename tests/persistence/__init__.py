@@ -1,0 +1,5 @@
+"""Tests of `persistence`: a module's suite has its name, or is given here.
+
+_log, _store: test_memory.py, duckdb/test_store.py
+_place: duckdb/test_file_lock.py
+"""

@@ -3,8 +3,9 @@
 import pytest
 
 from persistence import EventStore, MemoryStore
+from persistence.testing import StoreContract
 
-from .contract import StoreContract, T, said
+from .contract import T, said
 
 
 class TestMemoryStore(StoreContract):

@@ -50,7 +50,7 @@ def _is_name(value: Any) -> bool:
 
 
 _RULES: Final[Mapping[str, _Rule]] = {
-    "store": (_is_store, "a store, or the path of a DuckDB file"),
+    "store": (_is_store, "a store, or the path or URL of one"),
     "model": (lambda v: _is_name(v) or isinstance(v, Model), "a model's name, or a Model"),
     "policy": (lambda v: _is_name(v) or isinstance(v, Policy), "a policy's name, or a Policy"),
     "window": (_is_whole, "a positive number of tokens"),

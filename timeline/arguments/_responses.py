@@ -1,10 +1,10 @@
-"""A model's response, looked at before it is recorded: is it one, and one of the right API?"""
+"""A model's response, looked at before it is recorded: is it one, of the right API, and what did it cost?"""
 
 import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from blocks import Answered, MisuseError, in_words
+from blocks import Answered, EventId, MisuseError, UsageRecorded, in_words
 from render import REPLAYED, Rendered
 from timeline.arguments._checks import fields_of
 
@@ -121,3 +121,28 @@ def answered_by(rendered: Rendered | None, version: int) -> Answered | None:
             "record the response where the request came from"
         )
     return Answered(shown=rendered.shown, sent=rendered.sent)
+
+
+def usage_of(response: object, *, at: float, estimated: int) -> UsageRecorded | None:
+    """What an Anthropic message says about its cost, if it says anything."""
+    message = as_json(response)
+    found: object = message.get("usage")
+    if not found:
+        return None
+    usage = as_json(found)
+
+    def number(name: str) -> int:
+        value = usage.get(name)
+        return value if isinstance(value, int) and value > 0 else 0
+
+    return UsageRecorded(
+        id=EventId(""),
+        at=at,
+        model=str(message.get("model") or ""),
+        response=str(message.get("id") or ""),
+        uncached=number("input_tokens"),
+        cache_read=number("cache_read_input_tokens"),
+        cache_write=number("cache_creation_input_tokens"),
+        output=number("output_tokens"),
+        estimated=estimated,
+    )

@@ -41,14 +41,14 @@ def curve(points: "Sequence[Point]", window: int, width: int = 80, height: int =
     drawn = Text()
     for row in range(height, 0, -1):
         drawn.append(f"{_label(row, height, top):>6} {FRAME}", style="dim")
-        _append_runs(drawn, [_cell(column, row, (height, top, window)) for column in columns])
+        append_runs(drawn, [_cell(column, row, (height, top, window)) for column in columns])
         drawn.append("\n")
     drawn.append(" " * AXIS_COLUMNS)
-    _append_runs(drawn, [_mark(column) for column in columns])
+    append_runs(drawn, [_mark(column) for column in columns])
     return drawn.append("\n").append_text(_legend(points, len(columns)))
 
 
-def _append_runs(drawn: "Text", cells: Iterable[tuple[str, str]]) -> None:
+def append_runs(drawn: "Text", cells: Iterable[tuple[str, str]]) -> None:
     """Cells of one style in one piece, so that a line is not mostly escape codes."""
     for style, run in groupby(cells, key=itemgetter(1)):
         drawn.append("".join(character for character, _ in run), style=style)

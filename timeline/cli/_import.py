@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from timeline.cli._console import plural, print_json, say
 from timeline.cli._errors import DONE, complain
 from timeline.cli._files import session_from, session_options
-from timeline.cli._store import store_option, store_path
+from timeline.cli._store import location, store_option
 
 if TYPE_CHECKING:
     from blocks import Event
@@ -31,17 +31,16 @@ def run(options: argparse.Namespace) -> int:
     from timeline.replay import reserve_store
 
     session = session_from(options.file, options)
-    name, path = TimelineId(options.name or session.name), store_path(options)
+    name, place = TimelineId(options.name or session.name), location(options)
     events = list(_events(session))
-    with reserve_store(path, name) as store:
-        if store is not None:
-            store.append(name, events, expected_version=0)
+    with reserve_store(place, name) as store:
+        store.append(name, events, expected_version=0)
     for notice in session.notices:
         where = f"line {notice.line}: " if notice.line else ""
         complain(f"{options.file}: {where}{notice.text}")
     facts = {
         "timeline": name,
-        "store": str(path),
+        "store": str(place),
         "format": session.format,
         "events": len(events),
         "calls": len(session.calls),
@@ -51,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
         print_json(facts)
     else:
         calls = plural(len(session.calls), "call")
-        say(f"{name}: {plural(len(events), 'event')}, {calls} ({session.format}) in {path}")
+        say(f"{name}: {plural(len(events), 'event')}, {calls} ({session.format}) in {place}")
     return DONE
 
 

@@ -48,7 +48,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--base-url", default="", metavar="URL", help="where --summarizer anthropic asks")
     add("--thinking", choices=("keep", "drop"), default="keep", help="recorded thinking blocks")
-    add("--store", type=Path, metavar="PATH", help="keep the timeline in this DuckDB file")
+    add("--store", metavar="WHERE", help="keep the timeline in the store at this path or URL")
     add("--name", default="", metavar="NAME", help="name of the timeline (default: the session's)")
     add("--dump", type=Path, metavar="FILE", help="write every request as a line of JSON")
     add("--plot", type=Path, metavar="FILE", help="draw cost against recall: a .png or .svg file")

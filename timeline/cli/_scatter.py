@@ -11,9 +11,11 @@ far
 
 from collections.abc import Iterable, Sequence
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import attrs
+
+from timeline.cli._curve import append_runs
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -24,8 +26,6 @@ DOT = "·"
 MORE = "*"
 """From the 27th policy on."""
 AXIS_COLUMNS = 7
-_Cell: TypeAlias = tuple[str, str]
-"""A character and its style."""
 
 
 @attrs.frozen
@@ -63,7 +63,7 @@ def scatter(
     policies = [(mean.cost, mean.far) for mean in means]
     across = Scale.over((cost for cost, _ in (*sessions, *policies)), width - AXIS_COLUMNS)
     upward = Scale.over((far for _, far in (*sessions, *policies)), height)
-    cells: dict[tuple[int, int], _Cell] = {}
+    cells: dict[tuple[int, int], tuple[str, str]] = {}
     for cost, far in sessions:
         cells[upward.cell(far), across.cell(cost)] = (DOT, "dim")
     for index, mean in reversed(list(enumerate(means))):  # of two in one cell the first is seen
@@ -72,17 +72,15 @@ def scatter(
     return _drawn(cells, across, upward)
 
 
-def _drawn(cells: dict[tuple[int, int], _Cell], across: Scale, upward: Scale) -> "Text":
+def _drawn(cells: dict[tuple[int, int], tuple[str, str]], across: Scale, upward: Scale) -> "Text":
     from rich.text import Text
 
     drawn = Text("far\n", style="")
     for row in range(upward.cells - 1, -1, -1):
         label = {0: f"{upward.low:.2f}", upward.cells - 1: f"{upward.high:.2f}"}.get(row, "")
         drawn.append(f"{label:>4} │", style="dim")
-        columns = [column for at, column in cells if at == row]
-        for column in range(max(columns, default=-1) + 1):
-            character, style = cells.get((row, column), (" ", ""))
-            drawn.append(character, style=style)
+        end = max((column for at, column in cells if at == row), default=-1) + 1
+        append_runs(drawn, (cells.get((row, column), (" ", "")) for column in range(end)))
         drawn.append("\n")
     drawn.append(f"{'└':>6}{'─' * across.cells}\n", style="dim")
     ends = f"{across.low:.2f}", f"cost {across.high:.2f}"

@@ -3,13 +3,12 @@
 import argparse
 import os
 from collections.abc import Generator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from blocks import Recorded
-    from persistence import DuckDBStore
+    from persistence import EventStore, StoreLocation
 
 DEFAULT = "foldline.duckdb"
 VARIABLE = "FOLDLINE_STORE"
@@ -20,28 +19,31 @@ def store_option(parser: argparse.ArgumentParser) -> None:
     """Add `--store`."""
     parser.add_argument(
         "--store",
-        type=Path,
-        metavar="PATH",
-        help=f"the DuckDB file (default: ${VARIABLE}, or {DEFAULT} in this folder)",
+        metavar="WHERE",
+        help=f"path or URL of the store (default: ${VARIABLE}, or {DEFAULT} in this folder)",
     )
 
 
-def store_path(options: argparse.Namespace) -> Path:
-    """The file that was asked for."""
-    return options.store or Path(os.environ.get(VARIABLE) or DEFAULT)
+def location(options: argparse.Namespace) -> "StoreLocation":
+    """Where the store is that was asked for.
+
+    Raises:
+        MisuseError: there cannot be one.
+    """
+    from persistence import locate_store
+
+    given = options.store
+    return locate_store(os.environ.get(VARIABLE) or DEFAULT if given is None else given)
 
 
 @contextmanager
-def opened(options: argparse.Namespace) -> "Generator[DuckDBStore]":
+def opened(options: argparse.Namespace) -> "Generator[EventStore]":
     """The store, which must be there already.
 
     Raises:
         StoreError: it is not.
     """
-    from persistence import DuckDBStore
-
-    path = existing(options)
-    with DuckDBStore(path) as store:
+    with closing(existing(options).open()) as store:
         yield store
 
 
@@ -52,23 +54,23 @@ def hidden_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def existing(options: argparse.Namespace) -> Path:
-    """The file that was asked for, which must be there already.
+def existing(options: argparse.Namespace) -> "StoreLocation":
+    """Where the store is that was asked for, which must be there already.
 
     Raises:
         StoreError: it is not.
     """
     from blocks import StoreError
 
-    path = store_path(options)
-    if not path.is_file():
+    where = location(options)
+    if not where.exists():
         raise StoreError(
-            f"no store {path}; `foldline import FILE` makes one, --store names another"
+            f"no store {where}; `foldline import FILE` makes one, --store names another"
         )
-    return path
+    return where
 
 
-def log_of(store: "DuckDBStore", name: str) -> "list[Recorded]":
+def log_of(store: "EventStore", name: str) -> "list[Recorded]":
     """The whole log of a timeline.
 
     Raises:

@@ -21,15 +21,15 @@ def run(options: argparse.Namespace) -> int:
 
     from persistence import verify
 
-    path = existing(options)
-    report = verify(path)
+    place = existing(options)
+    report = verify(place)
     if options.json:
-        print_json({**attrs.asdict(report), "ok": report.ok, "store": str(path)})
+        print_json({**attrs.asdict(report), "ok": report.ok, "store": str(place)})
     else:
         for problem in report.problems:
             where = f" {problem.timeline} version {problem.version}:" if problem.timeline else ""
             say(f"problem:{where} {problem.what}")
         what = f"{plural(report.timelines, 'timeline')}, {plural(report.events, 'event')}"
         found = "holds together" if report.ok else plural(len(report.problems), "problem")
-        say(f"{path}: {what}, {found}")
+        say(f"{place}: {what}, {found}")
     return DONE if report.ok else FAILED

@@ -12,6 +12,7 @@ from blocks import (
     EventId,
     Provenance,
     RangeCompacted,
+    RungError,
     SummaryPrepared,
     Trigger,
 )
@@ -121,10 +122,10 @@ class Compactor:
         self, view: View, planned: PlannedCompaction, attempt: Attempt
     ) -> Flow[tuple[View, Summary | None]]:
         """The summary that a plan needs; the view, once what was paid for it is committed."""
-        if planned.fold is None:
+        if planned.fitted is None:
             return view, None
-        plan = planned.fold.range
-        request = SummaryRequest(plan=plan, view=view, context=planned.fold.context)
+        plan = planned.fitted.range
+        request = SummaryRequest(plan=plan, view=view, context=planned.fitted.context)
         summary = self.prepared(request) or attempt.summary_of(plan, view)
         if summary is None:
             summary = yield from self.summary(request, attempt)
@@ -138,10 +139,11 @@ class Compactor:
     ) -> Flow[ExternalFacts]:
         """What somebody has paid for or can look at."""
         cuts = (*cuts, *self._prepared_cuts(view, context, trigger))
+        known = ExternalFacts(cuts=cuts, on_refused=_refused)
         if self.artifact_service is None:
-            return ExternalFacts(cuts=cuts)
+            return known
         current = yield from self.artifact_service.current(view, context)
-        return ExternalFacts(cuts=cuts, current=current)
+        return attrs.evolve(known, current=current)
 
     def stored(self, view: View, planned: PlannedCompaction) -> Flow[bool]:
         """Whether what a plan externalizes is in the artifact store now."""
@@ -267,15 +269,20 @@ class Compactor:
         oldest = view.groups[0].first if view.groups else 0
         if any(event.cut > oldest for event in view.prepared):
             return None
-        planned = plan_compaction(view, context, "proactive")
-        if planned is None or planned.fold is None:
+        known = ExternalFacts(on_refused=_refused)
+        planned = plan_compaction(view, context, "proactive", known)
+        if planned is None or planned.fitted is None:
             return None
-        return SummaryRequest(plan=planned.fold.range, view=view, context=planned.fold.context)
+        return SummaryRequest(plan=planned.fitted.range, view=view, context=planned.fitted.context)
 
 
 def is_worth_it(planned: PlannedCompaction, context: Context) -> bool:
     """Whether a compaction frees enough, as far as it was tried out."""
     return gains_enough(planned.plan, planned.plan.tokens_after, context)
+
+
+def _refused(error: RungError) -> None:
+    log.warning("%s", error, exc_info=error.__cause__)
 
 
 def _degraded(summary: Summary, spent: Provenance | None = None) -> Summary:

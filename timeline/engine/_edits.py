@@ -29,16 +29,16 @@ def edited_plan(view: View, planned: PlannedCompaction, edit: Edit, context: Con
     Raises:
         NoSuchEditError: it cannot be had.
     """
-    if planned.fold is None:
+    if planned.fitted is None:
         raise NoSuchEditError("this compaction folds nothing")
     if edit.keep_from is not None:
         changed = recut(planned, _version(view, edit.keep_from), context)
-        if changed is None or changed.fold is None:
+        if changed is None or changed.fitted is None:
             raise NoSuchEditError(f"no compaction may cut at {edit.keep_from!r}")
         planned = changed
     if edit.summary is None or callable(edit.summary):
         return planned, None
-    known = Provenance(source_hash=planned.fold.range.source_hash if planned.fold else "")
+    known = Provenance(source_hash=planned.fitted.range.source_hash if planned.fitted else "")
     return planned, Summary(summary=_checked(edit.summary), provenance=known)
 
 

@@ -9,14 +9,16 @@ import contextvars
 import random
 import time
 from collections.abc import Callable, Generator
+from concurrent.futures import wait
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 import attrs
 
-from timeline.engine import _driving
+from timeline import _driving
 from timeline.engine._lock import AsyncHold, Hold
 from timeline.observe._hooks import acall, call
-from timeline.summarizers._patience import Patience
+from timeline.summarizers._patience import Patience, in_thread
 from timeline.summarizers._summarizer import Summarizer, SummaryRequest
 
 _T = TypeVar("_T")
@@ -47,6 +49,21 @@ class CallHook:
 
 
 @attrs.frozen
+class Begin:
+    """A flow is to run in the background, under the same lock; the answer is what `Await` waits for."""
+
+    flow: Generator[Any, Any, None]
+
+
+@attrs.frozen
+class Await:
+    """What was begun is to end first, however it ends."""
+
+    work: Any
+    """A future, or for asyncio a task."""
+
+
+@attrs.frozen
 class Pause:
     """Nothing is to be done for a while."""
 
@@ -64,7 +81,7 @@ def rest_after(conflicts: int) -> float:
     return random.uniform(0, longest)  # noqa: S311 -- no secret
 
 
-Effect: TypeAlias = RunBlocking | AskSummarizer | CallHook | Pause
+Effect: TypeAlias = RunBlocking | AskSummarizer | CallHook | Begin | Await | Pause
 Flow: TypeAlias = Generator[Effect, Any, _T]
 
 
@@ -90,12 +107,19 @@ def _perform(effect: Effect, hold: Hold) -> object:
         case CallHook():
             with hold.away():
                 return call(effect.hook, effect.argument)
+        case Begin():
+            return in_thread(partial(drive, effect.flow, hold.lock))
+        case Await():
+            with hold.away():
+                return wait([effect.work])
         case Pause():
             time.sleep(effect.seconds)
             return None
 
 
 async def _aperform(effect: Effect, flow: Flow[Any], hold: AsyncHold) -> object:
+    import asyncio  # here, because it is a sixth of what importing the library would cost
+
     match effect:
         case RunBlocking():
             return await _finished(effect, flow)
@@ -105,9 +129,12 @@ async def _aperform(effect: Effect, flow: Flow[Any], hold: AsyncHold) -> object:
         case CallHook():
             async with hold.away():
                 return await acall(effect.hook, effect.argument)
+        case Begin():
+            return asyncio.create_task(adrive(effect.flow, hold.lock))
+        case Await():
+            async with hold.away():
+                return await asyncio.wait([effect.work])
         case Pause():
-            import asyncio
-
             await asyncio.sleep(effect.seconds)
             return None
 
@@ -118,7 +145,7 @@ async def _finished(effect: RunBlocking, flow: Flow[Any]) -> object:
     A thread cannot be cancelled: when its task is, what it commits is waited for, and the flow is
     told, so that the timeline does not lose sight of what its store now holds.
     """
-    import asyncio  # here, because it is a sixth of what importing the library would cost
+    import asyncio
 
     # No task: one that runs when its loop ends would be cancelled, and its thread left alone.
     context = contextvars.copy_context()

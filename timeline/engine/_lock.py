@@ -16,19 +16,19 @@ import attrs
 class Hold:
     """One flow's hold on a `threading` lock; without one there is nothing to hold."""
 
-    _lock: Any
+    lock: Any
     _is_held: bool = attrs.field(default=False, init=False)
 
     def __enter__(self) -> Self:
-        if self._lock is not None:
-            self._lock.acquire()
+        if self.lock is not None:
+            self.lock.acquire()
             self._is_held = True
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._is_held:
             self._is_held = False
-            self._lock.release()
+            self.lock.release()
 
     @contextmanager
     def away(self) -> Generator[None]:
@@ -46,19 +46,19 @@ class Hold:
 class AsyncHold:
     """The same for an `asyncio` lock."""
 
-    _lock: Any
+    lock: Any
     _is_held: bool = attrs.field(default=False, init=False)
 
     async def __aenter__(self) -> Self:
-        if self._lock is not None:
-            await self._lock.acquire()
+        if self.lock is not None:
+            await self.lock.acquire()
             self._is_held = True
         return self
 
     async def __aexit__(self, *_: object) -> None:
         if self._is_held:
             self._is_held = False
-            self._lock.release()
+            self.lock.release()
 
     @asynccontextmanager
     async def away(self) -> AsyncGenerator[None]:

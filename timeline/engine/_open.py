@@ -7,7 +7,7 @@ from typing import cast
 import attrs
 
 from blocks import MisuseError, TimelineId
-from persistence import EventStore, MemoryStore
+from persistence import EventStore, MemoryStore, open_store
 from timeline.arguments._checks import checked_name
 from timeline.arguments._options import checked_options
 from timeline.engine._artifacts import ArtifactService, opener_of
@@ -15,10 +15,10 @@ from timeline.engine._compaction import Compactor
 from timeline.engine._engine import Engine
 from timeline.engine._flow import Flow, RunBlocking
 from timeline.engine._ids import time_ordered
+from timeline.engine._observers import Observers
 from timeline.engine._operations import Operations
 from timeline.engine._settings import Options, Settings
 from timeline.observe._hooks import Hooks
-from timeline.observe._steps import Observers
 from timeline.summarizers._summarizer import ExtractiveSummarizer
 
 
@@ -45,9 +45,7 @@ class Opening:
         if not isinstance(store, str | PathLike):
             self.operations = verbs_of(name, store, settings, options)
             return
-        from persistence import DuckDBStore
-
-        self.owned = DuckDBStore(store)
+        self.owned = open_store(store)
         self.operations = verbs_of(name, self.owned, settings, options)
 
     def give_up(self) -> None:
@@ -57,7 +55,7 @@ class Opening:
 
 
 def _store_of(options: Options) -> "EventStore | str | PathLike[str]":
-    """The store, or the path of its file.
+    """The store, or where it is.
 
     Raises:
         MisuseError: it is neither.
@@ -67,7 +65,7 @@ def _store_of(options: Options) -> "EventStore | str | PathLike[str]":
         return MemoryStore()
     if isinstance(store, type) or not isinstance(store, str | PathLike | EventStore):
         raise MisuseError(
-            f"store={store!r:.80}: give the path of a DuckDB file, or a store such as"
+            f"store={store!r:.80}: give the path or the URL of a store, or a store such as"
             " MemoryStore() or DuckDBStore(path)"
         )
     return cast("EventStore | str | PathLike[str]", store)

@@ -12,17 +12,15 @@ from blocks import (
     CallId,
     CodecError,
     Envelope,
-    EventId,
     OpaqueBlock,
     ToolCall,
     ToolResult,
     TurnId,
-    UsageRecorded,
     clean_json,
     fault_in,
 )
 from timeline.arguments._given import Output, output_parts
-from timeline.arguments._responses import as_json, message_of
+from timeline.arguments._responses import message_of
 from timeline.engine._ids import IdFactory
 
 _CUT_OFF: Final = frozenset({"max_tokens", "model_context_window_exceeded"})
@@ -109,28 +107,3 @@ def _arguments(value: object) -> dict[str, Any]:
     except RecursionError:
         raise CodecError("record(): the input of a tool call is nested too deeply") from None
     return cast("dict[str, Any]", cleaned) if isinstance(cleaned, dict) else {"input": cleaned}
-
-
-def usage_of(response: object, *, at: float, estimated: int) -> UsageRecorded | None:
-    """What an Anthropic message says about its cost, if it says anything."""
-    message = as_json(response)
-    found: object = message.get("usage")
-    if not found:
-        return None
-    usage = as_json(found)
-
-    def number(name: str) -> int:
-        value = usage.get(name)
-        return value if isinstance(value, int) and value > 0 else 0
-
-    return UsageRecorded(
-        id=EventId(""),
-        at=at,
-        model=str(message.get("model") or ""),
-        response=str(message.get("id") or ""),
-        uncached=number("input_tokens"),
-        cache_read=number("cache_read_input_tokens"),
-        cache_write=number("cache_creation_input_tokens"),
-        output=number("output_tokens"),
-        estimated=estimated,
-    )

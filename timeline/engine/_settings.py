@@ -30,39 +30,24 @@ FIXED_MAX = 8
 
 
 class Options(TypedDict, total=False):
-    """Everything that `Timeline.open` takes besides the name."""
+    """Everything that `Timeline.open` takes besides the name; there is told what each option means."""
 
     store: EventStore | Path | str
-    """A store, or the path of a DuckDB file, made if missing; without one: in memory."""
     model: str | Model
-    """A model's name; default `claude-sonnet-5-5`."""
     policy: Policy | str
-    """A policy or the name of one; default `default`."""
     window: int
-    """Tokens that the prompt may have; default: the model's window less the output reserve."""
     counter: TokenCounter | str
-    """A counter, or `model` (default), `o200k`, `estimate`."""
     summarizer: Summarizer
     hooks: Hooks
     observers: Sequence[Observer]
-    """Told each step of a render once it is committed; see `Step`. Sync or async, like hooks."""
     tracer: Tracer
-    """An OpenTelemetry tracer: a span for each render, an event in it for each step."""
     clock: Callable[[], float]
-    """Seconds since the epoch."""
     ids: IdFactory
-    """New ids for blocks and events, in the form of UUIDs."""
     keep_thinking: bool
-    """Whether recorded thinking is sent back; default True."""
     artifacts: "ArtifactStore | Path | str | None"
-    """Where large results go: a store, a folder, a URL; default: beside the log; None: nowhere."""
     keys: "KeyRing"
-    """What confidential and restricted artifacts are encrypted with; without keys they stay in the
-    prompt."""
     requester: "Requester"
-    """In whose name artifacts are stored and read; default: the timeline's, without a tenant."""
     probe: Probe
-    """Says what the source of a call looks like now, so that unchanged results may be cleared."""
 
 
 @attrs.frozen(kw_only=True)

@@ -27,7 +27,7 @@ class Meter:
         """A meter; `factor`: the provider's tokens for each that our own counter finds."""
         counted = attrs.evolve(model, token_factor=model.token_factor * factor)
         counter = ModelCounter(counted)
-        cache = PromptCache(minimum_tokens=model.cache_tokens_min)
+        cache = PromptCache.of(model)
         return cls(counter, Flattener(counter), cache)
 
     def flat(self, request: Json) -> list[FlatBlock]:

@@ -6,18 +6,16 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from blocks import FoldlineError, ToolCall, checked_calls
-from render import Rendered
 from timeline._async import AsyncTimeline
+from timeline._driving import adrive, drive
 from timeline._timeline import Timeline
 from timeline.arguments._given import Given, checked_prompt
-from timeline.engine._driving import adrive, drive
 from timeline.observe._hooks import acall, call
 from timeline.react._asking import Asker
 from timeline.react._calling import Done
 from timeline.react._effects import Ask, Effect, Flow, Notify, RunTools, Use
 from timeline.react._loop import Loop
 from timeline.react._outcome import Outcome
-from timeline.react._retry import aretry_with_compaction, retry_with_compaction
 from timeline.react._settings import AgentSettings, is_client, is_kind
 
 if TYPE_CHECKING:
@@ -75,25 +73,11 @@ class ReactAgent(AgentSettings):
             case Use():
                 return effect.do()
             case Ask():
-                return self._ask(effect)
+                return Asker(self.client, self).ask(effect.arguments)
             case RunTools():
-                return [self._append(self.caller.call(tool_call)) for tool_call in effect.calls]
+                return [_append(self, self.caller.call(tool_call)) for tool_call in effect.calls]
             case Notify():
                 return [call(hook, effect.argument) for hook in effect.hooks]
-
-    def _ask(self, effect: Ask) -> object:
-        asker = Asker(client=self.client, hooks=self.hooks, stream=self.stream)
-
-        def ask(rendered: Rendered) -> object:
-            return effect.take(rendered, asker.ask(self.arguments(rendered)))
-
-        tools = self.definitions
-        return retry_with_compaction(self.timeline, ask, system=self.system, tools=tools)
-
-    def _append(self, done: Done) -> int:
-        return self.timeline.tool_result(
-            done.call.call_id, done.output, is_error=done.is_error, envelope=done.envelope
-        )
 
 
 @checked_calls()
@@ -134,20 +118,11 @@ class AsyncReactAgent(AgentSettings):
             case Use():
                 return await effect.do()
             case Ask():
-                return await self._ask(effect)
+                return await Asker(self.client, self).aask(effect.arguments)
             case RunTools():
                 return await self._run(effect.calls)
             case Notify():
                 return [await acall(hook, effect.argument) for hook in effect.hooks]
-
-    async def _ask(self, effect: Ask) -> object:
-        asker = Asker(client=self.client, hooks=self.hooks, stream=self.stream)
-
-        async def ask(rendered: Rendered) -> object:
-            return effect.take(rendered, await asker.aask(self.arguments(rendered)))
-
-        tools = self.definitions
-        return await aretry_with_compaction(self.timeline, ask, system=self.system, tools=tools)
 
     async def _run(self, calls: tuple[ToolCall, ...]) -> list[int]:
         """All calls at once; each result is appended when it is there."""
@@ -166,6 +141,12 @@ class AsyncReactAgent(AgentSettings):
     async def _run_one(self, tool_call: ToolCall, room: "Semaphore") -> int:
         async with room:
             done = await self.caller.acall(tool_call)
-        return await self.timeline.tool_result(
-            done.call.call_id, done.output, is_error=done.is_error, envelope=done.envelope
-        )
+        version: int = await _append(self, done)
+        return version
+
+
+def _append(agent: ReactAgent | AsyncReactAgent, done: Done) -> Any:
+    """Append what a call gave; of an async agent to be awaited."""
+    return agent.timeline.tool_result(
+        done.call.call_id, done.output, is_error=done.is_error, envelope=done.envelope
+    )

@@ -12,7 +12,9 @@ import attrs
 
 from render import Json
 from timeline.observe._hooks import acall, call
-from timeline.react._hooks import AgentHooks, StreamLost
+from timeline.react._effects import Ask, Flow, Notify
+from timeline.react._hooks import Hook, StreamLost
+from timeline.react._settings import AgentSettings
 
 log = logging.getLogger("foldline")
 
@@ -26,55 +28,43 @@ class ResponseLostError(Exception):
     """A stream ended without saying how the message ends."""
 
 
-@attrs.frozen(kw_only=True)
+def asked(arguments: Json, on_lost: tuple[Hook, ...]) -> Flow[Any]:
+    """The response to a request, which is sent again when a response broke off."""
+    for _ in range(LOSSES_MAX):
+        try:
+            return (yield Ask(arguments))
+        except Exception as error:
+            if not is_lost(error):
+                raise
+            log.warning("a response broke off, asking again: %s", error)
+            yield Notify(on_lost, StreamLost(error=error))
+    return (yield Ask(arguments))
+
+
+@attrs.frozen
 class Asker:
-    """Asks through a client, `anthropic.Anthropic` or `AsyncAnthropic`."""
+    """Asks once, through a client, `anthropic.Anthropic` or `AsyncAnthropic`."""
 
     client: Any
-    hooks: AgentHooks
-    stream: bool
+    settings: AgentSettings
 
     def ask(self, arguments: Json) -> Any:
         """The response."""
-        for _ in range(LOSSES_MAX):
-            try:
-                return self._ask(arguments)
-            except Exception as error:
-                if not is_lost(error):
-                    raise
-                log.warning("a response broke off, asking again: %s", error)
-                for hook in self.hooks.on_lost:
-                    call(hook, StreamLost(error=error))
-        return self._ask(arguments)
-
-    def _ask(self, arguments: Json) -> Any:
-        if not self.stream:
+        if not self.settings.stream:
             return self.client.messages.create(**arguments)
         with self.client.messages.stream(**arguments) as stream:
             for text in stream.text_stream:
-                for hook in self.hooks.on_text:
+                for hook in self.settings.hooks.on_text:
                     call(hook, text)
             return _whole(stream.get_final_message())
 
     async def aask(self, arguments: Json) -> Any:
         """The response, from an async client."""
-        for _ in range(LOSSES_MAX):
-            try:
-                return await self._aask(arguments)
-            except Exception as error:
-                if not is_lost(error):
-                    raise
-                log.warning("a response broke off, asking again: %s", error)
-                for hook in self.hooks.on_lost:
-                    await acall(hook, StreamLost(error=error))
-        return await self._aask(arguments)
-
-    async def _aask(self, arguments: Json) -> Any:
-        if not self.stream:
+        if not self.settings.stream:
             return await self.client.messages.create(**arguments)
         async with self.client.messages.stream(**arguments) as stream:
             async for text in stream.text_stream:
-                for hook in self.hooks.on_text:
+                for hook in self.settings.hooks.on_text:
                     await acall(hook, text)
             return _whole(await stream.get_final_message())
 

@@ -9,8 +9,8 @@ changed later, and the result is kept; the other way round a stale result would 
 
 import inspect
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from typing import Any, cast
 
 import attrs
@@ -27,6 +27,7 @@ from blocks import (
     ToolCall,
     fields_in,
 )
+from timeline._driving import adrive, drive
 from timeline.arguments._given import Output, output_parts
 from timeline.react._signature import accepted
 from timeline.react._tool import Function, Tool, ToolReply
@@ -48,6 +49,14 @@ class Done:
     envelope: Envelope
 
 
+@attrs.frozen
+class _Run:
+    """What the flow of a call asks for: other people's code."""
+
+    function: Function
+    arguments: Mapping[str, Any]
+
+
 @attrs.frozen(kw_only=True)
 class Caller:
     """Calls tools by name."""
@@ -57,55 +66,36 @@ class Caller:
 
     def call(self, call: ToolCall) -> Done:
         """The call, answered; an async tool gets a loop of its own."""
-        started, mark = self.clock(), None
-        try:
-            tool, arguments = self._prepared(call)
-            mark = self.current(call)
-            reply = _shown(_reply(_perform(tool.call, arguments)))
-        except Exception as error:  # noqa: BLE001 -- foreign code; see above
-            reply = _failed(call, error)
-        return self._done(call, reply, started, mark)
+        return drive(self._called(call), _perform)
 
     async def acall(self, call: ToolCall) -> Done:
         """The same for asyncio; a sync tool runs in a thread."""
-        import asyncio  # here, as in `timeline.engine._flow`
-
-        started, mark = self.clock(), None
-        try:
-            tool, arguments = self._prepared(call)
-            mark = await self.acurrent(call)
-            reply = _shown(_reply(await _aperform(tool.call, arguments)))
-        except Exception as error:  # noqa: BLE001 -- foreign code; see above
-            reply = _failed(call, error)
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            reply = _failed(call, error)  # cancelled from within, not by whoever runs the agent
-        return self._done(call, reply, started, mark)
+        return await adrive(self._called(call), _aperform)
 
     def current(self, call: ToolCall) -> Determinism | None:
         """What the source of a call looks like now; without any mark: that could not be found out.
 
         None: its tool has no `capture`, so that nobody can tell.  Never raises.
         """
-        tool = self.tools.get(call.name)
-        if tool is None or tool.capture is None:
-            return None
-        try:
-            return _mark(_perform(tool.capture, accepted(tool.capture, tool.check(call.input))))
-        except Exception:
-            log.warning("the capture of tool %s failed", call.name, exc_info=True)
-            return Determinism()
+        return drive(self._current(call), _perform)
 
-    async def acurrent(self, call: ToolCall) -> Determinism | None:
-        """The same for asyncio; a sync capture runs in a thread."""
+    def _called(self, call: ToolCall) -> Generator[_Run, Any, Done]:
+        started, mark = self.clock(), None
+        try:
+            tool, arguments = self._prepared(call)
+            mark = yield from self._current(call)
+            reply = _shown(_reply((yield _Run(tool.call, arguments))))
+        except Exception as error:  # noqa: BLE001 -- foreign code; see above
+            reply = _failed(call, error)
+        return self._done(call, reply, started, mark)
+
+    def _current(self, call: ToolCall) -> Generator[_Run, Any, Determinism | None]:
         tool = self.tools.get(call.name)
         if tool is None or tool.capture is None:
             return None
         try:
             arguments = accepted(tool.capture, tool.check(call.input))
-            return _mark(await _aperform(tool.capture, arguments))
+            return _mark((yield _Run(tool.capture, arguments)))
         except Exception:
             log.warning("the capture of tool %s failed", call.name, exc_info=True)
             return Determinism()
@@ -142,26 +132,35 @@ class Caller:
         return Done(call=call, output=reply.output, is_error=reply.is_error, envelope=envelope)
 
 
-def _perform(function: Function, arguments: Mapping[str, Any]) -> object:
-    answer = function(**arguments)
-    return _run(answer) if inspect.iscoroutine(answer) else answer
+def _perform(run: _Run) -> object:
+    answer = run.function(**run.arguments)
+    return _awaited(answer) if inspect.iscoroutine(answer) else answer
 
 
-async def _aperform(function: Function, arguments: Mapping[str, Any]) -> object:
-    if inspect.iscoroutinefunction(function):
-        return await function(**arguments)
-    from asyncio import to_thread
+async def _aperform(run: _Run) -> object:
+    import asyncio  # here, as in `timeline.engine._flow`
 
-    answer = await to_thread(function, **arguments)
-    return await answer if inspect.isawaitable(answer) else answer
+    try:
+        if inspect.iscoroutinefunction(run.function):
+            return await run.function(**run.arguments)
+        answer = await asyncio.to_thread(run.function, **run.arguments)
+        return await answer if inspect.isawaitable(answer) else answer
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise CancelledError(*error.args) from error  # from within, not by whoever runs the agent
 
 
-def _run(answer: Coroutine[Any, Any, Any]) -> object:
+def _awaited(answer: Coroutine[Any, Any, Any]) -> object:
     """Run a coroutine to its end, even where a loop is running already."""
-    from asyncio import run
+    import asyncio
 
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(run, answer).result()
+        try:
+            return pool.submit(asyncio.run, answer).result()
+        except asyncio.CancelledError as error:
+            raise CancelledError(*error.args) from error
 
 
 def _failed(call: ToolCall, error: BaseException) -> ToolReply:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 import attrs
 
 from blocks import ToolCall
-from render import Rendered
+from render import Json
 from timeline.react._hooks import Hook
 
 _T = TypeVar("_T")
@@ -26,10 +26,9 @@ class Use:
 
 @attrs.frozen
 class Ask:
-    """Render, ask the model, compact when the prompt was too long."""
+    """Send the model one request; the answer is its response."""
 
-    take: Callable[[Rendered, Any], Any]
-    """Given the request and its response; what it returns is the answer."""
+    arguments: Json
 
 
 @attrs.frozen

@@ -16,10 +16,11 @@ from blocks import FoldlineError, OpaqueBlock, ToolCall, UserFollowup, UserSteer
 from render import Place, Rendered, View
 from timeline.arguments._given import Given
 from timeline.arguments._responses import message_of
-from timeline.react._effects import Ask, Flow, Notify, RunTools, Use
+from timeline.react._asking import asked
+from timeline.react._effects import Flow, Notify, RunTools, Use
 from timeline.react._hooks import SessionStarted, StepDone, StepStarted
 from timeline.react._outcome import Outcome, Usage, stop_of, text_in
-from timeline.react._retry import overflow_in
+from timeline.react._retry import overflow_in, retried
 from timeline.react._settings import AgentSettings
 
 log = logging.getLogger("foldline")
@@ -115,7 +116,9 @@ class Loop:
         self.rounds += 1
         yield Notify(self.settings.hooks.before_step, StepStarted(round=self.rounds))
         try:
-            answer: _Answer = yield Ask(self._take)
+            answer = yield from retried(
+                self.timeline, self._asked, self.settings.system, self.settings.definitions
+            )
         except Exception as error:
             if overflow_in(error) is None:
                 raise
@@ -132,8 +135,10 @@ class Loop:
         yield Notify(self.settings.hooks.after_step, done)
         return stop
 
-    def _take(self, rendered: Rendered, response: object) -> _Answer:
-        """A response, or the error that makes `retry_with_compaction` compact."""
+    def _asked(self, rendered: Rendered) -> Flow[_Answer]:
+        """A response, or the error that makes `retried` compact."""
+        arguments = self.settings.arguments(rendered)
+        response = yield from asked(arguments, self.settings.hooks.on_lost)
         message_of(response)
         self._usage = self._usage.plus(response)
         if stop_of(response) == WINDOW:

@@ -4,8 +4,7 @@ from typing import Any
 
 import attrs
 
-from timeline.arguments._responses import as_json
-from timeline.engine._recorder import usage_of
+from timeline.arguments._responses import as_json, usage_of
 
 
 @attrs.frozen(kw_only=True)

@@ -10,8 +10,8 @@ import attrs
 
 from blocks import AccessRefusedError, MisuseError, UnknownPathError
 from timeline._async import AsyncTimeline
+from timeline._driving import adrive, drive
 from timeline._timeline import Timeline
-from timeline.engine._driving import adrive, drive
 from timeline.react._effects import Use
 from timeline.react._pages import (
     BYTES_MAX,
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 _Reading: TypeAlias = Generator[Use, Any, ToolReply]
 
 READ_TIMELINE: Final = "read_timeline"
-READ_ARTIFACT: Final = "read_artifact"
 HITS: Final = 10
 WITHHELD: Final = "This content was hidden on request; it cannot be read back."
 LIMIT_MAX: Final = 1_000

@@ -5,16 +5,20 @@ compaction cannot help any more the provider's error comes through.
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from blocks import EventId, UsageRecorded
 from render import Overflow, Rendered, overflow_of
 from timeline._async import AsyncTimeline
+from timeline._driving import adrive, drive
 from timeline._timeline import Timeline
 from timeline.arguments._fixed import System, Tools
+from timeline.react._effects import Use
 
 log = logging.getLogger("foldline")
+_E = TypeVar("_E")
 _T = TypeVar("_T")
 
 RETRIES_MAX = 2
@@ -33,21 +37,9 @@ def retry_with_compaction(
     Raises:
         whatever `call` raised: another error; or the overflow, when no smaller request is left.
     """
-    rendered = timeline.render(system=system, tools=tools)
-    for _ in range(retries_max):
-        try:
-            return call(rendered)
-        except Exception as error:
-            overflow = overflow_in(error)
-            if overflow is None:
-                raise
-            timeline.learn(measured(rendered, overflow))
-            smaller = timeline.compact(system=system, tools=tools)
-            if smaller.account.estimated >= rendered.account.estimated:
-                log.warning("the prompt is too long and compaction cannot make it shorter")
-                raise
-            rendered = smaller
-    return call(rendered)
+    flow = retried(timeline, partial(_once, call), system, tools, retries_max)
+    answer: _T = drive(flow, lambda use: use.do())
+    return answer
 
 
 async def aretry_with_compaction(
@@ -59,21 +51,39 @@ async def aretry_with_compaction(
     retries_max: int = RETRIES_MAX,
 ) -> _T:
     """The same for an `AsyncTimeline`."""
-    rendered = await timeline.render(system=system, tools=tools)
+    flow = retried(timeline, partial(_once, call), system, tools, retries_max)
+    answer: _T = await adrive(flow, lambda use: use.do())
+    return answer
+
+
+def _once(call: Callable[[Rendered], object], rendered: Rendered) -> Generator[Use, Any, Any]:
+    return (yield Use(lambda: call(rendered)))
+
+
+def retried(
+    timeline: Timeline | AsyncTimeline,
+    call: Callable[[Rendered], Generator[_E, Any, _T]],
+    system: System,
+    tools: Tools,
+    retries_max: int = RETRIES_MAX,
+) -> Generator[_E | Use, Any, _T]:
+    """What the flow that `call` makes of a request returns; see `retry_with_compaction`."""
+    rendered: Rendered = yield Use(lambda: timeline.render(system=system, tools=tools))
     for _ in range(retries_max):
         try:
-            return await call(rendered)
+            return (yield from call(rendered))
         except Exception as error:
             overflow = overflow_in(error)
             if overflow is None:
                 raise
-            await timeline.learn(measured(rendered, overflow))
-            smaller = await timeline.compact(system=system, tools=tools)
+            usage = measured(rendered, overflow)
+            yield Use(partial(timeline.learn, usage))
+            smaller: Rendered = yield Use(lambda: timeline.compact(system=system, tools=tools))
             if smaller.account.estimated >= rendered.account.estimated:
                 log.warning("the prompt is too long and compaction cannot make it shorter")
                 raise
             rendered = smaller
-    return await call(rendered)
+    return (yield from call(rendered))
 
 
 def overflow_in(error: BaseException) -> Overflow | None:

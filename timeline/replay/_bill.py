@@ -28,7 +28,7 @@ class Bill:
     _cache: PromptCache = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._cache = PromptCache(minimum_tokens=self.model.cache_tokens_min)
+        self._cache = PromptCache.of(self.model)
 
     def send(self, ts: float, rendered: Rendered) -> CacheStep:
         """One request."""

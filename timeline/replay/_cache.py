@@ -15,12 +15,13 @@ prefixes are equal numbers, so a look-up costs one dict access, however long the
 """
 
 from collections.abc import Hashable, Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import attrs
 
+from render import Model, provider_of
+
 HOUR_SECONDS = 3_600
-RUNS = frozenset({"tool_use", "tool_result"})
 
 
 class FlatBlock(NamedTuple):
@@ -77,12 +78,22 @@ class PromptCache:
 
     minimum_tokens: int = 1_024
     lookback: int = 20
+    """See `render.Limits`, as of the next."""
+    runs: frozenset[str] = frozenset({"tool_use", "tool_result"})
     _prefixes: dict[tuple[int, Hashable], int] = attrs.field(
         init=False, factory=dict[tuple[int, Hashable], int]
     )
     _entries: dict[int, _Entry] = attrs.field(init=False, factory=dict[int, _Entry])
     _last: tuple[int, int] | None = attrs.field(init=False, default=None)
     """Index and prefix of the previous request's last mark."""
+
+    @classmethod
+    def of(cls, model: Model) -> Self:
+        """The cache of the provider that serves a model."""
+        limits = provider_of(model).limits(model)
+        return cls(
+            minimum_tokens=model.cache_tokens_min, lookback=limits.lookback, runs=limits.runs
+        )
 
     def step(self, ts: float, blocks: Iterable[FlatBlock]) -> CacheStep:
         """Send one request at `ts` (seconds)."""
@@ -101,7 +112,7 @@ class PromptCache:
         for index, (key, kind, tokens, ttl) in enumerate(blocks):
             prefix = prefixes.setdefault((prefix, key), len(prefixes))
             total += tokens
-            if kind != previous or kind not in RUNS:
+            if kind != previous or kind not in self.runs:
                 position += 1
             previous = kind
             request.chain.append(prefix)

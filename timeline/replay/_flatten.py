@@ -13,11 +13,12 @@ import attrs
 import msgspec
 
 from blocks import DocumentPart, ImagePart, Part, ProviderPart
-from timeline.replay._cache import HOUR_SECONDS, RUNS, FlatBlock
+from timeline.replay._cache import HOUR_SECONDS, FlatBlock
 from timeline.tokens import TextCounter
 
 BLOCK_OVERHEAD_TOKENS = 3
 """Envelope of a message block; not documented, a small constant."""
+TOOL_TRAFFIC = frozenset({"tool_use", "tool_result"})
 TOOL_OVERHEAD_TOKENS = 12
 """Ids and names around a tool use or its result, on top."""
 _MINUTES_5_SECONDS = 300
@@ -85,7 +86,7 @@ class Flattener:
 
     def _tokens(self, block: _Json) -> int:
         overhead = BLOCK_OVERHEAD_TOKENS
-        if block.get("type") in RUNS:
+        if block.get("type") in TOOL_TRAFFIC:
             overhead += TOOL_OVERHEAD_TOKENS
         return overhead + self._content_tokens(block)
 

@@ -91,7 +91,7 @@ class ReplayResult:
     tool_calls: int
     tool_results: int
     compactions: int
-    """Whatever rungs they climbed."""
+    """Whatever their rungs did."""
     folds: int
     """Of these, those that left a summary."""
     prunes: int

@@ -4,11 +4,13 @@ The session is lived through in memory; its log goes into a database once it is 
 commit, and is read back from there.
 """
 
+from contextlib import closing, nullcontext
+from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from blocks import MisuseError, TimelineId
-from persistence import DuckDBStore, MemoryStore
+from persistence import EventStore, MemoryStore, locate_store, open_store
 from persistence.sessions import Session
 from render import View, account
 from timeline.replay._dump import Dump
@@ -23,11 +25,11 @@ def replay(
     session: Session,
     options: ReplayOptions | None = None,
     *,
-    store: Path | None = None,
+    store: "str | PathLike[str] | None" = None,
     dump: Dump | None = None,
     progress: Progress | None = None,
 ) -> ReplayResult:
-    """Replay a session; with `store`, keep its log in that DuckDB file.
+    """Replay a session; with `store`, the path or URL of one, keep its log there.
 
     Raises:
         MisuseError: no such counter or policy; a window that cannot even hold system prompt and
@@ -35,7 +37,9 @@ def replay(
         StoreLockedError: another process holds the store.
     """
     options = options or ReplayOptions()
-    with reserve_store(store, TimelineId(options.name or session.name)) as kept:
+    name = TimelineId(options.name or session.name)
+    place = nullcontext() if store is None else reserve_store(locate_store(store), name)
+    with place as kept:
         running = Replay.begin(session, options, MemoryStore(), dump)
         _check_room(running)
         running.run(progress)
@@ -55,7 +59,7 @@ def _check_room(running: Replay) -> None:
         )
 
 
-def _written(running: Replay, kept: DuckDBStore | None) -> int:
+def _written(running: Replay, kept: EventStore | None) -> int:
     """Write the log, into `kept` too, and compare; the bytes that it takes in a file of its own."""
     name = running.lived.timeline.id
     events = [event for _, event in running.lived.timeline.events()]
@@ -63,8 +67,8 @@ def _written(running: Replay, kept: DuckDBStore | None) -> int:
         kept.append(name, events, expected_version=0)
     with TemporaryDirectory(prefix="foldline-") as folder:
         path = Path(folder) / "replay.duckdb"
-        with DuckDBStore(path) as store:
+        with closing(open_store(path)) as store:
             store.append(name, events, expected_version=0)
-        with DuckDBStore(path) as store:
+        with closing(open_store(path)) as store:
             running.compare(store)
         return path.stat().st_size

@@ -28,9 +28,9 @@ from render import (
     summary_prompts,
     without_thinking,
 )
+from timeline._driving import adrive, drive
 from timeline._models import model_named
-from timeline.arguments._responses import as_json
-from timeline.engine._recorder import usage_of
+from timeline.arguments._responses import as_json, usage_of
 from timeline.summarizers._summarizer import SummaryFailedError, SummaryRequest
 from timeline.tokens import counter_for
 
@@ -145,37 +145,13 @@ class AnthropicSummarizer:
 
     def __call__(self, request: SummaryRequest, /) -> Any:
         """A `Summary`, or with an async client an awaitable of one."""
-        calls = self._calls(request)
-        if inspect.iscoroutinefunction(inspect.unwrap(self.client.messages.create)):
-            return self._adrive(calls)
-        return self._drive(calls)
-
-    def _drive(self, calls: _Calls) -> Summary:
-        answer: object = None
-        while True:
-            try:
-                arguments = calls.send(answer)
-            except StopIteration as stop:
-                return cast("Summary", stop.value)
-            try:
-                answer = self.client.messages.create(**arguments)
-            except Exception as error:  # noqa: BLE001 -- the edge to a foreign client: tried again, then told
-                answer = error
-
-    async def _adrive(self, calls: _Calls) -> Summary:
-        answer: object = None
-        while True:
-            try:
-                arguments = calls.send(answer)
-            except StopIteration as stop:
-                return cast("Summary", stop.value)
-            try:
-                answer = await self.client.messages.create(**arguments)
-            except Exception as error:  # noqa: BLE001 -- as above
-                answer = error
+        create = self.client.messages.create
+        if inspect.iscoroutinefunction(inspect.unwrap(create)):
+            return adrive(self._calls(request), lambda arguments: create(**arguments))
+        return drive(self._calls(request), lambda arguments: create(**arguments))
 
     def _calls(self, request: SummaryRequest) -> _Calls:
-        """The calls to make, one after the other; is sent their answers, or what they raised."""
+        """The calls to make, one after the other; is sent their answers."""
         context = request.context
         model = model_named(self.model) if self.model else context.model
         spent = _Spent(model)
@@ -207,15 +183,16 @@ class AnthropicSummarizer:
         """One summary, with one more try when the first gave none."""
         failure: Exception | None = None
         for _ in range(TRIES_MAX):
-            answer = yield {
-                **self.options,
-                **prompt.request,
-                "model": spent.model.name,
-                "max_tokens": self.answer_tokens,
-            }
-            if isinstance(answer, Exception):
-                failure = answer
-                if "thinking" in str(answer):  # a signature of another organisation, or too old
+            try:
+                answer: object = yield {
+                    **self.options,
+                    **prompt.request,
+                    "model": spent.model.name,
+                    "max_tokens": self.answer_tokens,
+                }
+            except Exception as error:  # noqa: BLE001 -- the edge to a foreign client: tried again, then told
+                failure = error
+                if "thinking" in str(error):  # a signature of another organisation, or too old
                     prompt = without_thinking(prompt)
                 continue
             try:

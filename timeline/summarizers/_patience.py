@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from asyncio import Task
 
 log = logging.getLogger("foldline")
+_T = TypeVar("_T")
 
 
 @attrs.define(eq=False)
@@ -51,7 +52,7 @@ class Patience:
         if _is_quick(summarizer, request):
             return summarize(summarizer, request)
         seconds = self._check(summarizer, request)
-        answer = self._started(lambda: summarize(summarizer, request))
+        answer = in_thread(lambda: summarize(summarizer, request))
         self._asked, self._parts = summarizer, (answer,)
         try:
             return checked(answer.result(seconds))
@@ -74,7 +75,7 @@ class Patience:
         seconds = self._check(summarizer, request)
         started: tuple[Future[Any], ...] = ()
         if not _is_async(summarizer):
-            started = (self._started(lambda: summarizer(request)),)
+            started = (in_thread(lambda: summarizer(request)),)
         task = ensure_future(self._answer(summarizer, request, *started))
         task.add_done_callback(_heard)
         self._asked, self._parts = summarizer, (task, *started)
@@ -101,20 +102,21 @@ class Patience:
             raise SummaryFailedError("the summariser still hangs in an earlier call")
         return request.context.policy.summary_seconds
 
-    def _started(self, call: Callable[[], Any]) -> "Future[Any]":
-        """A call in a thread of its own that no exit waits for."""
-        answer: Future[Any] = Future()
-        answer.set_running_or_notify_cancel()
-        context = copy_context()
 
-        def work() -> None:
-            try:
-                answer.set_result(context.run(call))
-            except BaseException as error:  # noqa: BLE001 -- raised again where it is waited for
-                answer.set_exception(error)
+def in_thread(call: Callable[[], _T]) -> "Future[_T]":
+    """A call in a thread of its own that no exit waits for."""
+    answer: Future[_T] = Future()
+    answer.set_running_or_notify_cancel()
+    context = copy_context()
 
-        threading.Thread(target=work, name="foldline-summary", daemon=True).start()
-        return answer
+    def work() -> None:
+        try:
+            answer.set_result(context.run(call))
+        except BaseException as error:  # noqa: BLE001 -- raised again where it is waited for
+            answer.set_exception(error)
+
+    threading.Thread(target=work, name="foldline-summary", daemon=True).start()
+    return answer
 
 
 def _is_quick(summarizer: Summarizer, request: SummaryRequest) -> bool:

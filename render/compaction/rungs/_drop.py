@@ -8,23 +8,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from blocks import (
-    BlocksHidden,
-    DroppedSpan,
-    EventId,
-    Hidden,
-    SystemMessage,
-    ToolCall,
-    text_of,
-)
+from blocks import DroppedSpan, SystemMessage, ToolCall, text_of
 from render.compaction.rungs._plan import Drop
 from render.compaction.rungs._scope import RungScope
 from render.policy._context import Context
 from render.summary._identifiers import identifiers
 from render.summary._text import span_line
-from render.view._fold import decide
 from render.view._group import Entry, Group, Place
-from render.view._view import View
 
 KEYWORDS_MAX: Final = 8
 TEXT_MAX: Final = 20_000
@@ -37,16 +27,21 @@ _Priced: TypeAlias = tuple[Entry, int]
 """An entry and what it costs as it is shown."""
 
 
-def propose(scope: RungScope) -> list[Drop]:
-    """The oldest rounds before the tail, as many as bring the request to its goal."""
-    rare = (found for found in scope.results() if found.durability == _RARE)
-    kept = set[str]() if scope.is_last_resort else {found.entry.pair for found in rare}
-    spans = list(_spans(scope, kept))
-    if not spans:
-        return []
-    used = scope.used()
-    proposals = (_proposal(span, used, scope.context) for span in spans)
-    return [proposal for proposal in proposals if proposal.tokens_freed > 0]
+class DropRung:
+    """Proposes the oldest rounds before the tail, as many as bring the request to its goal."""
+
+    name = "drop"
+
+    def propose(self, scope: RungScope) -> list[Drop]:
+        """One line for each run of rounds."""
+        rare = (found for found in scope.results() if found.durability == _RARE)
+        kept = set[str]() if scope.is_last_resort else {found.entry.pair for found in rare}
+        spans = list(_spans(scope, kept))
+        if not spans:
+            return []
+        used = scope.used()
+        proposals = (_proposal(span, used, scope.context) for span in spans)
+        return [proposal for proposal in proposals if proposal.tokens_freed > 0]
 
 
 def _spans(scope: RungScope, kept: set[str]) -> Iterator[list[_Priced]]:
@@ -68,9 +63,13 @@ def _spans(scope: RungScope, kept: set[str]) -> Iterator[list[_Priced]]:
 
 
 def _goes(entry: Entry, kept: set[str]) -> bool:
-    is_notice = isinstance(entry.block, SystemMessage)
+    return may_go(entry) and entry.pair not in kept
+
+
+def may_go(entry: Entry) -> bool:
+    """Whether it is shown, and what the model, a tool or the engine said."""
     is_there = entry.replacement != "" and entry.dropped is None
-    return (is_notice or entry.place in _GONE) and is_there and entry.pair not in kept
+    return is_there and (entry.place in _GONE or isinstance(entry.block, SystemMessage))
 
 
 def _is_seen(group: Group, kept: set[str]) -> bool:
@@ -118,16 +117,3 @@ def _keywords(entries: Sequence[Entry], used: Mapping[str, int]) -> tuple[str, .
     ranked = sorted(seen, key=lambda name: (-used.get(name, 0), -seen[name], name))
     moved = [entry.artifact for entry in entries if entry.artifact]
     return (*moved, *ranked)[:KEYWORDS_MAX]
-
-
-def apply(view: View, proposals: Sequence[Drop], context: Context) -> View:
-    """The view without these spans."""
-    hidden = [
-        Hidden(block=block)
-        if block != proposal.blocks[0]
-        else Hidden(block=block, replacement=proposal.replacement, dropped=proposal.entry)
-        for proposal in proposals
-        for block in proposal.blocks
-    ]
-    event = BlocksHidden(id=EventId(""), at=context.now, hidden=tuple(hidden), reason="dropped")
-    return decide(view, event)

@@ -4,17 +4,15 @@ Its content is in the log anyway.  What the store adds is a short name that can 
 access rules, an expiry, and content that other machines can read.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
-from blocks import BlocksHidden, EventId, Hidden, artifact_id, text_of, tool_target
+from blocks import artifact_id, text_of, tool_target
 from render.compaction.rungs._excerpts import excerpts_of
 from render.compaction.rungs._placeholder import sensitivity_of
 from render.compaction.rungs._plan import Externalize
 from render.compaction.rungs._scope import Found, RungScope
 from render.policy._context import Context
-from render.view._fold import decide
-from render.view._view import View
 
 POINTER: Final = "[moved to the artifact store: {tokens} tokens of {about}; {way_back}]"
 """Version 1 of the pointer's first line; the excerpts follow on lines of their own."""
@@ -26,17 +24,23 @@ ENCRYPTED: Final = frozenset({"confidential", "restricted"})
 """What an artifact store takes only with a key."""
 
 
-def propose(scope: RungScope) -> list[Externalize]:
-    """Every result before the tail that is large enough, all in one batch."""
-    results = list(scope.results()) if scope.context.can_externalize else []
-    if not results:
-        return []
-    used = scope.used()
-    found = (_proposal(found, used, scope.context) for found in results)
-    return [proposal for proposal in found if proposal is not None]
+class ExternalizeRung:
+    """Proposes every result before the tail that is large enough, all in one batch."""
+
+    name = "externalize"
+
+    def propose(self, scope: RungScope) -> list[Externalize]:
+        """A pointer for each."""
+        results = list(scope.results()) if scope.context.can_externalize else []
+        if not results:
+            return []
+        used = scope.used()
+        found = (_proposal(found, used, scope) for found in results)
+        return [proposal for proposal in found if proposal is not None]
 
 
-def _proposal(found: Found, used: Mapping[str, int], context: Context) -> Externalize | None:
+def _proposal(found: Found, used: Mapping[str, int], scope: RungScope) -> Externalize | None:
+    context = scope.context
     policy, own = context.policy, found.policy.externalize_tokens
     if found.tokens < (policy.externalize_tokens if own is None else own):
         return None
@@ -53,7 +57,7 @@ def _proposal(found: Found, used: Mapping[str, int], context: Context) -> Extern
     line = POINTER.format(tokens=context.counter.count(text), about=about, way_back=way_back)
     around = excerpts_of(found.entry, used, policy.pointer_tokens, context.counter.count)
     pointer = f"{line}\n{around}" if around else line
-    freed = found.tokens - context.limits.result_tokens - context.counter.count(pointer)
+    freed = scope.freed_by(found, pointer)
     if freed <= 0:
         return None
     return Externalize(
@@ -72,15 +76,3 @@ def _proposal(found: Found, used: Mapping[str, int], context: Context) -> Extern
 
 def _can_read(context: Context) -> bool:
     return any(tool.get("name") == "read_artifact" for tool in context.tools)
-
-
-def apply(view: View, proposals: Sequence[Externalize], context: Context) -> View:
-    """The view with pointers; the caller has stored the content before this is committed."""
-    hidden = tuple(
-        Hidden(
-            block=proposal.blocks[0], replacement=proposal.replacement, artifact=proposal.artifact
-        )
-        for proposal in proposals
-    )
-    event = BlocksHidden(id=EventId(""), at=context.now, hidden=hidden, reason="externalized")
-    return decide(view, event)

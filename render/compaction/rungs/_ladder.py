@@ -1,45 +1,59 @@
-"""Climbing the ladder: rung after rung, in the policy's order, until the request is small enough.
+"""The ladder: what a compaction tries, rung after rung, until the request is small enough.
 
-    externalize   large results go to the artifact store, a pointer stays
-    summarize     everything before a cut is folded
-    clear         results become their envelopes, as far as durability allows
-    drop          whole rounds go, one line stays
+A *rung* is an object with a name and `propose(scope)`.  It looks at the view as the rungs before left
+it, and says what it would do: it proposes blocks to hide, or a range to summarise.  What is proposed is
+applied at once, to a copy of the view that nobody commits, so that the next rung sees what is left and
+the tokens are those of the real request.  All proposals together are the plan.
 
-Every rung works on what the one before left.  The verbatim tail is left alone; only when the request
-would not fit otherwise is the ladder climbed again with everything but the newest round.
+Three numbers say how far it goes:
+
+    trigger      above it a compaction is due; with the newest round alone it must come under it
+    enough       without a summary: under this share of the limit no further rung is tried
+    target       with a summary: what one leaves is worth more than what later rungs would free of it
+
+First nothing of the verbatim tail may be touched.  Where the request would not fit otherwise, all rungs
+are tried again with everything but the newest round.
 
     planned = plan_compaction(view, context, trigger)     # pure, free of charge
-    summary = ...                                       # the caller's business; may take a model
+    summary = ...                                         # the caller's business; may take a model
     view = apply_compaction(view, planned, summary, context)
 """
 
-from collections.abc import Mapping, Sequence
-from itertools import groupby
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, TypeAlias
 
 import attrs
 import msgspec
 
-from blocks import BlocksHidden, CallId, Determinism, RangeCompacted, Trigger
-from render.compaction._apply import FITTING, FittedRange, Summary, extractive, skip, squeezed
-from render.compaction._range import plan_at, plan_range, plan_turns
-from render.compaction.rungs import _clear, _drop, _externalize, _summarize
-from render.compaction.rungs._plan import (
-    AnyProposal,
-    Clear,
-    CompactionPlan,
-    Drop,
-    Externalize,
-    Summarize,
-    action_of,
-    in_force,
-)
+from blocks import BlocksHidden, CallId, Determinism, RangeCompacted, RungError, Trigger
+from render.compaction._apply import FITTING, FittedRange, Summary, extractive, skip
+from render.compaction._range import plan_range, plan_turns
+from render.compaction.rungs._apply_proposals import apply_proposals
+from render.compaction.rungs._checked import CheckedRung
+from render.compaction.rungs._clear import ClearRung
+from render.compaction.rungs._drop import DropRung
+from render.compaction.rungs._externalize import ExternalizeRung
+from render.compaction.rungs._plan import AnyProposal, CompactionPlan, Summarize
 from render.compaction.rungs._scope import RungScope
+from render.compaction.rungs._summarize import SummarizeRung, range_of
 from render.policy._context import Context
-from render.policy._policy import Rung
+from render.policy._rungs import RungName
 from render.stages._budget import threshold_of, total_tokens
 from render.stages._rehydrate import wanted
 from render.view._view import View
+
+KnownRung: TypeAlias = ExternalizeRung | SummarizeRung | ClearRung | DropRung
+RUNGS: Final[Mapping[RungName, KnownRung]] = {
+    "externalize": ExternalizeRung(),
+    "summarize": SummarizeRung(),
+    "clear": ClearRung(),
+    "drop": DropRung(),
+}
+"""The built-in rungs. To add one, write a file like `_clear.py`, and name it here and in `RungName`."""
+
+
+def _raised(error: RungError) -> None:
+    raise error
 
 
 @attrs.frozen(kw_only=True)
@@ -50,12 +64,14 @@ class ExternalFacts:
     """Versions before which everything is summarised already, best first."""
     current: Mapping[CallId, Determinism] = attrs.field(factory=dict[CallId, Determinism])
     """What the sources of replayable results look like now."""
-    disabled_rungs: frozenset[Rung] = frozenset()
-    """Rungs that are not to be tried."""
+    disabled_rungs: frozenset[str] = frozenset()
+    """What is not to be proposed, and rungs that are not to be tried."""
+    on_refused: Callable[[RungError], None] = _raised
+    """Hears why a rung of the policy's own is left out; unless told otherwise, it is raised."""
 
 
 NO_FACTS = ExternalFacts()
-AGGRESSIVE: Final[frozenset[Rung]] = frozenset({"externalize", "drop"})
+AGGRESSIVE: Final = frozenset({"externalize", "drop"})
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -63,9 +79,10 @@ class PlannedCompaction:
     """A plan, and what it was tried with: so that carrying it out repeats no work."""
 
     plan: CompactionPlan
-    fold: FittedRange | None = attrs.field(repr=False)
+    fitted: FittedRange | None = attrs.field(repr=False)
+    """The range that it summarises."""
     probe: Summary | None = attrs.field(repr=False)
-    """The extractive summary that the fold was tried with."""
+    """The extractive summary that the range was tried with."""
     start: View = attrs.field(repr=False)
     after: View = attrs.field(repr=False)
     """The view from `start` with the probe; nothing of it is committed."""
@@ -74,13 +91,17 @@ class PlannedCompaction:
 def plan_compaction(
     view: View, context: Context, trigger: Trigger, known: ExternalFacts = NO_FACTS
 ) -> PlannedCompaction | None:
-    """What a compaction would do, tried out; None: there is nothing that it could do."""
+    """What a compaction would do, tried out; None: there is nothing that it could do.
+
+    Raises:
+        RungError: a rung of the policy's own failed, or proposed what may not be, and `known` does not
+            say who is to hear it.
+    """
     if not context.policy.compacts:
         return None
-    known = attrs.evolve(known, disabled_rungs=known.disabled_rungs | _resting(view, context))
-    climber = _Climber(context=context, trigger=trigger, known=known, view=view)
-    climber.planned()
-    if not climber.proposals:
+    planner = _Planner(context=context, trigger=trigger, known=known, view=view)
+    planner.try_all()
+    if not planner.proposals:
         return None
     plan = CompactionPlan(
         version=view.version,
@@ -89,23 +110,16 @@ def plan_compaction(
         limit=context.limit,
         target=goal_of(context),
         tokens_before=total_tokens(view, context),
-        tokens_after=total_tokens(climber.view, context),
-        proposals=tuple(climber.proposals),
+        tokens_after=total_tokens(planner.view, context),
+        proposals=tuple(planner.proposals),
     )
-    fold = climber.fold
-    return PlannedCompaction(
-        plan=plan, fold=fold, probe=climber.probe, start=view, after=climber.view
-    )
-
-
-def _resting(view: View, context: Context) -> frozenset[Rung]:
-    """In a turn into which artifacts come back, what would take them away again rests."""
-    return AGGRESSIVE if wanted(view, context.policy) else frozenset()
+    fitted = planner.fitted
+    probe = extractive(fitted.range) if fitted else None
+    return PlannedCompaction(plan=plan, fitted=fitted, probe=probe, start=view, after=planner.view)
 
 
 def goal_of(context: Context) -> int:
-    """Tokens under which no further rung is tried; once something was folded, the target is
-    enough: what a fold leaves is worth more than what clearing and dropping would free of it."""
+    """Tokens under which no further rung is tried, until there is a summary."""
     return _share(context, min(context.policy.enough_ratio, context.policy.target_ratio))
 
 
@@ -113,41 +127,64 @@ def _share(context: Context, ratio: float) -> int:
     return min(int(ratio * context.limit), int(FITTING * threshold_of(context)))
 
 
+def _disabled(view: View, context: Context, trigger: Trigger) -> Iterator[str]:
+    """In a turn into which artifacts come back, what would take them away again rests; without an artifact
+    store, what would move content there; and a rung of the user's own, which may do a little each time,
+    until something is appended: a second request is to be the first."""
+    if wanted(view, context.policy):
+        yield from AGGRESSIVE
+    if not context.can_externalize:
+        yield "externalize"
+    if trigger != "forced" and view.groups and view.compacted > view.groups[-1].last:
+        yield from (rung.name for rung in context.policy.rungs if not isinstance(rung, str))
+
+
 @attrs.define(kw_only=True, eq=False)
-class _Climber:
+class _Planner:
+    """Tries one rung after the other, and knows none of them."""
+
     context: Context
     trigger: Trigger
     known: ExternalFacts
     view: View
+    """As the rungs so far would leave it."""
     proposals: list[AnyProposal] = attrs.field(factory=list[AnyProposal])
-    fold: FittedRange | None = None
-    probe: Summary | None = None
+    fitted: FittedRange | None = None
+    """The range that is summarised: one at most."""
+    disabled: set[str] = attrs.field(init=False)
 
-    def planned(self) -> None:
+    def __attrs_post_init__(self) -> None:
+        found = _disabled(self.view, self.context, self.trigger)
+        self.disabled = {*self.known.disabled_rungs, *found}
+
+    def try_all(self) -> None:
         """First with the tail left alone, then, if need be, with the newest round only."""
         tail, newest = _tail(self.view, self.context, self.trigger), _newest(self.view)
         for protected, is_last_resort in ((tail, False), (newest, True)):
-            for rung in self.context.policy.rungs:
+            for named in self.context.policy.rungs:
+                rung = RUNGS[named] if isinstance(named, str) else CheckedRung(named)
                 goal = self._goal
                 if self._is_done(goal):
                     return
-                ground = RungScope(
+                scope = RungScope(
                     view=self.view,
                     context=self.context,
                     protected=protected,
                     missing=self._tokens - goal,
                     is_last_resort=is_last_resort,
                     current=self.known.current,
+                    trigger=self.trigger,
+                    cuts=self.known.cuts,
+                    disabled=frozenset(self.disabled),
                 )
-                if rung not in self.known.disabled_rungs:
-                    self._step(rung, ground)
+                self._try(rung, scope)
             if self._tokens <= threshold_of(self.context):
                 return
 
     @property
     def _goal(self) -> int:
         enough = goal_of(self.context)
-        return _share(self.context, self.context.policy.target_ratio) if self.fold else enough
+        return _share(self.context, self.context.policy.target_ratio) if self.fitted else enough
 
     @property
     def _tokens(self) -> int:
@@ -155,36 +192,28 @@ class _Climber:
 
     def _is_done(self, goal: int) -> bool:
         """Under the goal.  A compaction that somebody asked for, or that costs nothing because the
-        cache is cold, may have started there: it goes on until the fold, if there is such a rung."""
-        folds = "summarize" in self.context.policy.rungs and self.fold is None
-        if self.trigger != "proactive" and folds:
+        cache is cold, may have started there: it goes on until the summary, if there is such a rung."""
+        summarises = "summarize" in self.context.policy.rungs and self.fitted is None
+        if self.trigger != "proactive" and summarises:
             return False
         return bool(self.proposals) and self._tokens <= goal
 
-    def _step(self, rung: Rung, ground: RungScope) -> None:
-        made: Sequence[AnyProposal]
-        match rung:
-            case "externalize":
-                made = _externalize.propose(ground)
-            case "clear":
-                made = _clear.propose(ground)
-            case "drop":
-                made = _drop.propose(ground)
-            case "summarize":
-                made = self._fold(ground)
+    def _try(self, rung: KnownRung | CheckedRung, scope: RungScope) -> None:
+        """Ask one rung, and apply what it proposes."""
+        if rung.name in self.disabled:
+            return
+        try:
+            made = rung.propose(scope)
+        except RungError as error:
+            self.known.on_refused(error)
+            return
+        for proposal in made:
+            if isinstance(proposal, Summarize):
+                self.fitted = range_of(scope, proposal)
+                self.disabled.add("summarize")
         if made:
-            self.view = carry_out(self.view, made, self.context, self.fold, self.probe)
+            self.view = apply_proposals(self.view, made, self.context, self.fitted)
             self.proposals += made
-
-    def _fold(self, ground: RungScope) -> list[AnyProposal]:
-        if self.fold:
-            return []
-        self.fold = _summarize.propose(ground, self.trigger, self.known.cuts)
-        if not self.fold:
-            return []
-        self.probe = extractive(self.fold.range)
-        after = _summarize.apply(self.view, self.fold, self.probe)
-        return [_summarize.proposal(self.fold, self._tokens - total_tokens(after, self.context))]
 
 
 def _tail(view: View, context: Context, trigger: Trigger) -> int:
@@ -201,78 +230,19 @@ def _newest(view: View) -> int:
     return view.groups[-1].first if view.groups else 0
 
 
-def carry_out(
-    view: View,
-    proposals: Sequence[AnyProposal],
-    context: Context,
-    fold: FittedRange | None,
-    summary: Summary | None,
-) -> View:
-    """The view after these proposals, one event for each stretch of one rung."""
-    for action, stretch in groupby(in_force(proposals), key=action_of):
-        made = list(stretch)
-        match action:
-            case "externalize":
-                moved = [p for p in made if isinstance(p, Externalize)]
-                view = _externalize.apply(view, moved, context)
-            case "clear":
-                cleared = [p for p in made if isinstance(p, Clear)]
-                view = _clear.apply(view, cleared, context)
-            case "drop":
-                dropped = [p for p in made if isinstance(p, Drop)]
-                view = _drop.apply(view, dropped, context)
-            case _:
-                view = _summarize.apply(view, fold, summary) if fold and summary else view
-    return view
-
-
-def restore_plan(plan: CompactionPlan, view: View, context: Context) -> PlannedCompaction | None:
-    """A plan that was made earlier, ready to be carried out; None: it does not belong to this view.
-
-    The fold is planned where the plan reaches it: its digest tells what earlier rungs have moved.
-    """
-    there = {entry.block.id for entry in view.entries}
-    is_here = all(there.issuperset(proposal.blocks) for proposal in plan.proposals)
-    if not is_here or sum(isinstance(p, Summarize) for p in plan.proposals) > 1:
-        return None
-    fold: FittedRange | None = None
-    probe: Summary | None = None
-    after = view
-    for _, stretch in groupby(in_force(plan.proposals), key=action_of):
-        made = list(stretch)
-        if isinstance(made[0], Summarize):
-            fold = _fold_again(made[0], after, context, plan.trigger)
-            if fold is None:
-                return None
-            probe = extractive(fold.range)
-        after = carry_out(after, made, context, fold, probe)
-    return PlannedCompaction(plan=plan, fold=fold, probe=probe, start=view, after=after)
-
-
-def _fold_again(
-    proposal: Summarize, view: View, context: Context, trigger: Trigger
-) -> FittedRange | None:
-    """The fold of a plan; None: what it would fold is not what it was."""
-    within = squeezed(context, proposal.squeeze)
-    found = plan_at(view, within, trigger, proposal.cut)
-    if found is None or found.source_hash != proposal.source_hash:
-        return None
-    return FittedRange(range=found, context=within, squeeze=proposal.squeeze)
-
-
 def apply_compaction(
     view: View, planned: PlannedCompaction, summary: Summary | None, context: Context
 ) -> View:
     """The view after a compaction; or with a note that it was skipped, if it gains too little.
 
-    `summary` is needed where the plan folds something; `view` is the one that the plan was made for,
-    or a later one of which nothing that the plan names has changed.
+    Where the plan summarises a range and there is no `summary`, it gets the extractive one.  `view` is
+    the one that the plan was made for, or a later one of which nothing that the plan names has changed.
     """
     plan = planned.plan
     if view is planned.start and summary in (None, planned.probe):
         after = planned.after
     else:
-        after = carry_out(view, plan.proposals, context, planned.fold, summary)
+        after = apply_proposals(view, plan.proposals, context, planned.fitted, summary)
     tokens = total_tokens(after, context)
     if not gains_enough(plan, tokens, context):
         return skip(view, "no_gain", context, f"{plan.tokens_before} -> {tokens} tokens")
@@ -280,7 +250,7 @@ def apply_compaction(
 
 
 def _measured(view: View, first: int, before: int, after: int) -> View:
-    """The view with the tokens of the whole compaction in its fold, or else in its last hide.
+    """The view with the tokens of the whole compaction in its `RangeCompacted`, or else its last hide.
 
     `first` is the index of the compaction's first decision.
     """

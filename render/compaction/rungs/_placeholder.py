@@ -7,6 +7,7 @@ import msgspec
 
 from blocks import Durability, Sensitivity, ToolCall, ToolResult, fields_in, text_of, tool_target
 from render.policy._policy import ToolPolicy
+from render.summary._artifacts import one_line
 from render.view._group import Entry
 
 _LINE_MAX: Final = 160
@@ -56,9 +57,9 @@ def placeholder(found: Answered, tokens_max: int, count: Callable[[str], int]) -
 
 def _versions(found: Answered) -> Iterator[str]:
     """The placeholder, shorter each time."""
-    target = _line(tool_target(found.call.input, found.result.envelope), _LINE_MAX)
+    target = one_line(tool_target(found.call.input, found.result.envelope), _LINE_MAX)
     asked = f"{found.call.name} {target}".strip()
-    short = f"{found.call.name} {_line(target, _TARGET_MIN)}".strip()
+    short = f"{found.call.name} {one_line(target, _TARGET_MIN)}".strip()
     outcome, error = found.result.envelope.outcome, _error(found.result)
     for fields in _fewer(key_fields_of(found.result, found.policy)):
         yield _cleared(found, asked, outcome, fields, error)
@@ -91,10 +92,6 @@ def _json(value: object) -> str:
 def _error(result: ToolResult) -> str:
     if not result.is_error and result.envelope.outcome != "failure":
         return ""
-    said = text_of(result).strip()
-    return f"error: {_line(said.splitlines()[0], _LINE_MAX)}" if said else ""
-
-
-def _line(text: str, characters_max: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= characters_max else f"{line[: characters_max - 1]}…"
+    lines = (line.strip() for line in text_of(result).splitlines())
+    first = next(filter(None, lines), "")
+    return f"error: {one_line(first, _LINE_MAX)}" if first else ""

@@ -4,13 +4,14 @@
 
 Every rung proposes; a block that several proposals name goes by the one on the right.  A plan holds
 ids and texts and nothing else: it can be shown, written as JSON, tested, and committed later, as long
-as the timeline is still at the version that it was made for.
+as the timeline is still at the version that it was made for, also where the rungs that made it are not
+known.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias, cast
 
 import msgspec
 from msgspec import Meta, Struct
@@ -20,6 +21,8 @@ from blocks import (
     BlockId,
     DataError,
     DroppedSpan,
+    Hidden,
+    HideReason,
     Sensitivity,
     TimelineId,
     Trigger,
@@ -37,6 +40,9 @@ PLAN_FORMAT: Final = 1
 class Proposal(Struct, frozen=True, kw_only=True, tag_field="action", omit_defaults=True):
     """What one rung would do with a span of blocks. Never instantiated."""
 
+    hidden_as: ClassVar[HideReason | None] = None
+    """Why the blocks count as hidden once it is done; None: they become part of a summary."""
+
     blocks: Annotated[tuple[BlockId, ...], Meta(min_length=1)]
     """In log order; never empty."""
     first: int
@@ -47,15 +53,27 @@ class Proposal(Struct, frozen=True, kw_only=True, tag_field="action", omit_defau
     """What the request is shorter by, before what later rungs do."""
     reason: str = ""
 
+    @property
+    def hidden(self) -> tuple[Hidden, ...]:
+        """What is shown instead of the blocks."""
+        return ()
+
 
 class Externalize(Proposal, frozen=True, kw_only=True, tag="externalize"):
     """Move one result to the artifact store and leave a pointer."""
 
+    hidden_as: ClassVar[HideReason | None] = "externalized"
     artifact: ArtifactId
     replacement: str
     """The pointer, with what is worth knowing without reading the artifact."""
     path: str
     sensitivity: Sensitivity = "internal"
+
+    @property
+    def hidden(self) -> tuple[Hidden, ...]:
+        """The pointer; before it is committed, the content is stored."""
+        block = self.blocks[0]
+        return (Hidden(block=block, replacement=self.replacement, artifact=self.artifact),)
 
 
 class Summarize(Proposal, frozen=True, kw_only=True, tag="summarize"):
@@ -66,20 +84,34 @@ class Summarize(Proposal, frozen=True, kw_only=True, tag="summarize"):
     squeeze: float = 1.0
     """Factor on the shares of what a compaction leaves, where they would not fit otherwise."""
     source_hash: str
-    """Of what is folded."""
+    """Of what is summarised."""
 
 
 class Clear(Proposal, frozen=True, kw_only=True, tag="clear"):
     """Show one result as a placeholder with its key fields."""
 
+    hidden_as: ClassVar[HideReason | None] = "cleared"
     replacement: str
+
+    @property
+    def hidden(self) -> tuple[Hidden, ...]:
+        """The placeholder."""
+        return (Hidden(block=self.blocks[0], replacement=self.replacement),)
 
 
 class Drop(Proposal, frozen=True, kw_only=True, tag="drop"):
     """Take a span out of the prompt and leave one line that says how to find it."""
 
+    hidden_as: ClassVar[HideReason | None] = "dropped"
     entry: DroppedSpan
     replacement: str
+
+    @property
+    def hidden(self) -> tuple[Hidden, ...]:
+        """The line, in the place of the first block; nothing for the others."""
+        first = self.blocks[0]
+        line = Hidden(block=first, replacement=self.replacement, dropped=self.entry)
+        return line, *(Hidden(block=block) for block in self.blocks if block != first)
 
 
 AnyProposal: TypeAlias = Externalize | Summarize | Clear | Drop
@@ -129,7 +161,7 @@ class CompactionPlan(Struct, frozen=True, kw_only=True, omit_defaults=True, dict
 
     @property
     def rungs(self) -> tuple[str, ...]:
-        """The rungs that propose something, in the order in which they were climbed."""
+        """The actions that are proposed, in the order in which the rungs were tried."""
         return tuple(dict.fromkeys(action_of(proposal) for proposal in self.proposals))
 
     @property
@@ -159,15 +191,7 @@ class CompactionPlan(Struct, frozen=True, kw_only=True, omit_defaults=True, dict
 
 def action_of(proposal: AnyProposal) -> Action:
     """What a proposal would do."""
-    match proposal:
-        case Externalize():
-            return "externalize"
-        case Summarize():
-            return "summarize"
-        case Clear():
-            return "clear"
-        case Drop():
-            return "drop"
+    return cast("Action", proposal.__struct_config__.tag)
 
 
 def in_force(proposals: Iterable[AnyProposal]) -> list[AnyProposal]:

@@ -1,4 +1,4 @@
-"""What every rung stands on: the view as the rungs before left it, and what none of them may touch."""
+"""What a rung is given: the view as the rungs before left it, and what none of them may touch."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -12,11 +12,14 @@ from blocks import (
     Durability,
     ToolCall,
     ToolResult,
+    Trigger,
     images_of,
     text_of,
 )
+from render.compaction._apply import FittedRange
 from render.compaction.rungs._freshness import Drift
 from render.compaction.rungs._placeholder import durability_of
+from render.compaction.rungs._plan import Clear
 from render.policy._context import Context
 from render.policy._policy import ToolPolicy
 from render.summary._identifiers import identifiers, searched
@@ -61,6 +64,13 @@ class RungScope:
     """Whether the request does not fit otherwise."""
     current: Mapping[CallId, Determinism] = attrs.field(factory=dict[CallId, Determinism])
     """What the sources of replayable results look like now, as far as somebody has looked."""
+    trigger: Trigger = "proactive"
+    cuts: tuple[int, ...] = ()
+    """Versions before which everything is summarised already, best first."""
+    disabled: frozenset[str] = frozenset()
+    """What is not to be proposed now: `externalize`, for one, where there is no artifact store."""
+    ranges: list[FittedRange] = attrs.field(factory=list[FittedRange], init=False, repr=False)
+    """What `Summarize` proposals were made of."""
 
     @property
     def groups(self) -> Iterator[Group]:
@@ -68,28 +78,43 @@ class RungScope:
         return (group for group in self.view.groups if group.last < self.protected)
 
     def results(self) -> Iterator[Found]:
-        """Tool results before the tail that are shown whole or clipped, oldest first.
+        """Tool results of text before the tail that are shown whole or clipped, oldest first."""
+        return (found for found in self.answers() if not images_of(found.result))
 
-        What somebody else has hidden stays as it is; what has pictures is no text to be moved.
-        """
+    def answers(self) -> Iterator[Found]:
+        """The same, and those with pictures. What somebody else has hidden stays as it is."""
         encoder, tools = self.context.encoder, self.context.policy.tools
         for group in self.groups:
             calls = {e.pair: e.block for e in group.placed(Place.RESPONSE)}
             for entry in group.placed(Place.RESULT):
                 block, call = entry.block, calls.get(entry.pair)
                 is_shown = entry.replacement is None or entry.hidden_as == "clipped"
-                if not (is_shown and isinstance(block, ToolResult) and isinstance(call, ToolCall)):
-                    continue
-                if images_of(block):
-                    continue
-                yield Found(
-                    group=group,
-                    entry=entry,
-                    result=block,
-                    call=call,
-                    tokens=encoder.shown(group).tokens_of(entry.version),
-                    policy=tools.get(call.name, ANY_TOOL),
-                )
+                if is_shown and isinstance(block, ToolResult) and isinstance(call, ToolCall):
+                    yield Found(
+                        group=group,
+                        entry=entry,
+                        result=block,
+                        call=call,
+                        tokens=encoder.shown(group).tokens_of(entry.version),
+                        policy=tools.get(call.name, ANY_TOOL),
+                    )
+
+    def freed_by(self, found: Found, replacement: str) -> int:
+        """Tokens that the request is shorter by with this text in place of a result."""
+        overhead = self.context.limits.result_tokens
+        return found.tokens - overhead - self.context.counter.count(replacement)
+
+    def clear(self, found: Found, replacement: str, reason: str = "") -> Clear:
+        """The proposal to show this text in place of a result."""
+        return Clear(
+            blocks=(found.entry.block.id,),
+            first=found.entry.version,
+            last=found.entry.version,
+            turns=(found.result.turn,),
+            tokens_freed=self.freed_by(found, replacement),
+            reason=reason,
+            replacement=replacement,
+        )
 
     def drift(self) -> Drift:
         """Tells which replayable results may have gone stale."""

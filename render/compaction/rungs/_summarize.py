@@ -1,47 +1,85 @@
-"""Summarize: everything before a cut is folded into one summary with a digest.
+"""Summarize: everything before a cut becomes one summary with a digest.
 
-Where the cut goes and what the summary says is `render.compaction._range` and `render.compaction._apply`; here it becomes a
-rung of the ladder.
+Where the cut goes is a matter of `render.compaction._range` and `_fitting`, what the summary says one of
+`render.compaction._apply`; here both become a proposal.
 """
 
-from collections.abc import Iterable
-
 from blocks import Trigger
-from render.compaction._apply import FittedRange, Summary, apply_range, extractive, fits_after
-from render.compaction._fitting import fitting_range
+from render.compaction._apply import FittedRange, apply_range, extractive, fits_after, squeezed
+from render.compaction._fitting import fitted_at, fitting_range
 from render.compaction._range import plan_at
 from render.compaction.rungs._plan import Summarize
 from render.compaction.rungs._scope import RungScope
+from render.policy._context import Context
+from render.stages._budget import total_tokens
 from render.view._view import View
 
 
-def propose(scope: RungScope, trigger: Trigger, cuts: Iterable[int] = ()) -> FittedRange | None:
-    """The fold, if there is anything to fold; at one of `cuts`, which are summarised already, where
-    that leaves enough room."""
-    view, context = scope.view, scope.context
-    for cut in cuts:
-        plan = plan_at(view, context, trigger, cut)
-        if plan and fits_after(view, plan, context):
-            return FittedRange(range=plan, context=context)
-    return fitting_range(view, context, trigger)
+class SummarizeRung:
+    """Proposes the range that keeps most; one that is summarised already, where that leaves enough room."""
+
+    name = "summarize"
+
+    def propose(self, scope: RungScope) -> list[Summarize]:
+        """The range, if there is one."""
+        fitted = _summarised(scope) or fitting_range(scope.view, scope.context, scope.trigger)
+        return [_proposed(scope, fitted)] if fitted else []
 
 
-def proposal(fold: FittedRange, tokens_freed: int) -> Summarize:
-    """The fold as data."""
-    folded, plan = fold.range.folded, fold.range
+def _summarised(scope: RungScope) -> FittedRange | None:
+    for cut in scope.cuts:
+        plan = plan_at(scope.view, scope.context, scope.trigger, cut)
+        if plan and fits_after(scope.view, plan, scope.context):
+            return FittedRange(range=plan, context=scope.context)
+    return None
+
+
+def summarize_before(scope: RungScope, cut: int) -> Summarize | None:
+    """The proposal to summarise everything before the block of this version; None: no legal cut, or one
+    in the verbatim tail."""
+    if cut > scope.protected:
+        return None
+    fitted = fitted_at(scope.view, scope.context, scope.trigger, cut)
+    return _proposed(scope, fitted) if fitted else None
+
+
+def _proposed(scope: RungScope, fitted: FittedRange) -> Summarize:
+    """A range as data; the scope remembers what it was made of."""
+    scope.ranges.append(fitted)
+    after = apply_range(scope.view, fitted.range, extractive(fitted.range), fitted.context)
+    before = total_tokens(scope.view, scope.context)
+    return proposal_of(fitted, before - total_tokens(after, scope.context))
+
+
+def proposal_of(fitted: FittedRange, tokens_freed: int) -> Summarize:
+    """A range as data."""
+    blocks, plan = fitted.range.folded, fitted.range
     return Summarize(
-        blocks=tuple(entry.block.id for entry in folded),
-        first=folded[0].version,
-        last=folded[-1].version,
-        turns=tuple(dict.fromkeys(entry.block.turn for entry in folded)),
+        blocks=tuple(entry.block.id for entry in blocks),
+        first=blocks[0].version,
+        last=blocks[-1].version,
+        turns=tuple(dict.fromkeys(entry.block.turn for entry in blocks)),
         tokens_freed=tokens_freed,
         reason="everything before the verbatim tail",
         cut=plan.cut,
-        squeeze=fold.squeeze,
+        squeeze=fitted.squeeze,
         source_hash=plan.source_hash,
     )
 
 
-def apply(view: View, fold: FittedRange, summary: Summary | None = None) -> View:
-    """The view once the range is folded; without a summary, with the extractive one."""
-    return apply_range(view, fold.range, summary or extractive(fold.range), fold.context)
+def range_of(scope: RungScope, proposal: Summarize) -> FittedRange | None:
+    """The range that a proposal was made of; None: it was made of none in this scope."""
+    wanted = proposal.cut, proposal.squeeze, proposal.source_hash
+    known = (r for r in scope.ranges if (r.range.cut, r.squeeze, r.range.source_hash) == wanted)
+    return next(known, None)
+
+
+def restored_range(
+    proposal: Summarize, view: View, context: Context, trigger: Trigger
+) -> FittedRange | None:
+    """The range of a proposal that was made earlier; None: it is not what it was."""
+    within = squeezed(context, proposal.squeeze)
+    found = plan_at(view, within, trigger, proposal.cut)
+    if found is None or found.source_hash != proposal.source_hash:
+        return None
+    return FittedRange(range=found, context=within, squeeze=proposal.squeeze)

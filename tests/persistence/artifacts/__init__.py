@@ -1,0 +1,5 @@
+"""Tests of `persistence/artifacts`: a module's suite has its name, or is given here.
+
+_access, _artifacts, _memory, _open, _store, _types, _url: test_stores.py
+_backend, _pieces: test_stores.py, test_verify.py
+"""

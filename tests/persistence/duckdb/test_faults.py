@@ -16,7 +16,7 @@ import pytest
 
 from blocks import ClosedError, Event, StoreError
 from persistence import ArtifactDescription, DuckDBStore, Requester, verify
-from persistence._stored import store_event
+from persistence._log import store_event
 from persistence.duckdb._append import Append
 from persistence.duckdb._writer import Writer
 from tests.persistence.contract import T, U, forked, many, said

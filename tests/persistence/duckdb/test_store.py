@@ -22,19 +22,10 @@ from blocks import (
     encode_event,
 )
 from persistence import DuckDBStore, EventStore, verify
-from persistence._stored import store_event
+from persistence._log import store_event
 from persistence.duckdb._append import Append
-from tests.persistence.contract import (
-    StoreContract,
-    T,
-    U,
-    compacted,
-    expanded,
-    forked,
-    many,
-    said,
-    versions,
-)
+from persistence.testing import StoreContract
+from tests.persistence.contract import T, U, compacted, expanded, forked, many, said, versions
 
 
 @pytest.fixture

@@ -31,8 +31,9 @@ from blocks import (
     UserPrompt,
 )
 from persistence import DuckDBStore, EventStore, Hit, MemoryStore, search_blocks
-from persistence.search._candidates import FOLDED_TO_ASCII, Scan, Sifted, source_of
+from persistence.duckdb._index import FOLDED_TO_ASCII, DuckDBIndex
 from persistence.search._query import Query
+from persistence.search._scan import Scan, index_of
 from timeline import Timeline
 
 T = TimelineId("talk")
@@ -353,8 +354,8 @@ def test_the_fast_way_and_the_slow_one_find_the_same(
         Query.read(query)
     except MisuseError:
         return
-    assert isinstance(source_of(file), Sifted)
-    assert isinstance(source_of(memory), Scan)
+    assert isinstance(index_of(file), DuckDBIndex)
+    assert isinstance(index_of(memory), Scan)
     fast = search_blocks(file, query, name)
     assert fast == search_blocks(memory, query, name)
     timeline = Timeline.open(name, store=memory)

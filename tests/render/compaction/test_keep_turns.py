@@ -53,10 +53,10 @@ def test_where_the_prompt_fits_no_turn_is_split() -> None:
 def test_the_other_rungs_leave_the_turns_alone() -> None:
     view = make.view_of(*turns(6, size=400))
     within = context(6_000, keep_turns=2, rungs=("clear", "drop"), prune_block_tokens=10)
-    climb = plan_compaction(view, within, "forced")
-    assert climb is not None
+    planned = plan_compaction(view, within, "forced")
+    assert planned is not None
     first = next(e.version for e in view.entries if e.block.turn == "t4")
-    assert all(proposal.last < first for proposal in climb.plan.proposals)
+    assert all(proposal.last < first for proposal in planned.plan.proposals)
 
 
 @given(st.integers(1, 6), st.integers(1, 4), st.integers(300, 3_000))

@@ -50,7 +50,7 @@ def test_the_live_prompt_is_extended_as_long_as_the_answer_has_room_behind_it() 
     for window, extends in ((needed + answer, True), (needed + answer - 1, False)):
         within = context(model=attrs.evolve(LOOSE, tokens_window=window))
         first, *more = prompts(view, plan, within, answer)
-        assert first.extends is extends
+        assert (not first.texts) is extends
         if extends:
             assert (first.tokens, first.texts, more) == (needed, (), [])
             sent = live.request()["messages"]
@@ -62,7 +62,7 @@ def test_a_live_prompt_that_does_not_fit_is_not_extended() -> None:
     """However large the model's window is: the limit may be lower."""
     view = make.view_of(*turns(3))
     plan = planned(view, context(), 0.0)
-    assert not prompts(view, plan, context(limit=100))[0].extends
+    assert prompts(view, plan, context(limit=100))[0].texts
 
 
 # In chunks.
@@ -108,7 +108,7 @@ def test_every_folded_block_is_in_one_chunk_in_order_and_no_chunk_is_too_large(
         chunk = prompt.texts[0]
         assert prompt.texts == (chunk, asked)
         assert prompt.tokens == count(chunk) + count(asked)
-        assert not prompt.extends
+        assert prompt.texts
         assert chunk.count("<block ") == 1 or count(chunk) <= limit // 2 + len(paths)
 
 
@@ -163,7 +163,7 @@ def test_the_instruction_names_the_first_text_that_stays(kept: list[str], named:
     after = [make.prompt(text, f"t{n}") for n, text in enumerate(kept, 10)]
     view = make.view_of(*turns(1), *after)
     plan = folding(*turns(1))
-    plan = attrs.evolve(plan, kept=view.entries[-len(kept) :])
+    plan = attrs.evolve(plan, kept=tuple(view.entries[-len(kept) :]))
     assert f"everything before {named}. What comes after" in instruction(plan, context())
 
 

@@ -1,0 +1,1 @@
+"""Tests of `render/providers`: each module has a suite of its name."""

@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from blocks import ArtifactId, EventId, PolicyError, UsageRecorded
+from blocks import ArtifactId, EventId, UsageRecorded
 from render import (
     CannotFit,
     Rendered,
@@ -14,7 +14,7 @@ from render import (
     total_tokens,
 )
 from tests import _builders as make
-from tests._builders import context, steady
+from tests._builders import context
 
 SYSTEM = ({"type": "text", "text": "s" * 400},)
 TOOLS = ({"name": "bash", "input_schema": {"type": "object"}},)
@@ -210,16 +210,3 @@ def test_a_huge_text_of_the_user_is_folded_as_soon_as_it_may_be() -> None:
     assert not timeline.render().fits
     timeline.record(make.response(make.text("That is long.")))
     assert timeline.render().fits
-
-
-# Policies.
-
-
-def test_a_policy_that_contradicts_itself_is_refused() -> None:
-    with pytest.raises(PolicyError, match="compact on every call"):
-        steady(target_ratio=0.9, trigger_ratio=0.9)
-    with pytest.raises(PolicyError, match="intact"):
-        steady(turns_visible=1, turns_intact=2)
-    for field, value in (("keep_ratio", 1.5), ("gain_min", -0.1), ("failures_max", 0)):
-        with pytest.raises(ValueError, match=field):
-            steady(**{field: value})

@@ -1,0 +1,10 @@
+"""Tests of `render/view`: a module's suite has its name, or is given here.
+
+_group, _view: test_fold.py, test_registry.py
+_numbering: ../../timeline/engine/test_paths.py
+_numbers: ../../timeline/engine/test_prepare_summary.py
+_provider_blocks: ../../timeline/react/test_provider_blocks.py
+_reducer: test_fold.py, ../../timeline/test_total.py
+_replace: ../../timeline/engine/test_hiding.py
+_visible: ../stages/test_budget.py, ../../timeline/react/test_provider_blocks.py
+"""

@@ -50,6 +50,38 @@ def test_the_store_is_named_by_option_or_environment(
     assert not Path("foldline.duckdb").exists()
 
 
+def test_the_store_may_be_named_by_its_url(run: Run, session: Path) -> None:
+    url = "duckdb:///a.duckdb"
+    assert "in a.duckdb" in run("import", session, "--store", url).out
+    assert "invented" in run("list", "--store", "a.duckdb").out
+    assert "holds together" in run("verify", "--store", url).out
+    again = ("--window", 3000, "--counter", "estimate", "--name", "again")
+    assert run("replay", session, *again, "--store", url).code == 0
+    assert "again" in run("list", "--store", url).out
+
+
+@pytest.mark.parametrize("command", ["import", "list", "replay", "verify"])
+@pytest.mark.parametrize(
+    ("store", "said"),
+    [
+        ("", "the path of a store is empty"),
+        (".", "is a folder; give the path of a file in it"),
+        (
+            "s3://bucket/a",
+            "s3:// is no store that is known here; give one of: a path, duckdb:///path",
+        ),
+    ],
+)
+def test_what_cannot_be_a_store_is_one_line(
+    run: Run, session: Path, command: str, store: str, said: str
+) -> None:
+    arguments = [session] if command in {"import", "replay"} else []
+    ran = run(command, *arguments, "--store", store)
+    assert ran.code == 2
+    assert said in ran.err
+    assert ran.err.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -20,6 +20,7 @@ from tests._practice import Practice
 from tests.timeline.summarizers.stores import Failing, Watched
 from tests.timeline.summarizers.talk import MODEL, SMALL, SYSTEM, aopened, atalk, opened, talk
 from timeline import Hooks, Timeline
+from timeline.engine._flow import drive
 from timeline.practice import Fault, PracticeServer, Reply, summary_reply
 
 SOON = attrs.evolve(SMALL, prepare_ratio=0.7)
@@ -65,7 +66,7 @@ def prepared(client: Any, **changes: Any) -> Timeline:
 
 def settle(timeline: Timeline) -> None:
     """Wait for what is on its way."""
-    timeline._preparation.finish()
+    drive(timeline._operations.preparation.finish())
 
 
 def until_compacted(timeline: Timeline, first: int = TURNS) -> None:

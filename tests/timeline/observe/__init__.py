@@ -1,0 +1,1 @@
+"""Tests of `timeline/observe`: each module has a suite of its name."""

@@ -22,7 +22,7 @@ def work(timeline: Timeline, rounds: int, size: int = 800) -> None:
         timeline.tool_result(f"c{n}", f"{n} " * (size // 4))
 
 
-def test_every_rung_that_was_climbed_is_a_step_with_its_tokens() -> None:
+def test_every_rung_that_was_tried_is_a_step_with_its_tokens() -> None:
     steps: list[Step] = []
     timeline = open_timeline(window=4_000, policy=LADDER, observers=[steps.append])
     timeline.user("go")

@@ -51,7 +51,8 @@ def both(made: Tool, **given: Any) -> list[Done]:
 def both_now(made: Tool, **given: Any) -> list[Determinism | None]:
     caller = Caller(tools={made.name: made}, clock=lambda: 1.0)
     asked = call_of(made.name, given)
-    return [caller.current(asked), asyncio.run(caller.acurrent(asked))]
+    envelope = asyncio.run(caller.acall(asked)).envelope
+    return [caller.current(asked), envelope.determinism]
 
 
 # A run.
@@ -166,7 +167,19 @@ def silent(path: str) -> None:
     assert path
 
 
-@pytest.mark.parametrize("capture", [broken, abroken, silent, file_state])
+async def acancelled(path: str) -> Determinism:
+    raise asyncio.CancelledError(path)
+
+
+def test_a_tool_that_cancels_itself_has_failed_and_nothing_else_is_cancelled() -> None:
+    async def waits(path: str) -> str:
+        raise asyncio.CancelledError(path)
+
+    for done in both(tool(waits), path="x"):
+        assert (done.output, done.is_error) == ("CancelledError: x", True)
+
+
+@pytest.mark.parametrize("capture", [broken, abroken, acancelled, silent, file_state])
 def test_a_capture_that_fails_breaks_nothing_and_counts_as_changed(
     capture: Callable[..., Any], caplog: pytest.LogCaptureFixture
 ) -> None:

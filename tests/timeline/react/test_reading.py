@@ -26,10 +26,10 @@ from blocks import (
 )
 from persistence import ArtifactDescription, MemoryArtifacts, Requester
 from render import Json
-from tests._builders import open_timeline
+from tests._builders import call, log, open_timeline, prompt
 from tests._practice import Practice
-from timeline import AsyncReactAgent, AsyncTimeline, ReactAgent, Timeline
-from timeline.observe._quality import READING_TOOLS
+from tests.persistence.contract import compacted
+from timeline import AsyncReactAgent, AsyncTimeline, ReactAgent, Timeline, quality_of
 from timeline.practice import Call, Reply, summary_reply, wants_summary
 from timeline.react import Tool, reading_tools
 from timeline.react._calling import Caller, Done
@@ -308,7 +308,9 @@ def test_a_refusal_is_told_in_one_line_without_content(timeline: Timeline) -> No
 
 def test_the_tools_have_the_names_that_quality_counts(timeline: Timeline) -> None:
     made = reading_tools(timeline, MemoryArtifacts(), READER)
-    assert {tool.name for tool in made} == READING_TOOLS
+    reads = [call(tool.name, name=tool.name) for tool in made]
+    events = log(prompt("x"), compacted("c", cut=1), *reads)
+    assert quality_of(events).totals["explicit_read"] == len(made) == 2
 
 
 def test_without_a_store_given_it_is_the_timelines_own() -> None:

@@ -111,7 +111,7 @@ def test_the_bill_is_that_of_the_dumped_requests(tmp_path: Path) -> None:
     with dump_to(path) as dump:
         result = replay(invented(), SMALL, dump=dump)
     model = model_named("claude-sonnet-5-5")
-    cache = PromptCache(minimum_tokens=model.cache_tokens_min)
+    cache = PromptCache.of(model)
     flattener = Flattener(counter_for("estimate", model))
     lines = [json.loads(line) for line in path.read_bytes().splitlines()]
     steps = [cache.step(line["ts"], flattener.flatten(line["request"])) for line in lines]

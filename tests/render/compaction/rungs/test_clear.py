@@ -6,7 +6,8 @@ import pytest
 
 from blocks import CallId, Determinism
 from render import Clear, Context, ToolPolicy, total_tokens
-from render.compaction.rungs import _clear
+from render.compaction.rungs._apply_proposals import apply_proposals
+from render.compaction.rungs._clear import ClearRung
 from tests import _builders as make
 from tests._builders import steady
 from tests.render.compaction.rungs.scenes import MARKED, Scene, scene
@@ -18,7 +19,7 @@ def within(**policy: Any) -> Context:
 
 
 def proposed(drawn: Scene, context: Context | None = None, **more: Any) -> list[Clear]:
-    return _clear.propose(drawn.ground(context or within(), **more))
+    return ClearRung().propose(drawn.ground(context or within(), **more))
 
 
 CHANGED = Determinism(version="2")
@@ -154,7 +155,7 @@ def test_a_placeholder_says_what_it_frees_and_stays_a_result() -> None:
     drawn = scene(ONE)
     made = proposed(drawn)
     before = total_tokens(drawn.view, within())
-    after = _clear.apply(drawn.view, made, within())
+    after = apply_proposals(drawn.view, made, within())
     assert before - total_tokens(after, within()) == made[0].tokens_freed > 0
     shown = make.shown(after)
     assert shown.violations == ()

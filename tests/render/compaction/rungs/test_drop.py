@@ -4,7 +4,9 @@ import pytest
 
 from blocks import BlocksHidden, ToolCall, ToolResult, UserPrompt
 from render import Context, Drop, View, total_tokens
-from render.compaction.rungs import _drop, _externalize
+from render.compaction.rungs._apply_proposals import apply_proposals
+from render.compaction.rungs._drop import DropRung
+from render.compaction.rungs._externalize import ExternalizeRung
 from tests import _builders as make
 from tests._builders import steady
 from tests.render.compaction.rungs.scenes import Scene, scene
@@ -17,11 +19,11 @@ def within(**policy: object) -> Context:
 
 
 def proposed(drawn: Scene, missing: int, *, last_resort: bool = False) -> list[Drop]:
-    return _drop.propose(drawn.ground(within(), missing=missing, is_last_resort=last_resort))
+    return DropRung().propose(drawn.ground(within(), missing=missing, is_last_resort=last_resort))
 
 
 def dropped(drawn: Scene, missing: int) -> View:
-    return _drop.apply(drawn.view, proposed(drawn, missing), within())
+    return apply_proposals(drawn.view, proposed(drawn, missing), within())
 
 
 # Which.
@@ -104,11 +106,11 @@ def test_as_a_last_resort_even_what_cannot_be_had_again_goes() -> None:
 
 def test_what_is_in_the_artifact_store_can_be_had_again() -> None:
     drawn = scene(RARE)
-    moved = _externalize.propose(drawn.ground(within(externalize_tokens=300)))
+    moved = ExternalizeRung().propose(drawn.ground(within(externalize_tokens=300)))
     assert len(moved) == 2
-    view = _externalize.apply(drawn.view, moved, within())
+    view = apply_proposals(drawn.view, moved, within())
     ground = drawn.ground(within(), missing=ALL)
-    made = _drop.propose(type(ground)(view=view, context=within(), protected=6, missing=ALL))
+    made = DropRung().propose(type(ground)(view=view, context=within(), protected=6, missing=ALL))
     assert drawn.after(made) == drawn.expected
     assert all(each.artifact in made[0].replacement for each in moved)
 
@@ -195,7 +197,7 @@ def test_a_pair_vanishes_as_a_whole_and_the_request_stays_valid() -> None:
 def test_the_tokens_freed_are_those_that_are_missing_afterwards() -> None:
     drawn = scene(RARE)
     [made] = proposed(drawn, ALL, last_resort=True)
-    after = _drop.apply(drawn.view, [made], within())
+    after = apply_proposals(drawn.view, [made], within())
     before = total_tokens(drawn.view, within())
     assert before - total_tokens(after, within()) == pytest.approx(made.tokens_freed, abs=10)
 

@@ -8,7 +8,8 @@ import pytest
 
 from blocks import Envelope, ImagePart, TextPart, artifact_id, text_of
 from render import Context, Externalize, ToolPolicy, total_tokens
-from render.compaction.rungs import _externalize
+from render.compaction.rungs._apply_proposals import apply_proposals
+from render.compaction.rungs._externalize import ExternalizeRung
 from tests import _builders as make
 from tests._builders import steady
 from tests.render.compaction.rungs.scenes import Scene, scene
@@ -25,7 +26,7 @@ def within(**policy: Any) -> Context:
 
 
 def proposed(drawn: Scene, context: Context | None = None) -> list[Externalize]:
-    return _externalize.propose(drawn.ground(context or within()))
+    return ExternalizeRung().propose(drawn.ground(context or within()))
 
 
 # Which.
@@ -162,7 +163,7 @@ def test_a_pointer_says_what_it_frees() -> None:
     drawn = scene(ONE)
     [moved] = proposed(drawn)
     before = total_tokens(drawn.view, within())
-    after = total_tokens(_externalize.apply(drawn.view, [moved], within()), within())
+    after = total_tokens(apply_proposals(drawn.view, [moved], within()), within())
     assert before - after == moved.tokens_freed > 0
 
 

@@ -1,4 +1,4 @@
-"""The climb: rung after rung as the policy says, as far as needed and no further."""
+"""The ladder: rung after rung as the policy says, as far as needed and no further."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,7 +24,7 @@ from render import (
     Drop,
     ExternalFacts,
     PlannedCompaction,
-    Rung,
+    RungName,
     Summary,
     View,
     apply_compaction,
@@ -54,17 +54,17 @@ def talk(*more: Block, number: int = 20, **given: Any) -> View:
     return make.view_of(make.prompt("Look at the files."), *rounds(number, **given), *more)
 
 
-def within(*rungs: Rung, limit: int = 10_000, **policy: Any) -> Context:
+def within(*rungs: RungName, limit: int = 10_000, **policy: Any) -> Context:
     given = {"rungs": rungs, "externalize_tokens": 300, "pointer_tokens": 20, **policy}
     return make.context(policy=steady(**given), can_externalize=True, limit=limit)
 
 
-def climbed(
+def plan_of(
     view: View, context: Context, trigger: Trigger = "proactive", **known: Any
 ) -> CompactionPlan:
-    climb = plan_compaction(view, context, trigger, ExternalFacts(**known))
-    assert climb is not None
-    return climb.plan
+    found = plan_compaction(view, context, trigger, ExternalFacts(**known))
+    assert found is not None
+    return found.plan
 
 
 # Order, and where it ends.
@@ -79,15 +79,15 @@ def climbed(
         ("drop", "externalize", "clear"),
     ],
 )
-def test_the_first_rung_of_the_policy_is_tried_first(order: tuple[Rung, ...]) -> None:
-    plan = climbed(talk(), within(*order))
+def test_the_first_rung_of_the_policy_is_tried_first(order: tuple[RungName, ...]) -> None:
+    plan = plan_of(talk(), within(*order))
     assert plan.rungs[0] == order[0]
     assert list(plan.rungs) == [rung for rung in order if rung in plan.rungs]
 
 
 def test_it_stops_as_soon_as_the_request_is_small_enough() -> None:
     context = within("externalize", "summarize", "clear", "drop", limit=12_000)
-    plan = climbed(talk(), context)
+    plan = plan_of(talk(), context)
     assert plan.rungs == ("externalize",)
     assert plan.tokens_after <= goal_of(context) < plan.tokens_before
 
@@ -100,46 +100,46 @@ EXACT: dict[str, Any] = {"limit": LIMIT, "keep_messages": 6, "index_ratio": 0.0}
 
 @pytest.mark.parametrize("field", ["enough_ratio", "target_ratio"])
 def test_what_comes_exactly_to_its_goal_is_enough(field: str) -> None:
-    """The goal is the smaller of the two shares; one token less, and another rung is climbed."""
+    """The goal is the smaller of the two shares; one token less, and another rung is tried."""
     view = talk()
-    tokens = climbed(view, within("externalize", **EXACT)).tokens_after
+    tokens = plan_of(view, within("externalize", **EXACT)).tokens_after
     for goal, rungs in ((tokens, ("externalize",)), (tokens - 1, ("externalize", "summarize"))):
         shares: dict[str, Any] = {"enough_ratio": 0.5, "target_ratio": 0.5, field: goal / LIMIT}
-        plan = climbed(view, within("externalize", "summarize", **EXACT, **shares))
+        plan = plan_of(view, within("externalize", "summarize", **EXACT, **shares))
         assert (plan.target, plan.rungs) == (goal, rungs)
 
 
-def test_once_something_is_folded_the_target_is_enough() -> None:
+def test_once_something_is_summarised_the_target_is_enough() -> None:
     view = talk()
     known: dict[str, Any] = {"cuts": (view.entries[11].version,)}
-    tokens = climbed(view, within("summarize", **EXACT), **known).tokens_after
+    tokens = plan_of(view, within("summarize", **EXACT), **known).tokens_after
     for target, rungs in ((tokens, ("summarize",)), (tokens - 1, ("summarize", "drop"))):
         shares: dict[str, Any] = {"enough_ratio": 0.01, "target_ratio": target / LIMIT}
         context = within("summarize", "drop", **EXACT, **shares)
-        assert climbed(view, context, **known).rungs == rungs
+        assert plan_of(view, context, **known).rungs == rungs
 
 
 def test_a_goal_is_below_the_trigger_by_enough_for_another_round() -> None:
     """Five hundredths of it."""
     view = talk()
-    tokens = climbed(view, within("externalize", **EXACT)).tokens_after
+    tokens = plan_of(view, within("externalize", **EXACT)).tokens_after
     enough = -(-tokens * 20 // 19)
     for trigger, rungs in ((enough, ("externalize",)), (enough - 2, ("externalize", "drop"))):
         context = within("externalize", "drop", trigger_tokens=trigger, **EXACT)
-        assert climbed(view, context).rungs == rungs
+        assert plan_of(view, context).rungs == rungs
 
 
 def test_a_rung_that_is_not_enough_is_followed_by_the_next() -> None:
     """Small results: there is little to move, so whole rounds go."""
     view = talk(number=200, size=400)
     context = within("externalize", "clear", "drop", limit=14_000, prune_block_tokens=1000)
-    plan = climbed(view, context)
+    plan = plan_of(view, context)
     assert plan.rungs == ("drop",)
     assert plan.tokens_after <= goal_of(context)
 
 
 @pytest.mark.parametrize("rungs", [(), ("externalize",), ("clear", "drop")])
-def test_without_anything_to_do_there_is_no_plan(rungs: tuple[Rung, ...]) -> None:
+def test_without_anything_to_do_there_is_no_plan(rungs: tuple[RungName, ...]) -> None:
     view = make.view_of(make.prompt("Hello."), make.said("Hello."))
     for trigger in ("proactive", "cold", "forced"):
         assert plan_compaction(view, within(*rungs), trigger) is None
@@ -159,18 +159,18 @@ def versions(plan: CompactionPlan) -> int:
 
 def test_the_verbatim_tail_is_left_alone() -> None:
     view, context = talk(), within("externalize", limit=10_000, keep_ratio=0.3)
-    plan = climbed(view, context)
+    plan = plan_of(view, context)
     tail = plan_range(view, context, "proactive")
     assert tail
     assert versions(plan) == tail.cut - 1
     assert len(tail.kept) >= 6
 
 
-def test_where_it_would_not_fit_all_but_the_newest_round_is_climbed() -> None:
+def test_where_it_would_not_fit_all_but_the_newest_round_is_tried() -> None:
     """The tail itself is too large: one more time, with everything but the newest round."""
     view = talk(number=8, size=4_000)
     context = within("externalize", limit=3_000, keep_ratio=0.9, target_ratio=0.6)
-    plan = climbed(view, context)
+    plan = plan_of(view, context)
     assert versions(plan) == view.entries[-3].version
     assert plan.tokens_after <= 3_000
 
@@ -179,27 +179,27 @@ def test_only_as_a_last_resort_what_cannot_be_had_again_is_dropped() -> None:
     view = talk(number=8, size=4_000, durability="non-replayable")
     roomy = within("drop", limit=8_000, target_ratio=0.6)
     assert plan_compaction(view, attrs.evolve(roomy, limit=9_500), "proactive") is None
-    plan = climbed(view, attrs.evolve(roomy, limit=4_000))
+    plan = plan_of(view, attrs.evolve(roomy, limit=4_000))
     assert all(isinstance(proposal, Drop) for proposal in plan.proposals)
     assert plan.tokens_after <= 4_000
 
 
 @pytest.mark.parametrize("trigger", ["cold", "forced"])
-def test_one_that_was_asked_for_goes_on_until_the_fold(trigger: Trigger) -> None:
+def test_one_that_was_asked_for_goes_on_until_the_summary(trigger: Trigger) -> None:
     """It may have started under its goal: what is large is not all there is to do."""
     view = talk(number=12)
     context = within("externalize", "summarize", "drop", limit=100_000, keep_ratio=0.01)
-    assert climbed(view, context, trigger).rungs == ("externalize", "summarize")
+    assert plan_of(view, context, trigger).rungs == ("externalize", "summarize")
     assert plan_compaction(view, context, "proactive").plan.rungs == ("externalize",)  # type: ignore[union-attr]
 
 
-def test_one_that_was_asked_for_climbs_to_its_goal_where_no_rung_folds() -> None:
+def test_one_that_was_asked_for_goes_on_to_its_goal_where_no_rung_summarises() -> None:
     """A few large results are moved; that is not enough, and nobody may stop there."""
     few = list(rounds(2, first=100, size=8_000))
     view = make.view_of(make.prompt("Go."), *few, *rounds(60, size=900))
     context = within("externalize", "drop", limit=10_000)
     assert total_tokens(view, context) > 10_000
-    plan = climbed(view, context, "forced")
+    plan = plan_of(view, context, "forced")
     assert plan.rungs == ("externalize", "drop")
     assert plan.tokens_after <= goal_of(context)
 
@@ -209,17 +209,17 @@ def test_one_that_was_asked_for_climbs_to_its_goal_where_no_rung_folds() -> None
 
 def test_externalize_and_drop_rest_in_a_turn_into_which_an_artifact_comes_back() -> None:
     artifact = artifact_id(b"something")
-    rungs: tuple[Rung, ...] = ("externalize", "clear", "drop")
+    rungs: tuple[RungName, ...] = ("externalize", "clear", "drop")
     named = talk(make.said(f"I look at {artifact} again.", "t1", "last"))
-    assert climbed(named, within(*rungs)).rungs == ("clear",)
+    assert plan_of(named, within(*rungs)).rungs == ("clear",)
     plain = talk(make.said("I look at it again.", "t1", "last"))
-    assert "externalize" in climbed(plain, within(*rungs)).rungs
+    assert "externalize" in plan_of(plain, within(*rungs)).rungs
     nothing = within(*rungs, rehydration_artifacts=0)
-    assert "externalize" in climbed(named, nothing).rungs
+    assert "externalize" in plan_of(named, nothing).rungs
 
 
 def test_a_rung_may_be_told_to_rest() -> None:
-    plan = climbed(
+    plan = plan_of(
         talk(), within("externalize", "clear"), disabled_rungs=frozenset({"externalize"})
     )
     assert plan.rungs == ("clear",)
@@ -231,20 +231,20 @@ def test_what_a_probe_has_seen_decides_about_replayable_results() -> None:
     context = within("clear")
     assert plan_compaction(view, context, "proactive") is None
     seen = {CallId("c3"): marked, CallId("c4"): Determinism(version="2")}
-    [cleared] = climbed(view, context, current=seen).proposals
+    [cleared] = plan_of(view, context, current=seen).proposals
     assert cleared.blocks == (view.entries[8].block.id,)
 
 
 # Plan and deed.
 
 
-def climb(view: View, context: Context, trigger: Trigger = "proactive") -> PlannedCompaction:
+def planned(view: View, context: Context, trigger: Trigger = "proactive") -> PlannedCompaction:
     found = plan_compaction(view, context, trigger)
     assert found is not None
     return found
 
 
-ORDERS: list[tuple[Rung, ...]] = [
+ORDERS: list[tuple[RungName, ...]] = [
     ("externalize", "summarize", "clear", "drop"),
     ("clear", "summarize"),
     ("clear", "drop"),
@@ -254,10 +254,10 @@ ORDERS: list[tuple[Rung, ...]] = [
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_a_plan_from_json_does_what_the_climb_would_have_done(order: tuple[Rung, ...]) -> None:
+def test_a_plan_from_json_does_what_the_first_would_have_done(order: tuple[RungName, ...]) -> None:
     view = talk(number=60, size=1_500)
     context = within(*order, limit=5_000)
-    live = climb(view, context, "forced")
+    live = planned(view, context, "forced")
     again = restore_plan(CompactionPlan.from_json(live.plan.to_json()), view, context)
     assert again is not None
     one = apply_compaction(view, live, None, context)
@@ -269,7 +269,7 @@ def test_a_plan_from_json_does_what_the_climb_would_have_done(order: tuple[Rung,
 
 def test_a_model_s_summary_takes_the_place_of_the_probe() -> None:
     view, context = talk(), within("externalize", "summarize", limit=4_000)
-    found = climb(view, context, "forced")
+    found = planned(view, context, "forced")
     written = Summary(summary=StructuredSummary(state="All files were read."))
     after = apply_compaction(view, found, written, context)
     assert [type(event) for event in after.decisions] == [BlocksHidden, RangeCompacted]
@@ -278,14 +278,14 @@ def test_a_model_s_summary_takes_the_place_of_the_probe() -> None:
 
 def test_a_plan_does_not_belong_to_a_view_without_its_blocks() -> None:
     context = within("externalize")
-    plan = climb(talk(), context).plan
+    plan = planned(talk(), context).plan
     assert restore_plan(plan, talk(number=3), context) is None
 
 
 def test_a_plan_does_not_belong_to_a_view_whose_range_is_another() -> None:
     context = within("summarize")
     view = talk()
-    plan = climb(view, context, "forced").plan
+    plan = planned(view, context, "forced").plan
     first = view.entries[0].block.id
     changed = make.view_of(
         *(e.block for e in view.entries if e.block.id != first), make.said("more", "t1", "x")
@@ -299,7 +299,7 @@ def test_a_plan_does_not_belong_to_a_view_whose_range_is_another() -> None:
 def test_what_was_moved_is_named_by_the_digest_when_it_is_folded() -> None:
     view = talk()
     context = within("externalize", "summarize", limit=4_000, digest_ratio=0.3)
-    found = climb(view, context, "forced")
+    found = planned(view, context, "forced")
     after = apply_compaction(view, found, None, context)
     text = make.text_in(make.shown(after))
     [section] = [s for s in text.split("## ") if s.startswith("Moved to the artifact store")]
@@ -314,7 +314,7 @@ def test_pointers_survive_many_compactions_and_stay_few() -> None:
     sizes: list[int] = []
     for n in range(12):
         view = grown(view, *rounds(10, first=10 * n))
-        view = apply_compaction(view, climb(view, context, "forced"), None, context)
+        view = apply_compaction(view, planned(view, context, "forced"), None, context)
         assert view.compaction
         pointers = view.compaction.event.summary.digest.externalized
         sizes.append(len(pointers))

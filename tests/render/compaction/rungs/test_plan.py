@@ -202,7 +202,7 @@ def test_equal_logs_give_equal_plans_on_two_machines() -> None:
         view = make.view_of(*blocks)
         policy = Policy(rungs=("externalize", "clear", "summarize", "drop"), externalize_tokens=50)
         within = make.context(limit=3000, policy=policy, now=now, can_externalize=True)
-        climb = plan_compaction(view, within, "proactive")
-        assert climb
-        plans_made.append(climb.plan.to_json())
+        planned = plan_compaction(view, within, "proactive")
+        assert planned
+        plans_made.append(planned.plan.to_json())
     assert plans_made[0] == plans_made[1]

@@ -1,0 +1,207 @@
+"""What every store keeps of a log, whatever it keeps it in: events as bytes, and a head each timeline.
+
+`checked_events` turns events into what is stored, and refuses what no store takes.  The head of a
+timeline is its version and which compaction is in force; it is all that a store holds in memory of a
+log.  A compaction leaves a *mark* (its version and its cut), undoing it leaves another, and the window
+follows from the marks alone; so loading a window touches no event older than the cut, and a fork knows
+the window at any earlier version.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import attrs
+
+from blocks import (
+    BlockAppended,
+    Event,
+    LogWindow,
+    MisuseError,
+    RangeCompacted,
+    RangeExpanded,
+    Recorded,
+    TimelineExistsError,
+    TimelineId,
+    UnknownTimelineError,
+    clean_json,
+    encode_event,
+    kind_of,
+)
+from persistence._place import is_sound
+from persistence._store import TimelineInfo
+
+
+@attrs.frozen(kw_only=True)
+class StoredEvent:
+    """One event on its way to a disk; `data` is what is kept, the rest is read from it."""
+
+    id: str
+    kind: str
+    at: float
+    ref: int | None
+    """Of a `RangeCompacted` its cut, of a `RangeExpanded` the compaction it undoes, else None."""
+    data: bytes
+    """The event as JSON; `blocks.decode_event` reads it."""
+
+
+@attrs.frozen
+class Mark:
+    """A `RangeCompacted` or `RangeExpanded` in the log."""
+
+    version: int
+    kind: str
+    ref: int
+    """The cut, or the version of the compaction that was undone."""
+
+
+@attrs.frozen(kw_only=True)
+class Head:
+    """Where a log ends; the default is that of a timeline nobody has written to."""
+
+    version: int = 0
+    created_at: float = 0.0
+    updated_at: float = 0.0
+    marks: tuple[Mark, ...] = ()
+
+    def after(self, events: Sequence[StoredEvent]) -> "Head":
+        """The head once `events` have joined the log."""
+        marks = tuple(
+            Mark(version, event.kind, event.ref)
+            for version, event in enumerate(events, self.version + 1)
+            if event.ref is not None
+        )
+        return Head(
+            version=self.version + len(events),
+            created_at=self.created_at if self.version else events[0].at,
+            updated_at=events[-1].at,
+            marks=self.marks + marks,
+        )
+
+    def cut_to(self, version: int) -> "Head":
+        """The head as it was at an earlier version, for a fork to go on from."""
+        marks = tuple(mark for mark in self.marks if mark.version <= version)
+        return attrs.evolve(self, version=version, marks=marks)
+
+    def in_force(self) -> Mark | None:
+        """The latest compaction that was not undone."""
+        standing: dict[int, Mark] = {}
+        for mark in self.marks:
+            if mark.kind == "RangeCompacted":
+                standing[mark.version] = mark
+            else:
+                standing.pop(mark.ref, None)
+        return next(reversed(standing.values()), None)
+
+    def window_start(self) -> int:
+        """The oldest version that the window needs."""
+        mark = self.in_force()
+        return max(1, min(mark.ref, mark.version)) if mark else 1
+
+    def window(self, recorded: Sequence[Recorded]) -> LogWindow:
+        """The window; `recorded` are all events from `window_start` on."""
+        mark = self.in_force()
+        if mark is None:
+            return LogWindow(version=self.version, events=tuple(recorded))
+        return LogWindow(
+            version=self.version,
+            compaction=next(each for each in recorded if each[0] == mark.version),
+            events=tuple(each for each in recorded if each[0] >= mark.ref),
+        )
+
+
+def store_event(event: Event) -> StoredEvent:
+    """The event as bytes.
+
+    Raises:
+        CodecError: the event holds something that is no data at all.
+    """
+    return StoredEvent(
+        id=clean_json(event.id),
+        kind=clean_json(kind_of(event)),
+        at=float(event.at),
+        ref=ref_of(event),
+        data=encode_event(event),
+    )
+
+
+def ref_of(event: Event) -> int | None:
+    """The version that decides about the window, if the event has one."""
+    match event:
+        case RangeCompacted():
+            return event.cut
+        case RangeExpanded():
+            return event.compaction
+        case _:
+            return None
+
+
+# What every store refuses before it looks at its own data.
+
+
+def checked_events(
+    timeline_id: TimelineId, events: Sequence[Event], expected_version: int
+) -> list[StoredEvent]:
+    """The events as bytes; every `append` and `fork` begins with it.
+
+    Raises:
+        MisuseError: there are none, or the id or the version cannot be one.
+        CodecError: an event cannot be stored.
+    """
+    if not events:
+        raise MisuseError(f"an append to {timeline_id!r} needs at least one event")
+    if expected_version < 0:
+        raise MisuseError(f"expected_version={expected_version}: versions start at 0")
+    if not timeline_id or not is_sound(timeline_id):
+        raise MisuseError(f"{timeline_id!r} cannot name a timeline; use some printable text")
+    return [store_event(event) for event in events]
+
+
+def checked_page(after: int, limit: int) -> None:
+    """Refuse a page that no reader can mean.
+
+    Raises:
+        MisuseError: `after` is negative, or `limit` is less than 1.
+    """
+    if after < 0 or limit < 1:
+        raise MisuseError(f"after={after}, limit={limit}: read after 0 or more, at least 1 event")
+
+
+def checked_fork(
+    source: TimelineId, target: TimelineId, at: int, head_of: Callable[[TimelineId], Head]
+) -> Head:
+    """The head that a fork of `source` at version `at` begins with.
+
+    Raises:
+        UnknownTimelineError: no such `source`.
+        MisuseError: `at` is not a version of `source`.
+        TimelineExistsError: `target` exists.
+    """
+    head, existing = head_of(source), head_of(target)
+    if not head.version:
+        raise UnknownTimelineError(source)
+    if not 1 <= at <= head.version:
+        raise MisuseError(f"cannot fork {source!r} at {at}: its versions are 1 to {head.version}")
+    if existing.version:
+        raise TimelineExistsError(target, found=existing.version)
+    return head.cut_to(at)
+
+
+def timeline_infos(heads: Mapping[TimelineId, Head]) -> list[TimelineInfo]:
+    """What `list` returns; equally old ones stay in the order of `heads`."""
+    infos = [
+        TimelineInfo(
+            id=name, version=head.version, created_at=head.created_at, updated_at=head.updated_at
+        )
+        for name, head in heads.items()
+    ]
+    return sorted(infos, key=lambda info: info.created_at)
+
+
+def event_problems(version: int, event: Event, blocks: dict[str, int]) -> Iterator[str]:
+    """What cannot be true of an event; `blocks` are the ids that occurred before, with their versions."""
+    ref = ref_of(event)
+    if ref is not None and not 1 <= ref <= version:
+        yield f"it refers to version {ref}, which is not before it"
+    if isinstance(event, BlockAppended):
+        first = blocks.setdefault(event.block.id, version)
+        if first != version:
+            yield f"block id {event.block.id!r} was already used at version {first}"

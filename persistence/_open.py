@@ -1,0 +1,57 @@
+"""One call for a store by its name: a path, or a URL.
+
+To add a store, give it a folder with an `EventStore` and a function `locate`, and a row in `SCHEMES`.
+"""
+
+import re
+from collections.abc import Mapping
+from importlib import import_module
+from os import PathLike
+from typing import Final, cast
+
+from blocks import MisuseError
+from persistence._place import SHOWN
+from persistence._store import EventStore, StoreLocation
+
+SCHEMES: Final[Mapping[str, tuple[str, str]]] = {
+    "": ("persistence.duckdb._location", "a path"),
+    "duckdb://": ("persistence.duckdb._location", "duckdb:///path"),
+    "memory:": ("persistence._memory", "memory:"),
+}
+"""By scheme (a path has none): the module whose `locate` knows where that is, and how it is written."""
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|memory:\Z")
+
+
+def scheme_of(where: object) -> str:
+    """How a URL begins, as in `SCHEMES`; empty for everything else."""
+    found = _SCHEME.match(where) if isinstance(where, str) else None
+    return found[0].lower() if found else ""
+
+
+def locate_store(where: "str | PathLike[str]") -> StoreLocation:
+    """What a path or a URL names; nothing is opened, and nothing is made.
+
+    Raises:
+        MisuseError: it is neither, or its scheme is unknown.
+    """
+    scheme = scheme_of(where)
+    if scheme not in SCHEMES:  # without what follows: there may be a password in it
+        known = ", ".join(written for _, written in SCHEMES.values())
+        raise MisuseError(f"{scheme:.{SHOWN}} is no store that is known here; give one of: {known}")
+    module, _ = SCHEMES[scheme]
+    return cast("StoreLocation", import_module(module).locate(where))
+
+
+def open_store(where: "str | PathLike[str]") -> EventStore:
+    """The store at a path or a URL, made if there is none: `agent.duckdb`, `duckdb:///agent.duckdb`,
+    or `memory:`, one in memory of its own.  Whoever opens a store closes it.
+
+    What follows `duckdb:///` is the path, so an absolute one has four slashes.
+
+    Raises:
+        MisuseError: it is neither, its scheme is unknown, or no store can be there.
+        StoreLockedError: somebody else has it open.
+        DamagedStoreError: it does not hold together, or lost what was acknowledged.
+        StoreError: the system does not let us use it.
+    """
+    return locate_store(where).open()

@@ -1,0 +1,205 @@
+"""The block index of a DuckDB file: what the database finds by looking at payloads as texts.
+
+It gives every event that was asked for, perhaps more; what matches is decided in Python, so that every
+store finds the same.  What may be asked of the database follows from how an event is stored:
+
+* A run of characters that JSON does not escape, and that no case folding touches but that of A to Z,
+  stands in the payload as it stands in the text.
+* Of a large event the database looks at the stand-in only, so its text may hold anything.
+* Except that a few letters outside ASCII fold to some inside (ß to ss), and that
+  JSON and Python write some numbers differently: payloads with those are looked at in any case.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import msgspec
+
+from blocks import Recorded, TimelineId, TurnId, decode_event
+from persistence._store import TurnChange
+from persistence.duckdb._file_lock import Marks
+from persistence.duckdb._large_events import STANDS_IN, fetching, whole
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+PAGE: Final = 2_000
+ROWS: Final = 32
+"""Rows that are taken from the database at once: those of older files may be large."""
+CONDITIONS_MAX: Final = 32
+"""More would cost the database more than they spare Python."""
+FOLDED_TO_ASCII: Final = (
+    "\u00df\u0130\u0149\u017f\u01f0\u1e96\u1e97\u1e98\u1e99\u1e9a\u1e9e\u212a"
+    "\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"
+)
+"""All letters outside ASCII whose case folding has one of ASCII in it."""
+_UNSAFE: Final = frozenset('"\\')
+_NUMBER: Final = re.compile(r"[0-9.e+-]+")
+_NAME: Final = re.compile(r"(?!None|True|False)(?=[\d-]*+[^\W\d])[\w-]++")
+_FOLDS: Final = (
+    f"strlen(payload) <> length(payload) AND regexp_matches(payload, '[{FOLDED_TO_ASCII}]')"
+)
+_ODD: Final = (  # numbers as JSON writes them here, and Python does not
+    r"contains(payload, 'react.tool.call') AND regexp_matches(payload, '[0-9]e-?[0-9]|0\.0000')"
+)
+_APPENDED: Final = "contains(payload, '\"BlockAppended\"')"
+_SUMMARIZED: Final = (
+    "contains(payload, '\"RangeCompacted\"') OR contains(payload, '\"SummaryReplaced\"')"
+)
+_OTHER_LARGE: Final = f"{STANDS_IN} AND NOT {_APPENDED}"
+"""Large events whose block, a summary, is not in their stand-in."""
+_SUMMARY: Final = "su:"
+_CALL: Final = "tc:"
+_TURNS: Final = """
+WITH blocks AS (
+    SELECT seq, coalesce(json_extract(payload, '$.block.turn')::VARCHAR, '""') AS turn,
+           coalesce(json_extract_string(payload, '$.block.type'), '') = 'react.tool.result' AS is_result
+    FROM events JOIN timelines USING (timeline)
+    WHERE name = ? AND seq <= ? AND json_extract_string(payload, '$.event') = 'BlockAppended'
+), neighbours AS (
+    SELECT *, lag(turn) OVER (ORDER BY seq) AS turn_before,
+           lag(is_result) OVER (ORDER BY seq) AS result_before
+    FROM blocks
+)
+SELECT seq, turn, is_result FROM neighbours
+WHERE turn IS DISTINCT FROM turn_before OR (result_before AND NOT is_result)
+ORDER BY seq
+"""
+_LAST: Final = 2**63 - 1
+
+
+@attrs.frozen
+class DuckDBIndex:
+    """A `BlockIndex` that asks the database, with cursors from `inspect`."""
+
+    _inspect: "Callable[[], AbstractContextManager[tuple[DuckDBPyConnection, Marks]]]"
+
+    def candidates(
+        self, words: Collection[str], kinds: Collection[str], timeline: TimelineId | None
+    ) -> Iterator[tuple[TimelineId, Recorded]]:
+        conditions, given = _conditions(words, kinds)
+        if timeline:
+            conditions.append("name = ?")
+            given.append(timeline)
+        return self._events(" AND ".join([_APPENDED, *conditions]), given)
+
+    def related(
+        self,
+        timeline: TimelineId,
+        stems: Collection[str],
+        *,
+        after: int = 0,
+        last: int | None = None,
+    ) -> Iterator[Recorded]:
+        alike = dict.fromkeys(map(_needles, stems))
+        if not 0 < len(alike) <= CONDITIONS_MAX:
+            alike = {(): None}
+        likely = [" AND ".join(["true", *["contains(payload, ?)"] * len(each)]) for each in alike]
+        kinds = _APPENDED
+        if any(stem.startswith(_SUMMARY) for stem in stems):
+            kinds, likely = f"({_APPENDED} OR {_SUMMARIZED})", [*likely, _OTHER_LARGE]
+        condition = (
+            f"name = ? AND seq > ? AND seq <= ? AND {kinds} AND (({') OR ('.join(likely)}))"
+            " ORDER BY seq"
+        )
+        upto = _LAST if last is None else last
+        given = [timeline, after, upto, *(needle for each in alike for needle in each)]
+        return (recorded for _, recorded in self._events(condition, given))
+
+    def turns(self, timeline: TimelineId, last: int) -> Iterator[TurnChange]:
+        with self._inspect() as (cursor, _):
+            cursor.execute(_TURNS, [timeline, last])
+            while rows := cursor.fetchmany(PAGE):
+                for seq, turn, is_result in rows:
+                    yield TurnChange(seq, TurnId(str(msgspec.json.decode(turn))), is_result)
+
+    def _events(
+        self, condition: str, given: Sequence[object]
+    ) -> Iterator[tuple[TimelineId, Recorded]]:
+        """The conditions are ours; what somebody has typed is bound."""
+        statement = (
+            "SELECT name, timeline, seq, payload FROM events JOIN timelines USING (timeline)"  # noqa: S608
+            f" WHERE {condition}"
+        )
+        with self._inspect() as (cursor, _), self._inspect() as (second, _):
+            cursor.execute(statement, given)
+            while rows := cursor.fetchmany(ROWS):
+                for (name, number), some in groupby(rows, key=_timeline):
+                    found = whole((row[2:] for row in some), fetching(second, number))
+                    for version, payload in found:
+                        yield TimelineId(name), (version, decode_event(payload))
+
+
+def _timeline(row: tuple[str, int, int, str]) -> tuple[str, int]:
+    return row[:2]
+
+
+def _conditions(words: Collection[str], kinds: Collection[str]) -> tuple[list[str], list[object]]:
+    """What every payload that can match fulfils, in SQL."""
+    conditions: list[str] = []
+    given: list[object] = []
+    runs = {run for word in words for run in _runs(word)}
+    for run in sorted(runs, key=lambda run: (-len(run), run))[:CONDITIONS_MAX]:
+        condition, value = _holds(run)
+        conditions.append(f"({condition} OR {STANDS_IN})")
+        given.append(value)
+    pieces = [tuple(_runs(kind)) for kind in sorted(kinds)]
+    if all(pieces) and 0 < len(pieces) <= CONDITIONS_MAX:
+        each = (" AND ".join(["contains(payload, ?)"] * len(runs)) for runs in pieces)
+        conditions.append(f"({' OR '.join(each)})")
+        given += [run for runs in pieces for run in runs]
+    return conditions, given
+
+
+def _holds(run: str) -> tuple[str, str]:
+    """The condition that a payload holds a run in any case, or what might be one; its parameter."""
+    has_letters = any(letter.isascii() and letter.isalpha() for letter in run)
+    if has_letters:
+        condition, value = f"regexp_matches(payload, ?) OR {_FOLDS}", f"(?i:{re.escape(run)})"
+    else:
+        condition, value = "contains(payload, ?)", run
+    return f"{condition} OR {_ODD}" if _NUMBER.fullmatch(run) else condition, value
+
+
+def _runs(text: str) -> Iterator[str]:
+    """The longest pieces that stand in a payload as they stand in a text."""
+    start = 0
+    for index, letter in enumerate((*text, '"')):
+        if not _is_plain(letter):
+            if index > start:
+                yield text[start:index]
+            start = index + 1
+
+
+def _is_plain(letter: str) -> bool:
+    if letter.isascii():
+        return letter.isprintable() and letter not in _UNSAFE
+    return unicodedata.category(letter) == "Lo"  # letters without case: 語, א, ก
+
+
+def _needles(stem: str) -> tuple[str, ...]:
+    """What the payload of every block with this stem contains.
+
+    The names between the dots, wherever turn, kind and call id begin.  A turn begins where the stem
+    does, and a call id or a name ends where it does, so there the JSON has a quotation mark.  Not those
+    that could be the text of a value that is no string.
+    """
+    inner = stem.rpartition(".")[0] if stem.startswith(_CALL) else stem
+    names = inner.partition(":")[2].split(".")
+    last = len(names) - 1
+    found = {
+        ('"' if index == 0 else "") + name + ('"' if index == last else "")
+        for index, name in enumerate(names)
+        if is_needle(name)
+    }
+    return tuple(sorted(found))
+
+
+def is_needle(piece: str) -> bool:
+    """Whether a piece of a path stem stands in the payload as it stands in the path."""
+    return bool(_NAME.fullmatch(piece)) and not _NUMBER.fullmatch(piece)

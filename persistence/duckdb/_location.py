@@ -1,0 +1,63 @@
+"""Where a DuckDB store is: a path, as it is or as `duckdb:///path`."""
+
+import re
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+import attrs
+
+from blocks import MisuseError
+from persistence._place import SHOWN, checked_path, database_path
+from persistence._store import StoreReport
+from persistence.duckdb._store import DuckDBStore
+
+if TYPE_CHECKING:
+    from persistence.artifacts import KeyRing
+
+_URL: Final = re.compile(r"duckdb://(/(?P<path>[^?#]*)\Z)?", re.IGNORECASE)
+
+
+@attrs.frozen
+class DuckDBLocation:
+    """A file, and what DuckDB and we keep beside it."""
+
+    path: Path
+
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    def open(self) -> DuckDBStore:
+        return DuckDBStore(self.path)
+
+    def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
+        from persistence.duckdb._verify import verify_file
+
+        return verify_file(database_path(self.path), keys)
+
+    def remove(self) -> None:
+        for ending in ("", ".wal", ".lock"):
+            path = self.path.with_name(self.path.name + ending)
+            if path.exists():
+                path.unlink()
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+def locate(where: "str | PathLike[str]") -> DuckDBLocation:
+    """The location of a path, or of a URL that begins with `duckdb://`.
+
+    Raises:
+        MisuseError: it is neither.
+    """
+    url = _URL.match(where) if isinstance(where, str) else None
+    if url is None:
+        return DuckDBLocation(checked_path(where))
+    if url["path"] is None:
+        raise MisuseError(
+            f"{where!r:.{SHOWN}} names no file; write duckdb:///path, or duckdb:////path for an"
+            " absolute path, and no options"
+        )
+    return DuckDBLocation(checked_path(unquote(url["path"])))

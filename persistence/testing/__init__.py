@@ -1,0 +1,15 @@
+"""What every store promises, for the tests of a store.
+
+With pytest, derive from `StoreContract` and give it a fixture `store`; without, call `broken_promises`.
+"""
+
+import sys
+
+if "pytest" in sys.modules:  # then it shows what an assertion compared
+    import pytest
+
+    for _part in ("append", "content", "read", "search"):
+        pytest.register_assert_rewrite(f"{__name__}._{_part}")
+
+from persistence.testing._contract import StoreContract as StoreContract
+from persistence.testing._contract import broken_promises as broken_promises

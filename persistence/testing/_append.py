@@ -1,0 +1,111 @@
+"""What `append` promises."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+from blocks import CodecError, MisuseError, OpaqueBlock, TimelineId, VersionConflictError
+from persistence._store import EventStore
+from persistence.testing._events import T, U, holding, many, refused, said, versions
+
+
+class AppendContract:
+    """Append is all or nothing, at an expected version, and a retry is no harm."""
+
+    def test_what_goes_in_comes_out_in_order(self, store: EventStore) -> None:
+        assert store.append(T, [said("a"), said("b")], expected_version=0) == 2
+        assert store.append(T, [said("c")], expected_version=2) == 3
+        assert store.read(T) == [(1, said("a")), (2, said("b")), (3, said("c"))]
+        assert store.head(T) == 3
+
+    def test_timelines_do_not_mix(self, store: EventStore) -> None:
+        store.append(T, many(2), expected_version=0)
+        store.append(U, many(1), expected_version=0)
+        assert (store.head(T), store.head(U)) == (2, 1)
+        assert versions(store.read(U)) == [1]
+
+    def test_an_unknown_timeline_is_an_empty_one(self, store: EventStore) -> None:
+        assert store.head(T) == 0
+        assert list(store.read(T)) == []
+        assert store.load_window(T).version == 0
+
+    def test_the_second_writer_is_told_what_was_found(self, store: EventStore) -> None:
+        store.append(T, many(2), expected_version=0)
+        for expected in (0, 1, 3):
+            with refused(VersionConflictError, f"expected version {expected}, found 2"):
+                store.append(T, [said("x"), said("y")], expected_version=expected)
+            assert versions(store.read(T)) == [1, 2], "a refused append leaves nothing behind"
+
+    def test_a_retry_of_what_is_already_there_succeeds_and_writes_nothing(
+        self, store: EventStore
+    ) -> None:
+        store.append(T, many(2), expected_version=0)
+        store.append(T, many(2, first=3), expected_version=2)
+        assert store.append(T, many(2), expected_version=0) == 2
+        assert store.append(T, many(2, first=3), expected_version=2) == 4
+        assert versions(store.read(T)) == [1, 2, 3, 4]
+
+    def test_a_retry_that_is_only_partly_there_is_a_conflict(self, store: EventStore) -> None:
+        store.append(T, many(2), expected_version=0)
+        with refused(VersionConflictError):
+            store.append(T, many(3), expected_version=0)
+
+    def test_an_empty_append_is_refused(self, store: EventStore) -> None:
+        with refused(MisuseError, "at least one"):
+            store.append(T, [], expected_version=0)
+
+    def test_what_cannot_be_a_name_is_refused(self, store: EventStore) -> None:
+        for name in ("", "nul\0", "surrogate \ud800"):
+            with refused(MisuseError, "name a timeline"):
+                store.append(TimelineId(name), many(1), expected_version=0)
+        assert not store.list()
+
+    def test_any_other_text_is_a_name(self, store: EventStore) -> None:
+        name = TimelineId("'; DROP TABLE events; -- 語\n" + "x" * 300)
+        store.append(name, many(1), expected_version=0)
+        assert store.read(name) == [(1, said("1", at=1.0))]
+
+    def test_an_append_with_one_event_that_cannot_be_stored_stores_none(
+        self, store: EventStore
+    ) -> None:
+        function = holding(OpaqueBlock("own", {"id": "b", "turn": "t", "call": print}))
+        with refused(CodecError):
+            store.append(T, [said("a"), function], expected_version=0)
+        assert store.head(T) == 0
+
+    def test_concurrent_appenders_of_one_timeline_conflict_and_lose_nothing(
+        self, store: EventStore
+    ) -> None:
+        def insist(worker: int) -> None:
+            for n in range(5):
+                while True:
+                    try:
+                        event = said(f"{worker}.{n}")
+                        store.append(T, [event], expected_version=store.head(T))
+                        break
+                    except VersionConflictError:
+                        continue
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(insist, range(8)))
+        names = [event.id for _, event in store.read(T)]
+        assert sorted(names) == sorted(f"{w}.{n}" for w in range(8) for n in range(5))
+        for worker in range(8):
+            own = [name for name in names if name.startswith(f"{worker}.")]
+            assert own == sorted(own), "each worker's events are in its order"
+
+    def test_64_threads_on_their_own_timelines_all_get_through(self, store: EventStore) -> None:
+        def talk(worker: int) -> None:
+            for n in range(10):
+                name = TimelineId(f"talk {worker}")
+                assert store.append(name, [said(f"{worker}.{n}")], expected_version=n) == n + 1
+
+        with ThreadPoolExecutor(64) as pool:
+            list(pool.map(talk, range(64)))
+        for worker in range(64):
+            ids = [event.id for _, event in store.read(TimelineId(f"talk {worker}"))]
+            assert ids == [f"{worker}.{n}" for n in range(10)]
+
+    def test_the_same_append_from_many_threads_happens_once(self, store: EventStore) -> None:
+        with ThreadPoolExecutor(16) as pool:
+            answers = [pool.submit(store.append, T, many(3), expected_version=0) for _ in range(16)]
+        assert {answer.result() for answer in answers} == {3}
+        assert store.head(T) == 3

@@ -1,0 +1,36 @@
+"""The whole contract of a store, and a way to try it without a test runner."""
+
+from collections.abc import Callable
+from contextlib import closing
+from traceback import format_exception_only
+
+from persistence._store import EventStore
+from persistence.testing._append import AppendContract
+from persistence.testing._content import CloseContract, ContentContract
+from persistence.testing._read import ForkContract, ReadContract
+from persistence.testing._search import SearchContract
+
+
+class StoreContract(
+    AppendContract, ReadContract, ForkContract, ContentContract, SearchContract, CloseContract
+):
+    """All that a store promises, a test each; `store` is a new and empty one, closed afterwards."""
+
+
+def broken_promises(open_store: Callable[[], EventStore]) -> dict[str, str]:
+    """The tests of the contract that a store does not pass, and why; empty: it keeps every promise.
+
+    `open_store` is called once a test and gives a new and empty store.
+    """
+    contract, broken = StoreContract(), dict[str, str]()
+    for name in filter(_is_test, dir(contract)):
+        with closing(open_store()) as store:
+            try:
+                getattr(contract, name)(store)
+            except Exception as error:  # noqa: BLE001 -- whatever the store raises
+                broken[name] = "".join(format_exception_only(error)).strip()
+    return broken
+
+
+def _is_test(name: str) -> bool:
+    return name.startswith("test_")

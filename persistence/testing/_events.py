@@ -1,0 +1,78 @@
+"""Events whose ids follow from a name, and what the promises of a store are told with."""
+
+import re
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+from blocks import (
+    Block,
+    BlockAppended,
+    BlockId,
+    Digest,
+    Event,
+    EventId,
+    FoldlineError,
+    RangeCompacted,
+    RangeExpanded,
+    RangeSummary,
+    Recorded,
+    StructuredSummary,
+    TimelineForked,
+    TimelineId,
+    TurnId,
+    UserPrompt,
+)
+
+T = TimelineId("my talk")
+U = TimelineId("another talk")
+TURN = TurnId("t1")
+
+
+def said(name: str, *, at: float = 0.0) -> BlockAppended:
+    """An event whose ids follow from its name."""
+    block = UserPrompt(id=BlockId(f"block {name}"), turn=TURN, text=f"text {name}")
+    return BlockAppended(id=EventId(name), at=at, block=block)
+
+
+def many(count: int, first: int = 1) -> list[Event]:
+    return [said(str(n), at=float(n)) for n in range(first, first + count)]
+
+
+def holding(block: Block) -> BlockAppended:
+    return BlockAppended(id=EventId("e"), at=0.0, block=block)
+
+
+def compacted(name: str, *, cut: int, start: int = 1) -> RangeCompacted:
+    summary = RangeSummary(
+        id=BlockId(f"summary {name}"),
+        turn=TURN,
+        start=start,
+        cut=cut,
+        summary=StructuredSummary(task="the task", facts=("one", "two")),
+        digest=Digest(blocks=cut - start),
+    )
+    return RangeCompacted(id=EventId(name), at=1.0, start=start, cut=cut, summary=summary)
+
+
+def expanded(name: str, compaction: int) -> RangeExpanded:
+    return RangeExpanded(id=EventId(name), at=2.0, compaction=compaction)
+
+
+def forked(parent: TimelineId, version: int) -> TimelineForked:
+    return TimelineForked(id=EventId("fork"), at=9.0, parent=parent, version=version)
+
+
+def versions(recorded: Sequence[Recorded]) -> list[int]:
+    return [version for version, _ in recorded]
+
+
+@contextmanager
+def refused(error: type[FoldlineError], saying: str = "") -> Generator[None]:
+    """What is done inside raises `error`, and its message has something that matches `saying`."""
+    said = None
+    try:
+        yield
+    except error as caught:
+        said = str(caught)
+    assert said is not None, f"{error.__name__} is not raised"
+    assert re.search(saying, said), f"{said!r} does not say {saying!r}"

@@ -1,0 +1,145 @@
+"""A store is opened by a path or a URL, the same way everywhere."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blocks import FoldlineError, MisuseError, StoreError, TimelineId
+from persistence import (
+    DuckDBStore,
+    EventStore,
+    locate_store,
+    open_store,
+    verify,
+)
+from persistence._open import SCHEMES
+from timeline import Timeline
+from timeline.replay import reserve_store
+
+from .contract import T, many
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def filled(store: EventStore) -> int:
+    with closing(store):
+        return store.append(T, many(2), expected_version=store.head(T))
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["a.duckdb", "./a.duckdb", "duckdb:///a.duckdb", "DuckDB:///a.duckdb", "duckdb:///%61.duckdb"],
+)
+def test_a_path_and_its_url_are_one_store(where: str, here: Path) -> None:
+    assert filled(open_store(Path("a.duckdb"))) == 2
+    assert filled(open_store(where)) == 4
+    assert filled(open_store(f"duckdb:///{here}/a.duckdb")) == 6, "four slashes: an absolute path"
+    assert verify(where).events == 6
+
+
+def test_a_store_in_memory_is_new_each_time() -> None:
+    first, second = open_store("memory:"), open_store("memory:")
+    first.append(T, many(1), expected_version=0)
+    assert (first.head(T), second.head(T)) == (1, 0)
+    with pytest.raises(MisuseError, match="nothing is left in memory"):
+        verify("memory:")
+
+
+def test_a_scheme_that_nobody_knows_is_an_error_that_names_the_known_ones() -> None:
+    with pytest.raises(MisuseError) as caught:
+        open_store("postgres://user:secret@host/db")
+    assert str(caught.value).startswith("postgres:// is no store that is known here")
+    assert "secret" not in str(caught.value)
+    for _, written in SCHEMES.values():
+        assert written in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("where", "error", "said"),
+    [
+        ("duckdb://a.duckdb", MisuseError, "names no file; write duckdb:///path"),
+        ("duckdb://", MisuseError, "names no file"),
+        ("duckdb:///a.duckdb?read_only=1", MisuseError, "and no options"),
+        ("duckdb:///", MisuseError, "path of a store is empty"),
+        ("duckdb:///nul%00", MisuseError, "cannot be a path"),
+        ("duckdb:///:memory:", MisuseError, r"take MemoryStore\(\)"),
+        (":memory:", MisuseError, r"take MemoryStore\(\)"),
+        ("memory://", MisuseError, "memory:// is no store"),
+        ("duckdb:///nowhere/a.duckdb", MisuseError, "no folder .* create it"),
+        ("duckdb:///folder", MisuseError, "is a folder; give the path of a file in it"),
+        ("duckdb:///circle", StoreError, "links lead in a circle"),
+        ("duckdb://" + "x" * 5000, MisuseError, "names no file"),
+        ("x" * 5000 + "://", MisuseError, "no store that is known"),
+        (3, MisuseError, "3 is no path"),
+        (None, MisuseError, "None is no path"),
+    ],
+)
+def test_what_is_no_store_is_one_typed_error_everywhere(
+    where: Any, error: type[FoldlineError], said: str, here: Path
+) -> None:
+    (here / "folder").mkdir()
+    (here / "circle").symlink_to("circle")
+    before = sorted(here.iterdir())
+    with pytest.raises(error, match=f"(?i){said}") as caught:
+        open_store(where)
+    assert len(str(caught.value)) < 500
+    if isinstance(where, str):
+        with pytest.raises(error, match=f"(?i){said}"):
+            Timeline.open("talk", store=where)
+    assert sorted(here.iterdir()) == before
+
+
+def test_a_timeline_opens_and_closes_the_store_at_a_url() -> None:
+    with Timeline.open("talk", store="duckdb:///a.duckdb") as timeline:
+        assert timeline.user("hello") == 2
+    with DuckDBStore("a.duckdb") as store:
+        assert store.head(TimelineId("talk")) == 2
+    with Timeline.open("talk", store="memory:") as timeline:
+        assert timeline.user("hello") == 2
+
+
+def test_a_location_knows_whether_there_is_a_store_and_makes_none(here: Path) -> None:
+    place = locate_store("duckdb:///a.duckdb")
+    assert (str(place), place.exists()) == ("a.duckdb", False)
+    assert list(here.iterdir()) == []
+    place.open().close()
+    assert place.exists()
+    place.remove()
+    assert list(here.iterdir()) == []
+    assert not locate_store("memory:").exists()
+
+
+@pytest.mark.parametrize("where", ["folder", "pipe", "text", "text/a.duckdb", "nowhere/a.duckdb"])
+def test_what_is_there_stays_when_no_store_can_be_reserved_in_its_place(
+    where: str, here: Path
+) -> None:
+    import os
+
+    (here / "folder").mkdir()
+    (here / "text").write_text("hello, this is no database at all")
+    os.mkfifo(here / "pipe")
+    before = sorted(here.iterdir())
+    with pytest.raises(MisuseError), reserve_store(locate_store(where), T):
+        raise AssertionError
+    assert sorted(here.iterdir()) == before
+
+
+def test_a_store_that_was_made_for_nothing_goes_again_and_one_with_content_stays(
+    here: Path,
+) -> None:
+    place = locate_store("a.duckdb")
+    with pytest.raises(KeyError), reserve_store(place, T):
+        raise KeyError
+    assert list(here.iterdir()) == []
+    with reserve_store(place, T) as store:
+        store.append(T, many(1), expected_version=0)
+    said = "duckdb already has a timeline 'my talk'"
+    with pytest.raises(MisuseError, match=said), reserve_store(place, T):
+        raise AssertionError
+    assert place.exists()

@@ -1,0 +1,69 @@
+"""The policy: a wrong field is refused by its name, whatever it holds and wherever it came from."""
+
+from typing import Any
+
+import attrs
+import pytest
+
+from blocks import PolicyError
+from render import Policy, ToolPolicy
+from tests._builders import steady
+
+FIELDS = [field.name for field in attrs.fields(Policy)]
+NOTHING_TAKES: Any = object()
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_what_a_field_cannot_hold_is_refused_by_name(field: str) -> None:
+    with pytest.raises(PolicyError, match=f"'{field}' must be"):
+        Policy(**{field: NOTHING_TAKES})
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("keep_ratio", share) for share in (1.5, -0.1, float("nan"), True, "0.5")),
+        *(("failures_max", number) for number in (0, 1.0, True)),
+        *(("ttl_seconds", seconds) for seconds in (-1, float("inf"))),
+        ("rungs", "drop"),
+        ("rungs", ["drop", "burn"]),
+        ("on_failure", "ignore"),
+    ],
+)
+def test_a_number_or_word_outside_of_what_it_means_is_refused(field: str, value: Any) -> None:
+    with pytest.raises(PolicyError, match=field):
+        Policy(**{field: value})
+
+
+def test_a_field_that_does_not_exist_is_refused_by_name() -> None:
+    given: dict[str, Any] = {"kep_ratio": 0.1}
+    with pytest.raises(PolicyError, match="kep_ratio"):
+        Policy(**given)
+
+
+def test_a_policy_that_contradicts_itself_is_refused() -> None:
+    with pytest.raises(PolicyError, match="compact on every call"):
+        steady(target_ratio=0.9, trigger_ratio=0.9)
+    with pytest.raises(PolicyError, match="intact"):
+        steady(turns_visible=1, turns_intact=2)
+    with pytest.raises(PolicyError, match="both say how long the tail is"):
+        steady(keep_turns=1, keep_messages=1)
+
+
+def test_lists_and_tables_as_a_file_has_them_are_taken() -> None:
+    given: dict[str, Any] = {"rungs": ["drop"], "tools": {"bash": {"durability": "ephemeral"}}}
+    policy = Policy(**given)
+    assert policy.rungs == ("drop",)
+    assert policy.tools == {"bash": ToolPolicy(durability="ephemeral")}
+
+
+@pytest.mark.parametrize("wrong", [{"durability": "eternal"}, {"durabilty": None}, "ephemeral"])
+def test_what_is_wrong_about_a_tool_is_said_with_its_name(wrong: Any) -> None:
+    with pytest.raises(PolicyError, match=r"tools\.bash"):
+        Policy(tools={"bash": wrong})
+
+
+def test_without_rungs_or_switched_off_nothing_makes_room() -> None:
+    assert steady().compacts
+    assert not steady(rungs=()).compacts
+    assert not steady(compaction=False).compacts

@@ -1,0 +1,70 @@
+"""The fold: events become the same view however they come, one by one, in pieces or all at once."""
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blocks import BlocksHidden, BlocksRestored, EventId, Hidden, LogWindow, OpaqueEvent
+from render import View, commit, fold, open_view
+from tests import _builders as make
+from tests.render.compaction.drawings import drawn
+from tests.render.compaction.talk import turns
+
+LINES = [
+    "P c1 r1 c2 r2 a P a",
+    "H P (t a c1 c2) r2 r1 s (a c3) r3 n f a",
+    "P a c1 P r1 a ! s",
+]
+
+
+def whole(view: View) -> list[object]:
+    """All that is compared of a view; entries and groups are compared by what they hold."""
+    groups = [
+        (group.round, [attrs.asdict(entry, recurse=False) for entry in group.entries])
+        for group in view.groups
+    ]
+    return [view.version, view.state, view.turn, view.bound, view.rewritten, groups]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_log_in_two_pieces_is_the_log(line: str) -> None:
+    view = drawn(line).view
+    events = view.events_since_cut
+    for piece in range(len(events) + 1):
+        again = fold(fold(View(), events[:piece]), events[piece:])
+        assert whole(again) == whole(view)
+
+
+@given(st.lists(st.integers(0, 11), max_size=12))
+def test_hidden_and_restored_in_any_order_one_by_one_or_at_once(chosen: list[int]) -> None:
+    """Of two that concern one block the later counts."""
+    blocks = [block for block in turns(2) if block.id][:12]
+    view = make.view_of(*blocks)
+    events = [
+        BlocksHidden(
+            id=EventId(f"h{number}"),
+            at=0.0,
+            hidden=(Hidden(block=blocks[at % len(blocks)].id, replacement="gone"),),
+            reason="requested",
+        )
+        if number % 3
+        else BlocksRestored(id=EventId(f"r{number}"), at=0.0, blocks=(blocks[at % len(blocks)].id,))
+        for number, at in enumerate(chosen)
+    ]
+    at_once = commit(view, *events)
+    for event in events:
+        view = commit(view, event)
+    reopened = open_view(LogWindow(version=view.version, events=view.events_since_cut))
+    assert whole(view) == whole(at_once) == whole(reopened)
+
+
+def test_an_event_of_another_version_of_this_library_changes_nothing_that_is_shown() -> None:
+    view = make.view_of(*turns(2))
+    after = commit(view, OpaqueEvent("their.event", {"id": "x", "at": 1.0}))
+    assert after.version == view.version + 1
+    assert after.groups == view.groups
+
+
+def test_an_empty_window_is_an_empty_view() -> None:
+    assert open_view(LogWindow(version=0)) == View()

@@ -1,0 +1,250 @@
+"""What one can append to a timeline: each operation once, as a flow; see `_operations`."""
+
+from functools import partial
+from typing import Final
+
+import attrs
+import msgspec
+
+from blocks import (
+    Block,
+    CallId,
+    Envelope,
+    Event,
+    Note,
+    Plan,
+    SystemMessage,
+    TextPart,
+    TurnHeader,
+    TurnId,
+    UsageRecorded,
+    UserAttachment,
+    UserFollowup,
+    UserPrompt,
+    UserSteer,
+)
+from render import (
+    Rendered,
+)
+from timeline.arguments._checks import (
+    checked_keys,
+    checked_kind,
+    checked_struct,
+    checked_text,
+    checked_words,
+)
+from timeline.arguments._given import Given, Output, checked_prompt, given_parts
+from timeline.arguments._repeats import refuse_repeated_response, refuse_repeated_result
+from timeline.arguments._responses import answered_by, message_of, usage_of
+from timeline.engine._flow import Flow
+from timeline.engine._hiding import hide, restore
+from timeline.engine._queries import Looking
+from timeline.engine._recorder import Recorder
+
+INTERRUPTED: Final = "Interrupted: this call did not finish. It may have had a part of its effects."
+
+
+@attrs.frozen(kw_only=True)
+class Appending(Looking):
+    """The operations that add to what was said, or change what is shown of it."""
+
+    @property
+    def _recorder(self) -> Recorder:
+        return Recorder(ids=self.engine.ids, turn=self.engine.view.turn or TurnId("t1"))
+
+    def append(self, *blocks: Block, at: float | None = None) -> Flow[int]:
+        """Append blocks in one durable commit; return the new version.
+
+        Raises:
+            MisuseError: nothing is given, or what is no block, or `at` is no time.
+            CodecError: a block holds what JSON cannot.
+        """
+        return (yield from self.engine.append(blocks, at=at))
+
+    def user(self, text: str, *parts: Given) -> Flow[int]:
+        """What the user asks: opens a turn.
+
+        Raises:
+            MisuseError: the text is none, or empty and alone, or a part cannot be shown.
+            CodecError: a part holds what JSON cannot.
+        """
+        found = checked_prompt(text, parts, "user()")
+        turn = self.engine.view.new_turn
+        recorder = Recorder(ids=self.engine.ids, turn=turn)
+        header = TurnHeader(id=recorder.new_id(), turn=turn, started_at=self.engine.clock())
+        prompt = UserPrompt(id=recorder.new_id(), turn=turn, text=text, parts=found)
+        return (yield from self.engine.append([header, prompt]))
+
+    def steer(self, text: str) -> Flow[int]:
+        """What the user says while the agent works.
+
+        Raises:
+            MisuseError: the text is none, or empty.
+        """
+        return (yield from self._said(UserSteer, text, "steer()"))
+
+    def followup(self, text: str) -> Flow[int]:
+        """What the user said meanwhile, delivered when the agent is done.
+
+        Raises:
+            MisuseError: the text is none, or empty.
+        """
+        return (yield from self._said(UserFollowup, text, "followup()"))
+
+    def attach(self, name: str, part: Given, *, mime: str = "text/plain") -> Flow[int]:
+        """A file that comes with the user's words.
+
+        Raises:
+            MisuseError: the name or the type is empty, or the part cannot be shown.
+            CodecError: the part holds what JSON cannot.
+        """
+        checked_words(name, "attach()", "name")
+        checked_words(mime, "attach()", "mime")
+        [found] = given_parts([part], "user", "attach()")
+        if isinstance(found, TextPart):
+            checked_words(found.text, "attach()")
+        made = self._recorder
+        block = UserAttachment(id=made.new_id(), turn=made.turn, name=name, part=found, mime=mime)
+        return (yield from self.append(block))
+
+    def note(self, text: str) -> Flow[int]:
+        """A durable note of the agent's: byte-exact through any number of compactions.
+
+        Raises:
+            MisuseError: the text is none, or empty.
+        """
+        return (yield from self._said(Note, text, "note()"))
+
+    def plan(self, text: str) -> Flow[int]:
+        """The agent's current plan; replaces the one before.
+
+        Raises:
+            MisuseError: the text is none, or empty.
+        """
+        return (yield from self._said(Plan, text, "plan()"))
+
+    def record(self, response: object, rendered: Rendered | None = None) -> Flow[int]:
+        """A model's response: blocks and usage, one commit; `rendered`: what it answers, or the newest.
+
+        Raises:
+            MisuseError: it is no response of Anthropic's, or has neither content nor usage, or
+                `rendered` is no request of this timeline.
+            AlreadyRecordedError: it is in the log.
+            CodecError: it holds what JSON cannot.
+        """
+        answers = answered_by(rendered, self.engine.view.version)
+        message = message_of(response)
+        blocks = self._recorder.response(message)
+        facts: list[Event] = []
+        usage = usage_of(message, at=self.engine.clock(), estimated=self.engine.view.state.tokens)
+        if usage:
+            facts.append(msgspec.structs.replace(usage, model=self.settings.model.name))
+        if not blocks and not facts:
+            return self.engine.version
+        known = message.get("id") or ""
+        once = partial(refuse_repeated_response, response=known)
+        return (yield from self.engine.append(blocks, *facts, check=once, answers=answers))
+
+    def learn(self, usage: UsageRecorded | None) -> Flow[int]:
+        """Correct the estimate by what a provider counted; None: it did not say.
+
+        Raises:
+            MisuseError: it is no `UsageRecorded`.
+        """
+        if usage is None:
+            return self.engine.version
+        checked_struct(usage, UsageRecorded, "learn()", "usage")
+        fact = msgspec.structs.replace(usage, at=self.engine.clock())
+        return (yield from self.engine.commit(fact))
+
+    def tool_result(
+        self,
+        call_id: str,
+        output: Output,
+        *,
+        is_error: bool = False,
+        envelope: Envelope | None = None,
+    ) -> Flow[int]:
+        """What a tool returned for a call.
+
+        Raises:
+            MisuseError: the output is neither a text nor parts that can be shown.
+            UnknownCallError: no such call waits for a result; the message names those that do.
+            AlreadyRecordedError: the call has its result.
+            CodecError: a part or the envelope holds what JSON cannot.
+        """
+        checked_text(call_id, "tool_result()", "call_id")
+        if envelope is not None:
+            checked_kind(envelope, Envelope, "tool_result()", "envelope")
+        known = envelope or Envelope(outcome="failure" if is_error else "success")
+        made = self._recorder
+        turn = self.engine.view.turn_of(CallId(call_id)) or made.turn
+        result = attrs.evolve(made, turn=turn).result(call_id, output, known, is_error=is_error)
+        once = partial(refuse_repeated_result, call_id=CallId(call_id))
+        return (yield from self.engine.append([result], check=once))
+
+    def notice(self, text: str) -> Flow[int]:
+        """What the runtime tells the model, in the user's place but not in the user's name.
+
+        Raises:
+            MisuseError: the text is none, or empty.
+        """
+        return (yield from self._said(SystemMessage, text, "notice()"))
+
+    def close_calls(self, text: str = INTERRUPTED) -> Flow[tuple[CallId, ...]]:
+        """Answer open calls that nobody is going to answer, after a crash say; what they were.
+
+        Looks into the store first: an interrupted commit may have gone through.  A call that a
+        request has already shown as interrupted is left alone.
+
+        Raises:
+            MisuseError: the text is none, or empty.
+        """
+        checked_words(text, "close_calls()")
+        yield from self.engine.load()
+        group = self.engine.view.groups[-1] if self.engine.view.groups else None
+        unanswered = group.unanswered if group else ()
+        calls = [call for entry, call in unanswered if group and entry.version > group.sealed]
+        known = Envelope(outcome="partial")
+        results = [
+            attrs.evolve(self._recorder, turn=call.turn).result(
+                call.call_id, text, known, is_error=True
+            )
+            for call in calls
+        ]
+        if results:
+            yield from self.append(*results)
+        return tuple(call.call_id for call in calls)
+
+    def hide(self, *keys: str, replacement: str = "") -> Flow[int]:
+        """Show a text instead of these blocks, named by path or id; the log keeps them.
+
+        Raises:
+            MisuseError: no block is named, or the replacement is no text.
+            UnknownPathError: a path or id names no block.
+        """
+        checked_text(replacement, "hide()", "replacement")
+        return (yield from hide(self.engine, checked_keys(keys, "hide()"), replacement))
+
+    def restore(self, *keys: str) -> Flow[int]:
+        """Show hidden blocks again.
+
+        Raises:
+            MisuseError: no block is named.
+            UnknownPathError: a path or id names no block.
+        """
+        return (yield from restore(self.engine, checked_keys(keys, "restore()")))
+
+    def flush(self) -> Flow[int]:
+        """Make what waits durable: the fact that the last request was handed out."""
+        return (yield from self.engine.flush())
+
+    def _said(
+        self,
+        kind: type[UserSteer | UserFollowup | Note | Plan | SystemMessage],
+        text: str,
+        call: str,
+    ) -> Flow[int]:
+        checked_words(text, call)
+        made = self._recorder
+        return (yield from self.append(kind(id=made.new_id(), turn=made.turn, text=text)))
