@@ -122,6 +122,7 @@ def test_a_later_chunk_comes_behind_the_summary_so_far() -> None:
     assert text.startswith("<summary-so-far>\n")
     assert text.endswith("\n</summary-so-far>\n")
     assert text.count("</summary-so-far>") == 1
+    assert "are quoted" in text
     assert "<block>" not in text
     assert [c["text"] for c in later.request["messages"][0]["content"]] == list(later.texts)
 

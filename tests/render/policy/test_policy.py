@@ -35,6 +35,38 @@ def test_a_number_or_word_outside_of_what_it_means_is_refused(field: str, value:
         Policy(**{field: value})
 
 
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("keep_ratio", "a number from 0 to 1"),
+        ("ttl_seconds", "0 or more seconds"),
+        ("summary_tokens", "a whole number, 0 or more"),
+        ("failures_max", "a whole number, 1 or more"),
+        ("compaction", "true or false"),
+        ("name", "a text"),
+    ],
+)
+def test_what_is_refused_is_told_what_would_be_right_and_what_it_was(
+    field: str, words: str
+) -> None:
+    with pytest.raises(PolicyError) as caught:
+        Policy(**{field: [None]})
+    assert str(caught.value).endswith(f"'{field}' must be {words} (got [None])")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("keep_ratio", share) for share in (0, 1, 0.0, 0.25)),
+        *(("trigger_tokens", number) for number in (None, 0, 10**9)),
+        *(("failures_max", number) for number in (1, 2)),
+        *(("ttl_seconds", seconds) for seconds in (0, 0.5, 86_400)),
+    ],
+)
+def test_what_just_means_something_is_taken(field: str, value: Any) -> None:
+    assert getattr(steady(**{"target_ratio": 0.0, field: value}), field) == value
+
+
 def test_a_field_that_does_not_exist_is_refused_by_name() -> None:
     given: dict[str, Any] = {"kep_ratio": 0.1}
     with pytest.raises(PolicyError, match="kep_ratio"):

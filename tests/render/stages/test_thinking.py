@@ -97,6 +97,19 @@ def test_a_compaction_rewrites_everything_that_is_kept() -> None:
     )
 
 
+def test_behind_a_compaction_only_what_is_rewritten_counts() -> None:
+    """Hiding a kept block changes nothing before it; hiding what was carried changes everything."""
+    within = context(limit=10_000, model=BOUND)
+    after = compacted(make.view_of(make.prompt("go"), *rounds(10)), within, keep=0.4)
+    view = grown(strip_unbound(after, within), *rounds(4, first=20))
+    assert thoughts(view, within) == numbered(20, 21, 22, 23)
+    assert thoughts(hide(view, "tc:t1.call_21.result"), within) == numbered(20, 21)
+    assert thoughts(hide_id(view, BlockId("unknown")), within) == numbered(20, 21, 22, 23)
+    assert view.compaction
+    carried = view.compaction.head.entries[1].block.id
+    assert thoughts(hide_id(view, carried), within) == []
+
+
 def test_a_loop_that_the_cut_went_through_loses_its_thinking_on_every_model() -> None:
     """Complete, or the whole loop's goes; that of other turns may stay where it is not bound."""
     within = context(limit=10_000)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from blocks import (
     Decision,
+    OpenItem,
     StructuredSummary,
     ToolOutcome,
     Work,
@@ -64,6 +65,26 @@ def test_the_newest_state_counts_and_an_empty_one_keeps_the_last() -> None:
     assert merge_summaries(old, StructuredSummary(state="done"), PLENTY).state == "done"
     kept = merge_summaries(old, StructuredSummary(), PLENTY)
     assert (kept.state, kept.plan) == ("half", "go on")
+
+
+def test_an_entry_of_a_list_is_cut_to_its_share_each_text_of_it_alike() -> None:
+    """Its priority is one word, and stays."""
+    long = OpenItem(item="i" * 400, priority="high")
+    work = Work(component="c" * 400, action="short", description="d" * 400)
+    some = room(1000)
+    assert some.first((long,), 1000, 101) == (long,)
+    for each in (50, 25):
+        cut_item, cut_work = (
+            short for item in (long, work) for short in some.first((item,), 1000, each)
+        )
+        assert isinstance(cut_item, OpenItem)
+        assert isinstance(cut_work, Work)
+        assert cut_item.priority == "high"
+        assert cut_work.action == "short"
+        cut = {cut_item.item: each, cut_work.component: each // 3, cut_work.description: each // 3}
+        for text, share in cut.items():
+            assert text == text[0] * (len(text) - 1) + "…"
+            assert share - 2 <= count(text) <= share
 
 
 FORCED_OUT = (*EXPENDABLE, "facts", "decisions")
