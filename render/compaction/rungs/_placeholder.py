@@ -92,6 +92,5 @@ def _json(value: object) -> str:
 def _error(result: ToolResult) -> str:
     if not result.is_error and result.envelope.outcome != "failure":
         return ""
-    lines = (line.strip() for line in text_of(result).splitlines())
-    first = next(filter(None, lines), "")
-    return f"error: {one_line(first, _LINE_MAX)}" if first else ""
+    said = text_of(result).strip()
+    return f"error: {one_line(said.splitlines()[0], _LINE_MAX)}" if said else ""

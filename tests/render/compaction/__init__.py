@@ -1,5 +1,4 @@
 """Tests of `render/compaction`: a module's suite has its name, or is given here.
 
-_prompt: ../../timeline/summarizers/test_anthropic.py
 _summary_block: test_apply.py, ../../timeline/summarizers/test_rooms.py
 """

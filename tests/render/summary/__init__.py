@@ -1,6 +1,5 @@
 """Tests of `render/summary`: a module's suite has its name, or is given here.
 
 _index: test_index.py, test_index_bounds.py
-_redaction: ../../timeline/engine/test_hiding.py
 _room: test_merge.py, ../../timeline/summarizers/test_rooms.py
 """
