@@ -11,7 +11,14 @@ import pytest
 
 from blocks import Block
 from render import plan_at
-from render.compaction._cut import find_cut, is_candidate, is_counted, is_turn_start, latest_cut
+from render.compaction._cut import (
+    find_cut,
+    is_candidate,
+    is_counted,
+    is_turn_start,
+    latest_cut,
+    thoughts,
+)
 from tests import _builders as make
 from tests.render.compaction.drawings import Drawing, drawn
 
@@ -280,6 +287,21 @@ def test_the_first_block_alone_may_be_folded() -> None:
         """,
         keep=20,
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "spans"),
+    [
+        ("P (t a t c1 c2) r1 r2 P", [(1, 4)]),
+        ("P (t c1) r1 (a c2) r2 (a t c3) r3", [(1, 2), (7, 8)]),
+        ("P (t a) P (c1 t) r1", []),
+    ],
+)
+def test_from_the_first_thinking_of_a_round_to_its_first_call_no_cut_may_fall(
+    line: str, spans: list[tuple[int, int]]
+) -> None:
+    """Where thinking must lead: what it led to has to keep it."""
+    assert list(thoughts(drawn(line).entries)) == spans
 
 
 def test_what_a_provider_ran_itself_binds_its_own_round_and_no_other() -> None:

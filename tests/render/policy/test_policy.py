@@ -50,7 +50,7 @@ def test_what_is_refused_is_told_what_would_be_right_and_what_it_was(
     field: str, words: str
 ) -> None:
     with pytest.raises(PolicyError) as caught:
-        Policy(**{field: [None]})
+        steady(**{field: [None]})
     assert str(caught.value).endswith(f"'{field}' must be {words} (got [None])")
 
 

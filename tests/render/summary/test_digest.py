@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from blocks import (
+    ArtifactId,
+    ArtifactPointer,
     Block,
     BlockId,
     BlocksHidden,
@@ -133,6 +136,25 @@ def test_what_does_not_fit_goes_from_the_largest_list_the_oldest_third_first() -
     nothing = fit_digest(digest, 0, count)
     assert (nothing.files_read, nothing.files_written) == ((), ())
     assert (nothing.blocks, nothing.tools) == (digest.blocks, digest.tools)
+
+
+def test_a_result_that_was_moved_is_told_by_its_tool_and_what_that_was_asked() -> None:
+    """By the argument that the result's envelope declares; without a call, by its path alone."""
+    asked = call("a", name="lookup", path="not this", customer="Ada")
+    answered = result("a", "x" * 400, envelope=Envelope(target="customer"))
+    moved = BlocksHidden(
+        id=EventId("h"),
+        at=0.0,
+        hidden=(Hidden(block=answered.id, replacement="[moved]", artifact=ArtifactId("art-1")),),
+        reason="externalized",
+    )
+    entries = view_of(prompt("go"), asked, answered, moved).entries
+    pointer = ArtifactPointer(
+        artifact=ArtifactId("art-1"), path="tc:t1.a.result", about="lookup Ada"
+    )
+    assert build_digest(Digest(), entries).externalized == (pointer,)
+    alone = msgspec.structs.replace(pointer, about="")
+    assert build_digest(Digest(), entries[2:]).externalized == (alone,)
 
 
 def test_a_span_that_was_dropped_is_still_told_of_when_it_is_folded() -> None:

@@ -1,0 +1,23 @@
+"""A sample of the mutants, for `make mutants SAMPLE=400`: their names, the same each time."""
+
+import sys
+from random import Random
+
+from mutmut.__main__ import walk_mutatable_files
+from mutmut.mutation.file_mutation import mutate_file_contents
+
+SEED = 20261122
+
+
+def names() -> list[str]:
+    """All mutants of the files that `[tool.mutmut]` in `pyproject.toml` names."""
+    found: list[str] = []
+    for path in sorted(walk_mutatable_files()):
+        module = ".".join(path.with_suffix("").parts)
+        made = mutate_file_contents(str(path), path.read_text(encoding="utf-8"))
+        found += (f"{module}.{name}" for name in made.mutant_names)
+    return found
+
+
+if __name__ == "__main__":
+    print(*Random(SEED).sample(names(), int(sys.argv[1])), sep="\n")  # noqa: S311 -- a sample
