@@ -1,5 +1,6 @@
 """What a compaction leaves: one event, a view like the reopened one, and nothing lost on the way."""
 
+import attrs
 import pytest
 
 from blocks import (
@@ -24,6 +25,7 @@ from render import (
     total_tokens,
     truncated,
 )
+from render.compaction._apply import compaction_event
 from tests import _builders as make
 from tests._builders import context, grown, prompt, view_of
 from tests.render.compaction.drawings import drawn
@@ -53,6 +55,17 @@ def test_a_cut_inside_a_turn_says_which_and_sums_up_its_first_part_apart() -> No
     assert after.compaction
     assert after.compaction.event.summary.split_turn_id == "t9"
     assert "## Turn Context (split turn)\n" in make.text_in(make.shown(after))
+
+
+def test_a_turn_goes_on_whose_beginning_an_earlier_compaction_folded() -> None:
+    """Also where this one folds nothing of it: late results of older turns, say."""
+    view = make.view_of(*turns(2), make.prompt("The last.", "t9"), *rounds(4, "t9", first=9))
+    split = compacted(view, context()).settled()
+    later = grown(split, *rounds(4, "t9", first=20))
+    plan = attrs.evolve(planned(later, context(), 0.0), folded=view.entries[2:5])
+    event = compaction_event(later, plan, extractive(plan), context())
+    assert event.summary.begun_turn_id == "t9"
+    assert compaction_event(view, plan, extractive(plan), context()).summary.begun_turn_id is None
 
 
 def test_the_range_is_hidden_and_the_log_keeps_it() -> None:

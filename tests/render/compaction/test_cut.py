@@ -293,7 +293,7 @@ def test_the_first_block_alone_may_be_folded() -> None:
     ("line", "spans"),
     [
         ("P (t a t c1 c2) r1 r2 P", [(1, 4)]),
-        ("P (t c1) r1 (a c2) r2 (a t c3) r3", [(1, 2), (7, 8)]),
+        ("P (t c1) r1 (a c2) r2 (a t c3) r3", [(1, 2), (8, 9)]),
         ("P (t a) P (c1 t) r1", []),
     ],
 )
