@@ -47,11 +47,12 @@ EXPORTS = {
         validate_request wanted without_excerpts without_thinking
     """,
     "persistence": """
-        ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord BlockIndex DuckDBStore EventStore Head
-        Hit HoldsArtifacts Indexed KeyRing Keys MemoryArtifacts MemoryStore Requester StoreLocation
-        StoreProblem StoreReport StoredEvent TimelineInfo TurnChange Verifiable
-        asked_for block_at checked_events checked_fork checked_page locate_store open_artifacts open_store
-        questions_in said_in search_blocks timeline_infos verify words_in
+        ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord BlockIndex
+        DuckDBStore EventStore Head Hit HoldsArtifacts Indexed KeyRing Keys
+        MemoryArtifacts MemoryStore Requester StoreLocation StoreProblem StoreReport
+        StoredEvent TimelineInfo TurnChange Verifiable block_at checked_events
+        checked_fork checked_page locate_store open_artifacts open_store quality_rows
+        search_blocks timeline_infos verify
     """,
     "persistence.testing": """
         StoreContract broken_promises
