@@ -50,8 +50,8 @@ EXPORTS = {
         ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord BlockIndex DuckDBStore EventStore Head
         Hit HoldsArtifacts Indexed KeyRing Keys MemoryArtifacts MemoryStore Requester StoreLocation
         StoreProblem StoreReport StoredEvent TimelineInfo TurnChange Verifiable
-        asked_for block_at checked_events checked_fork checked_page locate_store open_artifacts open_store
-        questions_in said_in search_blocks timeline_infos verify words_in
+        block_at checked_events checked_fork checked_page locate_store open_artifacts open_store quality_rows
+        search_blocks timeline_infos verify
     """,
     "persistence.testing": """
         StoreContract broken_promises
