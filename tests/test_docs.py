@@ -21,7 +21,7 @@ import pytest
 
 from timeline import Policy
 from timeline.cli import main
-from timeline.practice import PracticeServer
+from timeline.fake_provider import FakeServer
 
 ROOT = Path(__file__).parent.parent
 PAGES = {
@@ -147,14 +147,14 @@ RUNNABLE = {
     for name, page in PAGES.items()
     if any(s.language in {"python", "sh"} for s in shown_in(page))
 }
-SERVED = [name for name, page in RUNNABLE.items() if "PracticeServer" in page.read_text("utf-8")]
+SERVED = [name for name, page in RUNNABLE.items() if "FakeServer" in page.read_text("utf-8")]
 """Pages that talk to a server on a loopback port."""
 
 
 @pytest.fixture
 def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A provider where the client looks for one, as pages that export its address have it."""
-    with PracticeServer() as server:
+    with FakeServer() as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         monkeypatch.setenv("ANTHROPIC_API_KEY", "practice")
         yield

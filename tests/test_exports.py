@@ -73,9 +73,9 @@ EXPORTS = {
     "timeline.tokens": """
         EstimateCounter ModelCounter O200kCounter TextCounter counter_for image_tokens
     """,
-    "timeline.practice": """
-        ApiError Brain Call Exchange Fault PracticeServer Provider Reply Script summary_reply
-        tutorial_brain wants_summary
+    "timeline.fake_provider": """
+        ApiError Responder Call Exchange Fault FakeServer FakeProvider Reply Script summary_reply
+        tutorial_responder wants_summary
     """,
     "timeline.replay": """
         Coverage Dump Means Point ReplayOptions ReplayResult Sent compared coverage dump_to places
