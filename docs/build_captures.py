@@ -15,6 +15,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -28,22 +29,29 @@ UNSTEADY = re.compile(
 """What another machine or another run would print differently: times, sizes of files."""
 
 
-def output_of(command: str) -> str:
+ENVIRONMENT = {"NO_COLOR": "1", "COLUMNS": "100", "TZ": "UTC"}
+
+
+def in_a_process(words: list[str], folder: str) -> str:
+    """What a command prints in this folder."""
+    return subprocess.run(
+        [Path(sys.executable).with_name(words[0]), *words[1:]],
+        cwd=folder,
+        env={**os.environ, **ENVIRONMENT},
+        stdout=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        check=True,
+    ).stdout
+
+
+def output_of(command: str, run: Callable[[list[str], str], str] = in_a_process) -> str:
     """What the command prints when it runs beside our docs, with an empty store."""
     printed = ""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "docs").symlink_to(ROOT / "docs")
         for each in command.split(" && "):
-            program, *arguments = shlex.split(each)
-            printed = subprocess.run(
-                [Path(sys.executable).with_name(program), *arguments],
-                cwd=folder,
-                env={**os.environ, "NO_COLOR": "1", "COLUMNS": "100", "TZ": "UTC"},
-                stdout=subprocess.PIPE,
-                text=True,
-                encoding="utf-8",
-                check=True,
-            ).stdout
+            printed = run(shlex.split(each), folder)
     return "".join(line.rstrip() + "\n" for line in printed.splitlines())
 
 

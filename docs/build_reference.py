@@ -22,7 +22,7 @@ PACKAGES = (
     "timeline.react",
     "timeline.tokens",
     "timeline.replay",
-    "timeline.practice",
+    "timeline.fake_provider",
 )
 PREAMBLE = """\
 # Reference

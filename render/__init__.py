@@ -53,6 +53,7 @@ from render.policy._fixed import Fixed as Fixed
 from render.policy._model import Model as Model
 from render.policy._policy import Policy as Policy
 from render.policy._policy import ToolPolicy as ToolPolicy
+from render.policy._provider import Answer as Answer
 from render.policy._provider import Encoder as Encoder
 from render.policy._provider import Limits as Limits
 from render.policy._provider import Overflow as Overflow
@@ -72,6 +73,7 @@ from render.providers import refusal as refusal
 from render.providers.anthropic import REPLAYED as REPLAYED
 from render.providers.anthropic import RequestValidator as RequestValidator
 from render.providers.anthropic import validate_request as validate_request
+from render.providers.anthropic._read import as_json as as_json
 from render.stages._budget import Account as Account
 from render.stages._budget import account as account
 from render.stages._budget import total_tokens as total_tokens

@@ -1,4 +1,4 @@
-"""The fixture `practice`: servers of the practice provider on free loopback ports, and clients.
+"""The fixture `practice`: servers of the fake provider on free loopback ports, and clients.
 
 Take it into a folder with `from tests._practice import practice` in its conftest, and mark the tests
 `network`.
@@ -12,7 +12,7 @@ import attrs
 import pytest
 from anthropic import Anthropic, AsyncAnthropic
 
-from timeline.practice import PracticeServer, Provider
+from timeline.fake_provider import FakeProvider, FakeServer
 
 TIMEOUT_SECONDS = 20.0
 RETRY_DELAY_SECONDS = 0.01
@@ -25,24 +25,22 @@ class Practice:
 
     stack: ExitStack
 
-    def serve(self, **options: Any) -> PracticeServer:
-        """A running server; `options` are those of `Provider`: brain, window, clock, ..."""
-        return self.stack.enter_context(PracticeServer(Provider(**options)))
+    def serve(self, **options: Any) -> FakeServer:
+        """A running server; `options` are those of `FakeProvider`: responder, window, clock, ..."""
+        return self.stack.enter_context(FakeServer(FakeProvider(**options)))
 
-    def client(self, server: PracticeServer, **options: Any) -> Anthropic:
+    def client(self, server: FakeServer, **options: Any) -> Anthropic:
         """The real client; it does not retry unless told to."""
         return self.stack.enter_context(Anthropic(**_given(server, options)))
 
     @asynccontextmanager
-    async def aclient(
-        self, server: PracticeServer, **options: Any
-    ) -> AsyncIterator[AsyncAnthropic]:
+    async def aclient(self, server: FakeServer, **options: Any) -> AsyncIterator[AsyncAnthropic]:
         """The real async client, for one event loop."""
         async with AsyncAnthropic(**_given(server, options)) as client:
             yield client
 
 
-def _given(server: PracticeServer, options: dict[str, Any]) -> dict[str, Any]:
+def _given(server: FakeServer, options: dict[str, Any]) -> dict[str, Any]:
     fixed = {"base_url": server.url, "api_key": "test", "timeout": TIMEOUT_SECONDS}
     return {**fixed, "max_retries": 0, **options}
 

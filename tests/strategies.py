@@ -48,9 +48,9 @@ from render import (
     ToolPolicy,
     summarize_before,
 )
+from render.providers.anthropic._read import block_of
 from tests._builders import BOUND, LOOSE, SIGNED, Clock, Ids, open_timeline, steady
 from timeline import Timeline
-from timeline.engine._recorder import Recorder
 
 Step: TypeAlias = tuple[Any, ...]
 
@@ -365,8 +365,8 @@ class Play:
         try:
             self.timeline.record({"id": name, "content": made})
         except MisuseError:  # empty, or a call without an id: logs from elsewhere have such, too
-            recorder = Recorder(ids=self._ids, turn=self.timeline.view.turn)
-            blocks = [recorder.content(content, name) for content in made]
+            turn = self.timeline.view.turn
+            blocks = [block_of(content, BlockId(self._ids()), turn, name) for content in made]
             if blocks:
                 self.timeline.append(*blocks)
 

@@ -10,6 +10,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ import pytest
 
 from timeline import Policy
 from timeline.cli import main
-from timeline.practice import PracticeServer
+from timeline.fake_provider import FakeServer
 
 ROOT = Path(__file__).parent.parent
 PAGES = {
@@ -146,14 +147,14 @@ RUNNABLE = {
     for name, page in PAGES.items()
     if any(s.language in {"python", "sh"} for s in shown_in(page))
 }
-SERVED = [name for name, page in RUNNABLE.items() if "PracticeServer" in page.read_text("utf-8")]
+SERVED = [name for name, page in RUNNABLE.items() if "FakeServer" in page.read_text("utf-8")]
 """Pages that talk to a server on a loopback port."""
 
 
 @pytest.fixture
 def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A provider where the client looks for one, as pages that export its address have it."""
-    with PracticeServer() as server:
+    with FakeServer() as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         monkeypatch.setenv("ANTHROPIC_API_KEY", "practice")
         yield
@@ -279,13 +280,31 @@ def test_the_reference_is_up_to_date() -> None:
     assert script("build_reference").reference() == reference, "run `make docs`"
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_captures_show_what_the_command_prints(name: str) -> None:
+def in_this_process(words: list[str], folder: str) -> str:
+    """As a process would print it, without the time that it takes to start."""
+    printed = io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(printed):
+        assert main(words[1:]) == 0
+    return printed.getvalue()
+
+
+@pytest.fixture
+def capturing() -> Iterator[ModuleType]:
+    """The script that captures, and the environment that it gives its commands."""
     tool = script("build_captures")
-    for command, shown in tool.captures(PAGES[name]):
-        assert tool.steady(tool.output_of(command)) == tool.steady(shown), (
-            f"run `make docs`: {command}"
-        )
+    with pytest.MonkeyPatch.context() as patch:
+        for variable, value in tool.ENVIRONMENT.items():
+            patch.setenv(variable, value)
+        time.tzset()
+        yield tool
+    time.tzset()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_captures_show_what_the_command_prints(name: str, capturing: ModuleType) -> None:
+    for command, shown in capturing.captures(PAGES[name]):
+        printed = capturing.output_of(command, in_this_process)
+        assert capturing.steady(printed) == capturing.steady(shown), f"run `make docs`: {command}"
 
 
 def test_every_dependency_has_its_reason_and_bound() -> None:

@@ -31,27 +31,29 @@ EXPORTS = {
         written_paths
     """,
     "render": """
-        Account Action AnyProposal BringBack CachePoint CannotFit Cause Clear Compact Compaction
-        CompactionPlan Context Decided Drop Encoder Entry ExternalFacts Externalize
-        FittedRange Fixed Found Group Json LADDER Limits MASK Model Need Overflow
-        PROMPT_VERSION PROVIDERS Piece Place PlannedCompaction Policy Prompt Provider
-        REPLAYED RangePlan Redaction RejectedAnswerError Rendered RequestValidator
-        RUNGS Returned Rung RungName RungScope Shown Spot Summarize Summary SummaryRoom TokenCounter ToolPolicy
-        Validator View Violation Where account apply_compaction apply_range
-        clip_oversized commit compaction_due compaction_event continued decide
-        extractive fits_after fitted_at fitting_range fold format_summary gains_enough
-        is_cold limit_images merge_summaries normalised open_view overflow_of
-        parse_answer plan_at plan_compaction plan_range provider_of prune_expired recut
-        redaction_of refusal render replayable_calls restore_plan returned said_by show
-        skip stand_in strip_unbound summarize_before summary_key summary_prompts total_tokens truncated
-        validate_request wanted without_excerpts without_thinking
+        Account Action Answer AnyProposal BringBack CachePoint CannotFit Cause Clear
+        Compact Compaction CompactionPlan Context Decided Drop Encoder Entry
+        ExternalFacts Externalize FittedRange Fixed Found Group Json LADDER Limits MASK
+        Model Need Overflow PROMPT_VERSION PROVIDERS Piece Place PlannedCompaction
+        Policy Prompt Provider REPLAYED RUNGS RangePlan Redaction RejectedAnswerError
+        Rendered RequestValidator Returned Rung RungName RungScope Shown Spot Summarize
+        Summary SummaryRoom TokenCounter ToolPolicy Validator View Violation Where
+        account apply_compaction apply_range as_json clip_oversized commit
+        compaction_due compaction_event continued decide extractive fits_after fitted_at
+        fitting_range fold format_summary gains_enough is_cold limit_images
+        merge_summaries normalised open_view overflow_of parse_answer plan_at
+        plan_compaction plan_range provider_of prune_expired recut redaction_of refusal
+        render replayable_calls restore_plan returned said_by show skip stand_in
+        strip_unbound summarize_before summary_key summary_prompts total_tokens
+        truncated validate_request wanted without_excerpts without_thinking
     """,
     "persistence": """
-        ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord BlockIndex DuckDBStore EventStore Head
-        Hit HoldsArtifacts Indexed KeyRing Keys MemoryArtifacts MemoryStore Requester StoreLocation
-        StoreProblem StoreReport StoredEvent TimelineInfo TurnChange Verifiable
-        asked_for block_at checked_events checked_fork checked_page locate_store open_artifacts open_store
-        questions_in said_in search_blocks timeline_infos verify words_in
+        ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord BlockIndex
+        DuckDBStore EventStore Head Hit HoldsArtifacts Indexed KeyRing Keys
+        MemoryArtifacts MemoryStore Requester StoreLocation StoreProblem StoreReport
+        StoredEvent TimelineInfo TurnChange Verifiable block_at checked_events
+        checked_fork checked_page locate_store open_artifacts open_store quality_rows
+        search_blocks timeline_infos verify
     """,
     "persistence.testing": """
         StoreContract broken_promises
@@ -72,9 +74,9 @@ EXPORTS = {
     "timeline.tokens": """
         EstimateCounter ModelCounter O200kCounter TextCounter counter_for image_tokens
     """,
-    "timeline.practice": """
-        ApiError Brain Call Exchange Fault PracticeServer Provider Reply Script summary_reply
-        tutorial_brain wants_summary
+    "timeline.fake_provider": """
+        ApiError Responder Call Exchange Fault FakeServer FakeProvider Reply Script summary_reply
+        tutorial_responder wants_summary
     """,
     "timeline.replay": """
         Coverage Dump Means Point ReplayOptions ReplayResult Sent compared coverage dump_to places

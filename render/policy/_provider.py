@@ -11,7 +11,16 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import attrs
 
-from blocks import DocumentPart, ImagePart, Part, ProviderPart
+from blocks import (
+    Block,
+    BlockId,
+    DocumentPart,
+    ImagePart,
+    Part,
+    ProviderPart,
+    TurnId,
+    UsageRecorded,
+)
 from render.policy._model import Model
 from render.view._group import Group
 from render.view._provider_blocks import Json
@@ -142,6 +151,17 @@ class Overflow:
     """The limit it ran into."""
 
 
+@attrs.frozen(kw_only=True)
+class Answer:
+    """A response of a model, read."""
+
+    id: str
+    """The provider's id of it; empty: it has none."""
+    blocks: tuple[Block, ...]
+    usage: UsageRecorded | None
+    """What it cost; who records it says when, and of which estimate."""
+
+
 class Validator(Protocol):
     """Looks at one request after the other of a growing conversation."""
 
@@ -208,6 +228,23 @@ class Provider(Protocol):
 
     def refusal(self, part: Part, where: Where) -> str:
         """Why it would refuse a part; empty: it would not."""
+        ...
+
+    def read(self, response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
+        """What the model said and what it cost; `response` is the SDK's object, or its JSON.
+
+        Raises:
+            MisuseError: it is no response of this provider's.
+            CodecError: it holds what cannot be stored; it says where.
+        """
+        ...
+
+    def usage(self, response: object) -> UsageRecorded | None:
+        """What a response says about its cost, if it says anything.
+
+        Raises:
+            MisuseError: it is no JSON object, and no object that gives one.
+        """
         ...
 
     def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:

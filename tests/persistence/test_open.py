@@ -7,14 +7,10 @@ from typing import Any
 import pytest
 
 from blocks import FoldlineError, MisuseError, StoreError, TimelineId
-from persistence import (
-    DuckDBStore,
-    EventStore,
-    locate_store,
-    open_store,
-    verify,
-)
+from persistence import DuckDBStore, EventStore, StoreLocation, locate_store, open_store, verify
+from persistence._memory import MemoryLocation
 from persistence._open import SCHEMES
+from persistence.duckdb._location import DuckDBLocation
 from timeline import Timeline
 from timeline.replay import reserve_store
 
@@ -102,6 +98,20 @@ def test_a_timeline_opens_and_closes_the_store_at_a_url() -> None:
         assert store.head(TimelineId("talk")) == 2
     with Timeline.open("talk", store="memory:") as timeline:
         assert timeline.user("hello") == 2
+
+
+KINDS: dict[str, tuple[str, type[StoreLocation]]] = {
+    "": ("a.duckdb", DuckDBLocation),
+    "duckdb://": ("duckdb:///a.duckdb", DuckDBLocation),
+    "memory:": ("memory:", MemoryLocation),
+}
+"""What the table says in names, said in types."""
+
+
+def test_every_row_of_the_table_leads_to_a_location() -> None:
+    assert set(KINDS) == set(SCHEMES)
+    for where, kind in KINDS.values():
+        assert type(locate_store(where)) is kind
 
 
 def test_a_location_knows_whether_there_is_a_store_and_makes_none(here: Path) -> None:

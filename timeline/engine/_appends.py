@@ -25,6 +25,7 @@ from blocks import (
 )
 from render import (
     Rendered,
+    provider_of,
 )
 from timeline.arguments._checks import (
     checked_keys,
@@ -35,7 +36,7 @@ from timeline.arguments._checks import (
 )
 from timeline.arguments._given import Given, Output, checked_prompt, given_parts
 from timeline.arguments._repeats import refuse_repeated_response, refuse_repeated_result
-from timeline.arguments._responses import answered_by, message_of, usage_of
+from timeline.arguments._responses import answered_by
 from timeline.engine._flow import Flow
 from timeline.engine._hiding import hide, restore
 from timeline.engine._queries import Looking
@@ -127,23 +128,25 @@ class Appending(Looking):
         """A model's response: blocks and usage, one commit; `rendered`: what it answers, or the newest.
 
         Raises:
-            MisuseError: it is no response of Anthropic's, or has neither content nor usage, or
+            MisuseError: it is no response of the provider's, or has neither content nor usage, or
                 `rendered` is no request of this timeline.
             AlreadyRecordedError: it is in the log.
             CodecError: it holds what JSON cannot.
         """
         answers = answered_by(rendered, self.engine.view.version)
-        message = message_of(response)
-        blocks = self._recorder.response(message)
+        provider, recorder = provider_of(self.settings.model), self._recorder
+        answer = provider.read(response, recorder.new_id, recorder.turn)
         facts: list[Event] = []
-        usage = usage_of(message, at=self.engine.clock(), estimated=self.engine.view.state.tokens)
-        if usage:
-            facts.append(msgspec.structs.replace(usage, model=self.settings.model.name))
-        if not blocks and not facts:
+        if answer.usage:
+            now, estimated = self.engine.clock(), self.engine.view.state.tokens
+            named = self.settings.model.name
+            facts.append(
+                msgspec.structs.replace(answer.usage, at=now, estimated=estimated, model=named)
+            )
+        if not answer.blocks and not facts:
             return self.engine.version
-        known = message.get("id") or ""
-        once = partial(refuse_repeated_response, response=known)
-        return (yield from self.engine.append(blocks, *facts, check=once, answers=answers))
+        once = partial(refuse_repeated_response, response=answer.id)
+        return (yield from self.engine.append(answer.blocks, *facts, check=once, answers=answers))
 
     def learn(self, usage: UsageRecorded | None) -> Flow[int]:
         """Correct the estimate by what a provider counted; None: it did not say.

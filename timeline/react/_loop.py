@@ -15,7 +15,6 @@ import attrs
 from blocks import FoldlineError, OpaqueBlock, ToolCall, UserFollowup, UserSteer
 from render import Place, Rendered, View
 from timeline.arguments._given import Given
-from timeline.arguments._responses import message_of
 from timeline.react._asking import asked
 from timeline.react._effects import Flow, Notify, RunTools, Use
 from timeline.react._hooks import SessionStarted, StepDone, StepStarted
@@ -139,8 +138,7 @@ class Loop:
         """A response, or the error that makes `retried` compact."""
         arguments = self.settings.arguments(rendered)
         response = yield from asked(arguments, self.settings.hooks.on_lost)
-        message_of(response)
-        self._usage = self._usage.plus(response)
+        self._usage = self._usage.plus(rendered.provider.usage(response))
         if stop_of(response) == WINDOW:
             raise WindowExceededError(response, rendered)
         return _Answer(rendered, response)

@@ -4,7 +4,8 @@ from typing import Any
 
 import attrs
 
-from timeline.arguments._responses import as_json, usage_of
+from blocks import UsageRecorded
+from render import as_json
 
 
 @attrs.frozen(kw_only=True)
@@ -16,9 +17,8 @@ class Usage:
     cache_write: int = 0
     output: int = 0
 
-    def plus(self, response: object) -> "Usage":
+    def plus(self, new: UsageRecorded | None) -> "Usage":
         """With those of one more response."""
-        new = usage_of(response, at=0.0, estimated=0)
         if new is None:
             return self
         return Usage(

@@ -21,16 +21,17 @@ from render import (
     RejectedAnswerError,
     Summary,
     SummaryRoom,
+    as_json,
     continued,
     merge_summaries,
     parse_answer,
+    provider_of,
     show,
     summary_prompts,
     without_thinking,
 )
 from timeline._driving import adrive, drive
 from timeline._models import model_named
-from timeline.arguments._responses import as_json, usage_of
 from timeline.summarizers._summarizer import SummaryFailedError, SummaryRequest
 from timeline.tokens import counter_for
 
@@ -67,7 +68,7 @@ class _Spent:
     stop_reason: str = ""
 
     def add(self, message: _Answer) -> None:
-        usage = usage_of({"usage": message.usage}, at=0.0, estimated=0)
+        usage = provider_of(self.model).usage({"usage": message.usage})
         self.stop_reason = message.stop_reason or ""
         if usage:
             self.input += usage.input

@@ -1,13 +1,13 @@
 """The Messages API as a provider: its parts put together behind the seam."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import attrs
 
-from blocks import Part
+from blocks import BlockId, Part, TurnId, UsageRecorded
 from render.policy._model import Model
-from render.policy._provider import Encoder, Limits, Overflow, Piece, TokenCounter, Where
+from render.policy._provider import Answer, Encoder, Limits, Overflow, Piece, TokenCounter, Where
 from render.providers.anthropic._assemble import appended, assemble, marked_prefix
 from render.providers.anthropic._count import RESULT_TOKENS, tool_tokens
 from render.providers.anthropic._encode import Encoding
@@ -20,6 +20,7 @@ from render.providers.anthropic._kinds import (
 )
 from render.providers.anthropic._overflow import overflow_of
 from render.providers.anthropic._parts import refusal
+from render.providers.anthropic._read import answer_of, usage_of
 from render.providers.anthropic.validator._message_rules import message_facts
 from render.providers.anthropic.validator._validate import RequestValidator
 from render.view._provider_blocks import Json
@@ -109,6 +110,14 @@ class Anthropic:
     def refusal(self, part: Part, where: Where) -> str:
         """As the validator sees it."""
         return refusal(part, where, _refuses)
+
+    def read(self, response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
+        """A message; server tools' traffic is kept whole."""
+        return answer_of(response, new_id, turn)
+
+    def usage(self, response: object) -> UsageRecorded | None:
+        """Its `usage`, which counts what was cached apart."""
+        return usage_of(response)
 
     def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:
         """From the text of the error: the API has no code for it."""

@@ -301,8 +301,8 @@ timeline = Timeline.open("talk", store=sys.argv[1], counter="estimate", window=4
 tried, told, others = [], [], []
 for number in range(150):
     text = f"{number} " + "word " * chance.choice([5, 50, 2000])
-    signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.0001, 0.006))
     try:
+        signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.0001, 0.006))
         tried.append(text)
         timeline.user(text)
         told.append(text)

@@ -6,7 +6,7 @@ call toolu_1: bash {"command": "ls"}
 result toolu_1: README.md
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import chain
 from json import dumps
@@ -14,8 +14,20 @@ from typing import Any
 
 import attrs
 
-from blocks import AssistantThinking, Part, RangeSummary, ToolCall, ToolResult, text_of
+from blocks import (
+    AssistantCompletion,
+    AssistantThinking,
+    BlockId,
+    Part,
+    RangeSummary,
+    ToolCall,
+    ToolResult,
+    TurnId,
+    UsageRecorded,
+    text_of,
+)
 from render import (
+    Answer,
     Encoder,
     Entry,
     Group,
@@ -94,6 +106,14 @@ class PlainText:
 
     def refusal(self, part: Part, where: Where) -> str:
         return "" if type(part).__name__ == "TextPart" else f"no {where} has anything but text"
+
+    def read(self, response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
+        said = AssistantCompletion(id=new_id(), turn=turn, text=str(response))
+        return Answer(id="", blocks=(said,), usage=self.usage(response))
+
+    def usage(self, response: object) -> UsageRecorded | None:
+        assert response
+        return None
 
     def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:
         return Overflow() if "too much text" in (status, kind, message) else None

@@ -7,6 +7,7 @@ _edits: ../observe/test_hooks_at_work.py
 _journal: test_racing.py, test_flight.py, ../summarizers/test_paid_once.py
 _lock, _precedence: test_racing.py
 _observers: ../observe/test_steps.py
+_observers: ../observe/test_steps.py
 _sharing: test_hiding.py
 _snapshot: ../react/test_snapshot.py
 """

@@ -1,4 +1,4 @@
-"""Some tests of the engine talk to the practice provider, on a loopback port."""
+"""Some tests of the engine talk to the fake provider, on a loopback port."""
 
 from pathlib import Path
 

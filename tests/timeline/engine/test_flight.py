@@ -16,8 +16,8 @@ from persistence import ArtifactDescription, MemoryStore
 from render import Json, Model, Rendered
 from tests._builders import Clock, Ids, open_timeline, request_bytes, steady
 from timeline import Timeline, known_models
-from timeline.practice._rules import unlawful
-from timeline.practice._signature import sign
+from timeline.fake_provider._rules import unlawful
+from timeline.fake_provider._signature import sign
 
 Step: TypeAlias = tuple[Any, ...]
 

@@ -21,7 +21,7 @@ from tests.timeline.summarizers.stores import Failing, Watched
 from tests.timeline.summarizers.talk import MODEL, SMALL, SYSTEM, aopened, atalk, opened, talk
 from timeline import Hooks, Timeline
 from timeline.engine._flow import drive
-from timeline.practice import Fault, PracticeServer, Reply, summary_reply
+from timeline.fake_provider import FakeServer, Fault, Reply, summary_reply
 
 SOON = attrs.evolve(SMALL, prepare_ratio=0.7)
 TURNS = 12
@@ -29,13 +29,13 @@ TURNS = 12
 
 
 @pytest.fixture
-def server(practice: Practice) -> PracticeServer:
+def server(practice: Practice) -> FakeServer:
     return practice.serve()
 
 
 @attrs.define
 class Gate:
-    """A brain that answers when it is told to."""
+    """A responder that answers when it is told to."""
 
     asked: threading.Event = attrs.field(factory=threading.Event)
     opened: threading.Event = attrs.field(factory=threading.Event)
@@ -85,9 +85,7 @@ def written_by(timeline: Any) -> str:
     return event.provenance.model if event.provenance and not event.summary.degraded else ""
 
 
-def test_below_the_soft_threshold_nobody_is_asked(
-    practice: Practice, server: PracticeServer
-) -> None:
+def test_below_the_soft_threshold_nobody_is_asked(practice: Practice, server: FakeServer) -> None:
     timeline = opened(practice.client(server), policy=SOON)
     talk(timeline, 3)
     timeline.render(system=SYSTEM)
@@ -96,7 +94,7 @@ def test_below_the_soft_threshold_nobody_is_asked(
 
 
 def test_it_is_prepared_once_and_used_at_the_trigger(
-    practice: Practice, server: PracticeServer
+    practice: Practice, server: FakeServer
 ) -> None:
     timeline = prepared(practice.client(server))
     assert len(server.requests) == 1
@@ -116,7 +114,7 @@ def test_it_is_prepared_once_and_used_at_the_trigger(
 def test_the_agent_goes_on_appending_meanwhile(practice: Practice) -> None:
     gate = Gate()
     with closing(gate):
-        server = practice.serve(brain=gate)
+        server = practice.serve(responder=gate)
         store = MemoryStore()
         timeline = opened(practice.client(server), policy=SOON, store=store)
         talk(timeline, TURNS)
@@ -141,7 +139,7 @@ def test_the_agent_goes_on_appending_meanwhile(practice: Practice) -> None:
 def test_a_compaction_that_is_due_waits_rather_than_pay_twice(practice: Practice) -> None:
     gate = Gate()
     with closing(gate):
-        server = practice.serve(brain=gate)
+        server = practice.serve(responder=gate)
         timeline = opened(practice.client(server), policy=SOON)
         talk(timeline, TURNS)
         timeline.render(system=SYSTEM)
@@ -153,7 +151,7 @@ def test_a_compaction_that_is_due_waits_rather_than_pay_twice(practice: Practice
         assert len(server.requests) == 1
 
 
-def test_a_hide_inside_the_range_makes_it_stale(practice: Practice, server: PracticeServer) -> None:
+def test_a_hide_inside_the_range_makes_it_stale(practice: Practice, server: FakeServer) -> None:
     """What somebody hid on purpose does not come back through an older summary."""
     timeline = prepared(practice.client(server))
     timeline.hide("tc:t2.toolu_1.result", replacement="[a secret was here]")
@@ -165,7 +163,7 @@ def test_a_hide_inside_the_range_makes_it_stale(practice: Practice, server: Prac
 
 
 def test_hidden_and_shown_again_it_is_the_same_range(
-    practice: Practice, server: PracticeServer
+    practice: Practice, server: FakeServer
 ) -> None:
     timeline = prepared(practice.client(server))
     timeline.hide("tc:t2.toolu_1.result")
@@ -174,7 +172,7 @@ def test_hidden_and_shown_again_it_is_the_same_range(
     assert len(server.requests) == 1
 
 
-def test_a_hide_behind_the_cut_changes_nothing(practice: Practice, server: PracticeServer) -> None:
+def test_a_hide_behind_the_cut_changes_nothing(practice: Practice, server: FakeServer) -> None:
     timeline = prepared(practice.client(server))
     talk(timeline, 1, TURNS)
     timeline.hide(f"tc:t{TURNS + 1}.toolu_{TURNS}.result")
@@ -182,7 +180,7 @@ def test_a_hide_behind_the_cut_changes_nothing(practice: Practice, server: Pract
     assert len(server.requests) == 1
 
 
-def test_it_survives_a_restart(practice: Practice, server: PracticeServer) -> None:
+def test_it_survives_a_restart(practice: Practice, server: FakeServer) -> None:
     store = MemoryStore()
     prepared(practice.client(server), store=store).close()
     again = opened(practice.client(server), store=store, policy=SOON, ids=Ids("again"))
@@ -194,7 +192,7 @@ def test_it_survives_a_restart(practice: Practice, server: PracticeServer) -> No
 def test_close_waits_for_what_is_on_its_way(practice: Practice) -> None:
     gate = Gate()
     with closing(gate):
-        server = practice.serve(brain=gate)
+        server = practice.serve(responder=gate)
         store = MemoryStore()
         timeline = opened(practice.client(server), policy=SOON, store=store)
         talk(timeline, TURNS)
@@ -207,7 +205,7 @@ def test_close_waits_for_what_is_on_its_way(practice: Practice) -> None:
 
 @pytest.mark.parametrize("failure", ["model", "store"])
 def test_a_preparation_that_fails_harms_nobody(
-    failure: str, practice: Practice, server: PracticeServer
+    failure: str, practice: Practice, server: FakeServer
 ) -> None:
     store = Watched(MemoryStore(), Failing("before append SummaryPrepared"))
     changes: dict[str, Any] = {"store": store} if failure == "store" else {}
@@ -222,13 +220,13 @@ def test_a_preparation_that_fails_harms_nobody(
     assert len(server.requests) == (3 if failure == "model" else 1), "no second call in vain"
 
 
-def test_a_spent_cap_prepares_nothing(practice: Practice, server: PracticeServer) -> None:
+def test_a_spent_cap_prepares_nothing(practice: Practice, server: FakeServer) -> None:
     policy = attrs.evolve(SOON, summaries_max=0)
     prepared(practice.client(server), policy=policy)
     assert not server.requests
 
 
-def test_many_threads_prepare_one(practice: Practice, server: PracticeServer) -> None:
+def test_many_threads_prepare_one(practice: Practice, server: FakeServer) -> None:
     """000-6: safe under threads."""
     timeline = opened(practice.client(server), policy=SOON)
     talk(timeline, TURNS)
@@ -248,7 +246,7 @@ def test_many_threads_prepare_one(practice: Practice, server: PracticeServer) ->
 
 
 def test_hooks_hear_of_a_prepared_compaction_as_of_any_other(
-    practice: Practice, server: PracticeServer
+    practice: Practice, server: FakeServer
 ) -> None:
     heard: list[str] = []
     hooks = Hooks(
@@ -265,7 +263,7 @@ def test_hooks_hear_of_a_prepared_compaction_as_of_any_other(
 def test_async_prepared_meanwhile_and_used(practice: Practice) -> None:
     gate = Gate()
 
-    async def play(server: PracticeServer) -> None:
+    async def play(server: FakeServer) -> None:
         async with practice.aclient(server) as client:
             timeline = await aopened(client, policy=SOON)
             await atalk(timeline, TURNS)
@@ -280,10 +278,10 @@ def test_async_prepared_meanwhile_and_used(practice: Practice) -> None:
             await timeline.close()
 
     with closing(gate):
-        asyncio.run(play(practice.serve(brain=gate)))
+        asyncio.run(play(practice.serve(responder=gate)))
 
 
-def test_async_close_waits(practice: Practice, server: PracticeServer) -> None:
+def test_async_close_waits(practice: Practice, server: FakeServer) -> None:
     async def play() -> None:
         async with practice.aclient(server) as client:
             store = MemoryStore()
@@ -303,7 +301,7 @@ def test_async_whoever_waits_may_be_cancelled_and_the_summary_still_arrives(
 ) -> None:
     gate = Gate()
 
-    async def play(server: PracticeServer) -> None:
+    async def play(server: FakeServer) -> None:
         async with practice.aclient(server) as client:
             timeline = await aopened(client, policy=SOON)
             await atalk(timeline, TURNS)
@@ -322,11 +320,11 @@ def test_async_whoever_waits_may_be_cancelled_and_the_summary_still_arrives(
             await timeline.close()
 
     with closing(gate):
-        asyncio.run(play(practice.serve(brain=gate)))
+        asyncio.run(play(practice.serve(responder=gate)))
 
 
 def test_async_a_preparation_that_fails_harms_nobody(
-    practice: Practice, server: PracticeServer
+    practice: Practice, server: FakeServer
 ) -> None:
     async def play() -> None:
         async with practice.aclient(server) as client:

@@ -23,7 +23,7 @@ from tests._builders import (
 from tests._practice import Practice
 from tests.timeline.summarizers.talk import MODEL, SYSTEM, TASK, aopened, atalk, opened, talk
 from timeline import AnthropicSummarizer, ExtractiveSummarizer, SummaryRequest, Timeline
-from timeline.practice import Reply
+from timeline.fake_provider import Reply
 
 
 def summary_of(timeline: Timeline) -> RangeSummary:
@@ -38,7 +38,7 @@ def by_hand(request: SummaryRequest) -> Summary:
 
 def test_an_extractive_summary_becomes_a_models(practice: Practice) -> None:
     """B-6, B-9: also one that is not degraded; its provenance says by whom, from what."""
-    server = practice.serve(brain=lambda _: Reply(text='{"facts": ["Account 3 is in CHF."]}'))
+    server = practice.serve(responder=lambda _: Reply(text='{"facts": ["Account 3 is in CHF."]}'))
     store, clock = MemoryStore(), Clock()
     timeline = opened(None, store=store, clock=clock, summarizer=ExtractiveSummarizer())
     talk(timeline, 8)
@@ -67,7 +67,7 @@ def test_an_extractive_summary_becomes_a_models(practice: Practice) -> None:
 
 
 def test_a_models_summary_becomes_an_extractive_one(practice: Practice) -> None:
-    server = practice.serve(brain=lambda _: Reply(text='{"facts": ["A lie."]}'))
+    server = practice.serve(responder=lambda _: Reply(text='{"facts": ["A lie."]}'))
     timeline = opened(practice.client(server))
     talk(timeline, 8)
     timeline.compact(system=SYSTEM)
@@ -99,7 +99,7 @@ def test_what_says_the_same_again_is_no_event(summarizer: Any) -> None:
 def test_it_stands_for_what_the_summary_before_it_held(practice: Practice) -> None:
     """The second summary is rebuilt upon the first, not upon itself."""
     answers = iter(['{"facts": ["One."]}', '{"facts": ["Two."]}'])
-    server = practice.serve(brain=lambda _: Reply(text=next(answers)))
+    server = practice.serve(responder=lambda _: Reply(text=next(answers)))
     timeline = opened(practice.client(server))
     for round_ in range(2):
         talk(timeline, 8, 8 * round_)

@@ -9,7 +9,7 @@ import attrs
 from blocks import Block, BlockAppended, Event, ToolResult, text_of
 from tests._practice import Practice
 from timeline import AsyncReactAgent, AsyncTimeline, ReactAgent, Timeline
-from timeline.practice import Fault, PracticeServer, Reply
+from timeline.fake_provider import FakeServer, Fault, Reply
 from timeline.react import Outcome
 
 
@@ -24,7 +24,7 @@ class Ran:
 
     outcome: Outcome
     events: list[Event]
-    server: PracticeServer
+    server: FakeServer
 
     def blocks(self, kind: type[Block] | Any) -> list[Any]:
         appended = (event.block for event in self.events if isinstance(event, BlockAppended))
@@ -49,12 +49,12 @@ class Agents:
         said = list(script)
         given = {"tools": [read_file], "system": "You read files.", **options}
         for shell in (self._sync, self._async):
-            server = self.practice.serve(brain=list(said), window=window)
+            server = self.practice.serve(responder=list(said), window=window)
             ran = shell(server, given)
             assert not server.refused
             yield ran
 
-    def _sync(self, server: PracticeServer, given: dict[str, Any]) -> Ran:
+    def _sync(self, server: FakeServer, given: dict[str, Any]) -> Ran:
         with Timeline.open("agent", **self.timeline) as timeline:
             client = self.practice.client(server, max_retries=2)
             outcome = ReactAgent(timeline, client, **given).run(self.prompt)
@@ -62,7 +62,7 @@ class Agents:
             assert timeline.render().violations == ()
             return Ran(outcome, [event for _, event in timeline.events()], server)
 
-    def _async(self, server: PracticeServer, given: dict[str, Any]) -> Ran:
+    def _async(self, server: FakeServer, given: dict[str, Any]) -> Ran:
         async def run() -> Ran:
             timeline = await AsyncTimeline.open("agent", **self.timeline)
             async with self.practice.aclient(server, max_retries=2) as client:

@@ -1,4 +1,4 @@
-"""Agents against the practice provider, over a real socket."""
+"""Agents against the fake provider, over a real socket."""
 
 from pathlib import Path
 

@@ -15,7 +15,7 @@ from blocks import Block, ToolCall, ToolResult, text_of
 from persistence import DuckDBStore, MemoryStore
 from tests._practice import Practice
 from timeline import AsyncReactAgent, AsyncTimeline, ReactAgent, Timeline
-from timeline.practice import Call, Reply
+from timeline.fake_provider import Call, Reply
 from timeline.react import AgentHooks
 
 from .both import read_file
@@ -76,7 +76,7 @@ def check(timeline: Timeline) -> None:
 
 @pytest.mark.parametrize("at", range(1, 15))
 def test_ctrl_c_at_every_commit_tool_and_hook(practice: Practice, at: int) -> None:
-    server = practice.serve(brain=list(SCRIPT))
+    server = practice.serve(responder=list(SCRIPT))
     store, trap = TrappedStore(), Trap(at, interrupt)
     store.trap = trap
 
@@ -103,7 +103,7 @@ def test_ctrl_c_at_every_commit_tool_and_hook(practice: Practice, at: int) -> No
 @pytest.mark.parametrize("at", range(1, 26, 3))
 def test_a_task_cancelled_at_any_time(practice: Practice, at: int, *, stream: bool) -> None:
     """Cancelled after `at` passes of the event loop, wherever it is then."""
-    server = practice.serve(brain=list(SCRIPT))
+    server = practice.serve(responder=list(SCRIPT))
     store = MemoryStore()
 
     async def slow(path: str) -> str:
@@ -132,7 +132,7 @@ def test_a_task_cancelled_at_any_time(practice: Practice, at: int, *, stream: bo
 
 
 def test_what_was_done_when_the_task_was_cancelled_is_kept(practice: Practice) -> None:
-    server = practice.serve(brain=list(SCRIPT))
+    server = practice.serve(responder=list(SCRIPT))
     store, started = MemoryStore(), asyncio.Event()
 
     async def read(path: str) -> str:
@@ -181,7 +181,7 @@ ReactAgent(timeline, client, tools=[read_file]).run("Look.")
 def test_a_process_killed_in_the_middle_of_a_tool_call_is_resumed(
     practice: Practice, tmp_path: Path
 ) -> None:
-    server = practice.serve(brain=list(SCRIPT))
+    server = practice.serve(responder=list(SCRIPT))
     path = tmp_path / "agent.duckdb"
     code = textwrap.dedent(CRASHING)
     done = subprocess.run(

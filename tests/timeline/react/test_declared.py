@@ -24,7 +24,7 @@ from blocks import (
 )
 from tests._practice import Practice
 from timeline import tool
-from timeline.practice import Call, Reply
+from timeline.fake_provider import Call, Reply
 from timeline.react import AgentSettings, Tool, ToolReply, file_state
 from timeline.react._calling import Caller, Done
 

@@ -10,7 +10,7 @@ import pytest
 from blocks import RangeCompacted, UsageRecorded, UserPrompt
 from tests._practice import Practice
 from timeline import AsyncReactAgent, AsyncTimeline, ReactAgent, Timeline
-from timeline.practice import Call, Fault, Reply
+from timeline.fake_provider import Call, Fault, Reply
 from timeline.react import AgentHooks, StreamLost
 
 from .both import Agents, read_file
@@ -91,7 +91,7 @@ def test_an_overflow_that_compaction_cannot_help_is_an_outcome(agents: Agents) -
 
 
 def test_other_errors_come_through_and_the_run_is_resumed(practice: Practice) -> None:
-    server = practice.serve(brain=[LOOK, Fault.cut(), Fault.cut(), DONE])
+    server = practice.serve(responder=[LOOK, Fault.cut(), Fault.cut(), DONE])
     with Timeline.open("agent") as timeline:
         agent = ReactAgent(timeline, practice.client(server), tools=[read_file])
         with pytest.raises(anthropic.APIConnectionError):
@@ -105,7 +105,7 @@ def test_other_errors_come_through_and_the_run_is_resumed(practice: Practice) ->
 
 
 def test_other_errors_come_through_and_an_async_run_is_resumed(practice: Practice) -> None:
-    server = practice.serve(brain=[LOOK, Fault.garbled(), Fault.garbled(), DONE])
+    server = practice.serve(responder=[LOOK, Fault.garbled(), Fault.garbled(), DONE])
 
     async def run() -> str:
         timeline = await AsyncTimeline.open("agent")
@@ -123,7 +123,7 @@ def test_other_errors_come_through_and_an_async_run_is_resumed(practice: Practic
 
 def test_a_refused_request_is_not_sent_again(practice: Practice) -> None:
     """400, and not because of its length: the fault is ours, so nothing is retried."""
-    server = practice.serve(brain=[DONE])
+    server = practice.serve(responder=[DONE])
     with Timeline.open("agent") as timeline:
         agent = ReactAgent(timeline, practice.client(server), options={"temperature": 1})
         with pytest.raises((anthropic.BadRequestError, TypeError)):
@@ -136,7 +136,7 @@ def test_an_agent_with_other_tools_goes_on_without_the_thinking_that_knew_the_ol
 ) -> None:
     """A signature binds thinking to system and tools; the provider would refuse the request."""
     thoughtful = Reply(thinking="Hm.", text="I look.", calls=LOOK.calls)
-    server = practice.serve(brain=[thoughtful, DONE, thoughtful, DONE, thoughtful, DONE])
+    server = practice.serve(responder=[thoughtful, DONE, thoughtful, DONE, thoughtful, DONE])
     with Timeline.open("agent") as timeline:
         client = practice.client(server)
         more: list[Any] = [read_file, large]

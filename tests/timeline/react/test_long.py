@@ -12,7 +12,7 @@ from blocks import BlockAppended, Event, RangeCompacted, ToolCall, ToolResult
 from tests._practice import Practice
 from tests._sizes import sized
 from timeline import AsyncReactAgent, AsyncTimeline, Compacted, Hooks, ReactAgent, Timeline
-from timeline.practice import Call, Fault, PracticeServer, Reply
+from timeline.fake_provider import Call, FakeServer, Fault, Reply
 from timeline.react import AgentHooks, Outcome
 
 ROUNDS = sized(90, 300)
@@ -55,7 +55,7 @@ class Counted:
         )
 
 
-def check(outcome: Outcome, log: list[Event], server: PracticeServer, counted: Counted) -> None:
+def check(outcome: Outcome, log: list[Event], server: FakeServer, counted: Counted) -> None:
     assert not server.refused
     assert (outcome.text, outcome.stop) == ("All parts are read.", "end_turn")
     assert outcome.rounds == ROUNDS
@@ -75,7 +75,7 @@ def check(outcome: Outcome, log: list[Event], server: PracticeServer, counted: C
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_many_rounds(practice: Practice, *, stream: bool) -> None:
     """Features 004-8 and 002-10."""
-    server = practice.serve(brain=script(), window=WINDOW)
+    server = practice.serve(responder=script(), window=WINDOW)
     counted, started = Counted(), time.process_time()
     hooks = Hooks(on_after_compaction=[counted.compacted.append])
     with Timeline.open("agent", window=WINDOW - ANSWER, hooks=hooks) as timeline:
@@ -96,7 +96,7 @@ def test_many_rounds(practice: Practice, *, stream: bool) -> None:
 
 
 def test_many_async_rounds(practice: Practice) -> None:
-    server = practice.serve(brain=script(), window=WINDOW)
+    server = practice.serve(responder=script(), window=WINDOW)
     counted = Counted()
 
     async def run() -> None:

@@ -9,7 +9,7 @@ from blocks import ArgumentError, ImagePart, MisuseError
 from tests._builders import open_timeline
 from tests._practice import Practice
 from timeline import AsyncReactAgent, ReactAgent, Timeline, tool
-from timeline.practice import Call, Reply
+from timeline.fake_provider import Call, Reply
 from timeline.react import AgentHooks, ToolReply
 
 from .both import Agents

@@ -9,7 +9,7 @@ from render import Policy
 from tests._builders import open_timeline, response, text, tool_use
 from tests._practice import Practice
 from timeline import ReactAgent, Timeline
-from timeline.practice import Call, Fault, Reply
+from timeline.fake_provider import Call, Fault, Reply
 
 from .both import Agents, read_file
 
@@ -165,7 +165,7 @@ def test_no_cut_separates_a_server_tool_from_its_result() -> None:
 def test_an_agent_goes_on_through_pauses_and_compactions(practice: Practice) -> None:
     look = Call("read_file", {"path": "a"})
     paused = Fault.pause()
-    found = {**FOUND, "tool_use_id": "srvtoolu_practice"}
+    found = {**FOUND, "tool_use_id": "srvtoolu_fake"}
     script: list[Reply | Fault] = [
         Reply(text="I look.", calls=[look]),
         paused,
@@ -183,7 +183,7 @@ def test_an_agent_goes_on_through_pauses_and_compactions(practice: Practice) -> 
 
 
 def test_a_beta_client_is_a_client_too(practice: Practice) -> None:
-    server = practice.serve(brain=[Reply(blocks=[COMPACTED], text=""), Reply(text="Done.")])
+    server = practice.serve(responder=[Reply(blocks=[COMPACTED], text=""), Reply(text="Done.")])
     with Timeline.open("agent") as timeline:
         client = practice.client(server).beta
         options = {"betas": ["compact-2026-01-12"]}

@@ -30,7 +30,7 @@ from tests._builders import call, log, open_timeline, prompt
 from tests._practice import Practice
 from tests.persistence.contract import compacted
 from timeline import AsyncReactAgent, AsyncTimeline, ReactAgent, Timeline, quality_of
-from timeline.practice import Call, Reply, summary_reply, wants_summary
+from timeline.fake_provider import Call, Reply, summary_reply, wants_summary
 from timeline.react import Tool, reading_tools
 from timeline.react._calling import Caller, Done
 
@@ -53,7 +53,7 @@ def last_result(request: Json) -> str:
     return content if isinstance(content, str) else str(content[0]["text"])
 
 
-def brain() -> Callable[[Json], Reply]:
+def responder() -> Callable[[Json], Reply]:
     """Reads part after part; then wants to know what part 0 said, finds it and reads it."""
     asked, paths = iter(range(ROUNDS)), list[str]()
 
@@ -96,7 +96,7 @@ def check(events: list[Any], text: str) -> None:
 
 
 def test_a_run_reads_back_what_was_folded(practice: Practice) -> None:
-    server = practice.serve(brain=brain())
+    server = practice.serve(responder=responder())
     with Timeline.open("agent", window=12_000) as timeline:
         tools: list[Any] = [read_part, *reading_tools(timeline)]
         agent = ReactAgent(timeline, practice.client(server), tools=tools, rounds_max=40)
@@ -106,7 +106,7 @@ def test_a_run_reads_back_what_was_folded(practice: Practice) -> None:
 
 
 def test_an_async_run_does_so_too(practice: Practice) -> None:
-    server = practice.serve(brain=brain())
+    server = practice.serve(responder=responder())
 
     async def run() -> None:
         timeline = await AsyncTimeline.open("agent", window=12_000)

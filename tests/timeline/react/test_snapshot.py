@@ -9,7 +9,7 @@ from blocks import VersionConflictError
 from persistence import MemoryStore
 from tests._practice import Practice
 from timeline import AsyncTimeline, ReactAgent, Timeline
-from timeline.practice import Call, Reply
+from timeline.fake_provider import Call, Reply
 
 from .both import read_file
 
@@ -79,7 +79,7 @@ def test_an_async_timeline_has_the_same_snapshots() -> None:
 def test_sub_agents_of_one_delegation_start_from_the_same_request(practice: Practice) -> None:
     """Feature 000-7: the second starts after the parent has gone on."""
     look = Reply(text="I look.", calls=[Call("read_file", {"path": "a"})])
-    server = practice.serve(brain=[look, Reply(text="Done.")] * 3)
+    server = practice.serve(responder=[look, Reply(text="Done.")] * 3)
     client, store = practice.client(server), MemoryStore()
     with Timeline.open("parent", store=store) as parent:
         ReactAgent(parent, client, tools=[read_file], system=SYSTEM).run("Look.")

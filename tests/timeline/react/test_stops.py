@@ -20,7 +20,7 @@ from persistence import MemoryStore
 from render import LADDER, Json, Policy
 from tests._practice import Practice
 from timeline import ReactAgent, Timeline
-from timeline.practice import Call, Fault, Reply
+from timeline.fake_provider import Call, Fault, Reply
 from timeline.react import AgentHooks, SessionStarted, StepDone, StepStarted
 
 from .both import Agents, Ran, read_file
@@ -237,14 +237,14 @@ def test_what_the_user_says_while_the_last_answer_is_on_its_way_is_answered(
 ) -> None:
     store = MemoryStore()
 
-    def brain(request: Json) -> Reply:
+    def responder(request: Json) -> Reply:
         last = request["messages"][-1]["content"][-1]["text"]
         if last == "Look at a.txt.":
             Timeline.open("agent", store=store).steer("And at b.txt.")
         return Reply(text=f"Answer to: {last} ")
 
     with Timeline.open("agent", store=store) as timeline:
-        client = practice.client(practice.serve(brain=brain))
+        client = practice.client(practice.serve(responder=responder))
         outcome = ReactAgent(timeline, client).run("Look at a.txt.")
     assert (outcome.stop, outcome.rounds) == ("end_turn", 2)
     assert outcome.text == "Answer to: Look at a.txt. Answer to: And at b.txt. "

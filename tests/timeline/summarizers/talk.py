@@ -1,4 +1,4 @@
-"""A conversation that grows, timelines that ask a model for summaries, and brains that answer."""
+"""A conversation that grows, timelines that ask a model for summaries, and responders that answer."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterator
@@ -7,7 +7,7 @@ from typing import Any
 from render import Json, Policy
 from tests._builders import Clock, Ids, open_timeline, response, text, tool_use
 from timeline import AnthropicSummarizer, AsyncTimeline, Timeline
-from timeline.practice import PracticeServer, Reply, wants_summary
+from timeline.fake_provider import FakeServer, Reply, wants_summary
 
 MODEL = "claude-sonnet-5-5"
 SYSTEM = "You keep the books of a small shop, and you are careful. " * 40
@@ -68,13 +68,13 @@ async def atalk(timeline: AsyncTimeline, turns: int, first: int = 0) -> None:
             await awaitable
 
 
-def summary_requests(server: PracticeServer) -> list[Json]:
+def summary_requests(server: FakeServer) -> list[Json]:
     """The requests for a summary that were paid for, good answers or not."""
     return [e.request for e in server.provider.exchanges if wants_summary(e.request) and e.message]
 
 
 def answering(*answers: Reply | dict[str, Any] | str) -> Callable[[Json], Reply]:
-    """A brain that answers with these, one after the other, the last one for ever."""
+    """A responder that answers with these, one after the other, the last one for ever."""
     left = [a if isinstance(a, Reply) else Reply(text=_text(a)) for a in answers]
     return lambda _: left.pop(0) if len(left) > 1 else left[0]
 

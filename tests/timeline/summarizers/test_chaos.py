@@ -12,7 +12,7 @@ from blocks import RangeCompacted, SummaryPrepared, encode_block
 from persistence import DuckDBStore, MemoryStore, verify
 from tests._builders import Ids, blocks_in, events_of, request_bytes
 from tests._practice import Practice
-from timeline.practice import PracticeServer
+from timeline.fake_provider import FakeServer
 
 from .crash import TURNS
 from .talk import SYSTEM, opened, summary_requests, talk
@@ -51,7 +51,7 @@ def wanted() -> list[bytes]:
     return [encode_block(block) for _, block in blocks_in(timeline)]
 
 
-def crashed(server: PracticeServer, folder: Path) -> list[Crash]:
+def crashed(server: FakeServer, folder: Path) -> list[Crash]:
     """Every crash, in files of their own; and one run that lived through."""
     arguments = [server.url, str(folder), "1", str(len(STEPS) + 1)]
     command = [sys.executable, "-m", "tests.timeline.summarizers.crash", *arguments]

@@ -19,7 +19,7 @@ from render import Json, Policy, Rendered
 from tests._builders import Clock, Ids, events_of, response, text, text_in, tool_use
 from tests._practice import Practice
 from timeline import AnthropicSummarizer, ExtractiveSummarizer, Timeline
-from timeline.practice import Reply
+from timeline.fake_provider import Reply
 
 from .talk import SYSTEM, TASK, opened
 
@@ -49,7 +49,7 @@ def forgetful(request: Json) -> Reply:
 
 def summarizers(practice: Practice) -> dict[str, Callable[[], Any]]:
     def model() -> AnthropicSummarizer:
-        server = practice.serve(brain=forgetful)
+        server = practice.serve(responder=forgetful)
         return AnthropicSummarizer(client=practice.client(server))
 
     return {"extractive": ExtractiveSummarizer, "model": model}
@@ -153,7 +153,7 @@ def test_a_model_that_talks_too_much_does_not_push_out_what_it_decided(
     long = "And so it goes on. " * 80
     decided = [{"decision": "Use CHF.", "reason": "the bank does"}]
     told = {"decisions": decided, "facts": FACTS, "state": long, "plan": long}
-    server = practice.serve(brain=lambda _: Reply(text=json.dumps(told)))
+    server = practice.serve(responder=lambda _: Reply(text=json.dumps(told)))
     timeline = opened(practice.client(server))
     for rendered in islice(live(timeline, 3), 2):
         shown = text_in(rendered)

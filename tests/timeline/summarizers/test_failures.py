@@ -17,7 +17,7 @@ from render import Rendered
 from tests._builders import Clock, events_of, request_bytes, text_in
 from tests._practice import Practice
 from timeline import SummaryFailedError, Timeline
-from timeline.practice import Call, Fault, PracticeServer, Reply
+from timeline.fake_provider import Call, FakeServer, Fault, Reply
 
 from .talk import SMALL, SYSTEM, TASK, aopened, atalk, opened, talk
 
@@ -56,7 +56,7 @@ BODIES: dict[str, Any] = {
 
 
 @pytest.fixture
-def server(practice: Practice) -> PracticeServer:
+def server(practice: Practice) -> FakeServer:
     return practice.serve()
 
 
@@ -77,7 +77,7 @@ def degraded(timeline: Timeline) -> bool:
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_one_failure_is_mended_by_one_more_try(
-    name: str, practice: Practice, server: PracticeServer
+    name: str, practice: Practice, server: FakeServer
 ) -> None:
     timeline = opened(practice.client(server))
     talk(timeline, 8)
@@ -89,7 +89,7 @@ def test_one_failure_is_mended_by_one_more_try(
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_two_failures_leave_the_extractive_summary(
-    name: str, practice: Practice, server: PracticeServer
+    name: str, practice: Practice, server: FakeServer
 ) -> None:
     timeline = opened(practice.client(server))
     talk(timeline, 8)
@@ -101,7 +101,7 @@ def test_two_failures_leave_the_extractive_summary(
     assert not events_of(timeline, SummaryPrepared), "what failed is not kept"
 
 
-def test_async_the_same_holds(practice: Practice, server: PracticeServer) -> None:
+def test_async_the_same_holds(practice: Practice, server: FakeServer) -> None:
     async def fail(name: str) -> None:
         async with practice.aclient(server) as client:
             timeline = await aopened(client)
@@ -134,7 +134,7 @@ def test_whatever_a_client_returns_it_is_tried_once_more_and_then_given_up(name:
 
 
 def test_a_slow_model_is_given_up_at_the_clients_timeout(
-    practice: Practice, server: PracticeServer
+    practice: Practice, server: FakeServer
 ) -> None:
     timeline = opened(practice.client(server, timeout=0.3))
     talk(timeline, 8)
@@ -158,7 +158,7 @@ def test_nobody_listening_is_a_failure_like_any_other(practice: Practice) -> Non
 
 
 def test_cancelled_during_the_call_nothing_is_half_done(
-    practice: Practice, server: PracticeServer
+    practice: Practice, server: FakeServer
 ) -> None:
     async def play() -> None:
         async with practice.aclient(server) as client:
@@ -190,12 +190,12 @@ def test_cancelled_during_the_call_nothing_is_half_done(
 # Upgrading.
 
 
-def fail_once(server: PracticeServer) -> None:
+def fail_once(server: FakeServer) -> None:
     server.fault(Fault.server_error(), Fault.server_error())
 
 
 def test_a_degraded_summary_is_replaced_later_and_live_equals_reopened(
-    practice: Practice, server: PracticeServer
+    practice: Practice, server: FakeServer
 ) -> None:
     store, clock = MemoryStore(), Clock()
     timeline = opened(practice.client(server), store=store, clock=clock)
@@ -215,7 +215,7 @@ def test_a_degraded_summary_is_replaced_later_and_live_equals_reopened(
     assert not again.upgrade_summary(system=SYSTEM), "there is nothing left to mend"
 
 
-def test_an_upgrade_that_fails_changes_nothing(practice: Practice, server: PracticeServer) -> None:
+def test_an_upgrade_that_fails_changes_nothing(practice: Practice, server: FakeServer) -> None:
     timeline = opened(practice.client(server))
     talk(timeline, 8)
     fail_once(server)
@@ -226,7 +226,7 @@ def test_an_upgrade_that_fails_changes_nothing(practice: Practice, server: Pract
 
 
 def test_an_upgrade_counts_as_a_call_and_is_never_paid_for_twice(
-    practice: Practice, server: PracticeServer
+    practice: Practice, server: FakeServer
 ) -> None:
     timeline = opened(practice.client(server))
     talk(timeline, 8)
@@ -245,7 +245,7 @@ def test_an_upgrade_counts_as_a_call_and_is_never_paid_for_twice(
 
 
 def test_model_calls_are_capped_and_compaction_goes_on_without(
-    practice: Practice, server: PracticeServer
+    practice: Practice, server: FakeServer
 ) -> None:
     """000-5: a cap on summary calls per session; it survives a restart."""
     store = MemoryStore()
@@ -260,7 +260,7 @@ def test_model_calls_are_capped_and_compaction_goes_on_without(
     assert len(events_of(opened(None, store=store), RangeCompacted)) == 4
 
 
-def test_failed_calls_count_against_the_cap(practice: Practice, server: PracticeServer) -> None:
+def test_failed_calls_count_against_the_cap(practice: Practice, server: FakeServer) -> None:
     """A model that is asked in vain at every compaction would have no cap at all."""
     policy = attrs.evolve(SMALL, summaries_max=3)
     timeline = opened(practice.client(server), policy=policy)
@@ -272,7 +272,7 @@ def test_failed_calls_count_against_the_cap(practice: Practice, server: Practice
 
 
 def test_truncate_says_how_much_was_dropped_and_about_what(
-    practice: Practice, server: PracticeServer
+    practice: Practice, server: FakeServer
 ) -> None:
     """000-4, 004-6: truncation with a placeholder when the model fails."""
     timeline = opened(practice.client(server), policy=attrs.evolve(SMALL, on_failure="truncate"))
@@ -287,7 +287,7 @@ def test_truncate_says_how_much_was_dropped_and_about_what(
 
 
 def test_truncate_does_not_lose_what_earlier_summaries_hold(practice: Practice) -> None:
-    server = practice.serve(brain=lambda _: Reply(text='{"constraints": ["No db-2, ever."]}'))
+    server = practice.serve(responder=lambda _: Reply(text='{"constraints": ["No db-2, ever."]}'))
     policy = attrs.evolve(SMALL, on_failure="truncate")
     timeline = opened(practice.client(server), policy=policy)
     talk(timeline, 8)
@@ -298,7 +298,7 @@ def test_truncate_does_not_lose_what_earlier_summaries_hold(practice: Practice) 
     assert degraded(timeline)
 
 
-def test_raise_is_the_only_policy_that_raises(practice: Practice, server: PracticeServer) -> None:
+def test_raise_is_the_only_policy_that_raises(practice: Practice, server: FakeServer) -> None:
     timeline = opened(practice.client(server), policy=attrs.evolve(SMALL, on_failure="raise"))
     talk(timeline, 8)
     version = timeline.version
@@ -312,7 +312,7 @@ def test_raise_is_the_only_policy_that_raises(practice: Practice, server: Practi
 
 
 def test_after_failures_in_a_row_it_is_not_tried_at_every_step(
-    practice: Practice, server: PracticeServer
+    practice: Practice, server: FakeServer
 ) -> None:
     """A model that is down is not asked at every step, nor is the timeline compacted at every step."""
     timeline = opened(practice.client(server))

@@ -5,7 +5,7 @@ import pytest
 from blocks import AssistantCompletion, AssistantThinking, BlockId, RangeCompacted, TurnId
 from tests._builders import events_of
 from tests._practice import Practice
-from timeline.practice import Reply
+from timeline.fake_provider import Reply
 
 from .talk import SYSTEM, opened, talk
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.network
 
 def test_a_refused_signature_costs_one_try_and_not_the_summary(practice: Practice) -> None:
     """Recorded sessions carry signatures of somebody else's account."""
-    server = practice.serve(brain=[Reply(text="ok")])
+    server = practice.serve(responder=[Reply(text="ok")])
     timeline = opened(practice.client(server))
     talk(timeline, 6)
     foreign = {"type": "thinking", "thinking": "hm", "signature": "of somebody else"}

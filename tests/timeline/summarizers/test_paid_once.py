@@ -11,19 +11,19 @@ from render import Json
 from tests._builders import Ids, events_of, request_bytes
 from tests._practice import Practice
 from timeline import Timeline
-from timeline.practice import PracticeServer, Reply, summary_reply
+from timeline.fake_provider import FakeServer, Reply, summary_reply
 
 from .stores import Failing, Watched
 from .talk import SMALL, SYSTEM, opened, summary_requests, talk
 
 
 @pytest.fixture
-def server(practice: Practice) -> PracticeServer:
+def server(practice: Practice) -> FakeServer:
     return practice.serve()
 
 
 @pytest.fixture
-def client(practice: Practice, server: PracticeServer) -> Any:
+def client(practice: Practice, server: FakeServer) -> Any:
     return practice.client(server)
 
 
@@ -38,7 +38,7 @@ STEPS += ["before append RangeCompacted", "after append RangeCompacted"]
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_commit_that_fails_does_not_cost_a_second_call(
-    step: str, server: PracticeServer, client: Any
+    step: str, server: FakeServer, client: Any
 ) -> None:
     memory = MemoryStore()
     timeline = opened(client, store=Watched(memory, Failing(step)))
@@ -56,7 +56,7 @@ def test_a_commit_that_fails_does_not_cost_a_second_call(
 
 
 def test_what_a_failed_commit_left_goes_with_the_next_append(
-    server: PracticeServer, client: Any
+    server: FakeServer, client: Any
 ) -> None:
     memory = MemoryStore()
     timeline = opened(client, store=Watched(memory, Failing(STEPS[0])))
@@ -70,7 +70,7 @@ def test_what_a_failed_commit_left_goes_with_the_next_append(
     assert is_model_written(again)
 
 
-def test_after_a_reopen_the_prepared_summary_is_found(server: PracticeServer, client: Any) -> None:
+def test_after_a_reopen_the_prepared_summary_is_found(server: FakeServer, client: Any) -> None:
     """The process ended between the two commits."""
     memory = MemoryStore()
     timeline = opened(client, store=Watched(memory, Failing(STEPS[2])))
@@ -83,7 +83,7 @@ def test_after_a_reopen_the_prepared_summary_is_found(server: PracticeServer, cl
     assert is_model_written(again)
 
 
-def test_a_fork_finds_what_its_parent_paid_for(server: PracticeServer, client: Any) -> None:
+def test_a_fork_finds_what_its_parent_paid_for(server: FakeServer, client: Any) -> None:
     memory = MemoryStore()
     timeline = opened(client, store=Watched(memory, Failing(STEPS[2])))
     talk(timeline, 8)
@@ -97,7 +97,7 @@ def test_a_fork_finds_what_its_parent_paid_for(server: PracticeServer, client: A
     assert len(server.requests) == 1
 
 
-def test_after_an_expand_the_same_range_costs_nothing(server: PracticeServer, client: Any) -> None:
+def test_after_an_expand_the_same_range_costs_nothing(server: FakeServer, client: Any) -> None:
     timeline = opened(client)
     talk(timeline, 8)
     first = timeline.compact(system=SYSTEM)
@@ -115,12 +115,12 @@ def test_two_processes_at_once_lose_nothing(practice: Practice) -> None:
     """Somebody appends while the model writes: the answer is kept and used."""
     store = MemoryStore()
 
-    def brain(request: Json) -> Reply:
+    def responder(request: Json) -> Reply:
         other = opened(None, store=store, ids=Ids("other"))
         other.steer("Do not forget March.")
         return summary_reply(request)
 
-    server = practice.serve(brain=brain)
+    server = practice.serve(responder=responder)
     timeline = opened(practice.client(server), store=store)
     talk(timeline, 8)
     rendered = timeline.compact(system=SYSTEM)
@@ -129,7 +129,7 @@ def test_two_processes_at_once_lose_nothing(practice: Practice) -> None:
     assert "Do not forget March." in str(rendered.messages)
 
 
-def test_a_changed_range_is_paid_for_anew(server: PracticeServer, client: Any) -> None:
+def test_a_changed_range_is_paid_for_anew(server: FakeServer, client: Any) -> None:
     """The cache is keyed by content: it never serves a summary of something else."""
     timeline = opened(client)
     talk(timeline, 8)
@@ -143,7 +143,7 @@ def test_a_changed_range_is_paid_for_anew(server: PracticeServer, client: Any) -
 
 @pytest.mark.parametrize("change", ["policy", "model"])
 def test_another_policy_or_model_asks_anew(
-    change: str, practice: Practice, server: PracticeServer
+    change: str, practice: Practice, server: FakeServer
 ) -> None:
     """001-11: keyed by content hash, schema, policy, model and prompt version."""
     store = MemoryStore()
@@ -173,7 +173,7 @@ def test_what_was_decided_before_a_model_was_asked_is_told_as_well(client: Any) 
 
 
 def test_only_good_answers_are_kept(practice: Practice) -> None:
-    server = practice.serve(brain=lambda _: Reply(text="no"))
+    server = practice.serve(responder=lambda _: Reply(text="no"))
     timeline = opened(practice.client(server))
     talk(timeline, 8)
     timeline.compact(system=SYSTEM)

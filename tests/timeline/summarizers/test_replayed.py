@@ -8,7 +8,7 @@ import pytest
 from persistence.sessions import read_session
 from tests._practice import Practice
 from timeline.cli import main
-from timeline.practice import Fault, PracticeServer
+from timeline.fake_provider import FakeServer, Fault
 from timeline.replay import ReplayOptions, replay
 
 from .talk import summary_requests
@@ -19,7 +19,7 @@ WINDOW = ("--window", "30000", "--summarizer", "anthropic")
 
 
 @pytest.fixture
-def server(practice: Practice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PracticeServer:
+def server(practice: Practice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeServer:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "test")
     return practice.serve()
@@ -28,7 +28,7 @@ def server(practice: Practice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 @pytest.mark.parametrize("told", ["option", "environment"])
 def test_summaries_are_the_models_and_the_dump_has_their_usage(
     told: str,
-    server: PracticeServer,
+    server: FakeServer,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -51,7 +51,7 @@ def test_summaries_are_the_models_and_the_dump_has_their_usage(
 
 
 def test_what_failed_was_paid_for_as_well(
-    server: PracticeServer, capsys: pytest.CaptureFixture[str]
+    server: FakeServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server.fault(Fault.refusal(), Fault.max_tokens())
     assert main(["replay", str(EXAMPLE), *WINDOW, "--base-url", server.url, "--json"]) == 0
@@ -72,7 +72,7 @@ def test_without_a_key_it_says_so(
 @pytest.mark.recorded
 @pytest.mark.skipif(not FILES, reason=f"no recorded sessions in {RECORDED}")
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_recorded_sessions_keep_every_promise(path: Path, server: PracticeServer) -> None:
+def test_recorded_sessions_keep_every_promise(path: Path, server: FakeServer) -> None:
     options = ReplayOptions(
         window=60_000, summarizer="anthropic", base_url=server.url, keep_thinking=False
     )

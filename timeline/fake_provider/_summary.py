@@ -7,8 +7,8 @@ import msgspec
 
 from blocks import OpenItem, StructuredSummary, ToolOutcome
 from render import Json
-from timeline.practice._json import blocks_of, child
-from timeline.practice._reply import Reply
+from timeline.fake_provider._json import blocks_of, child
+from timeline.fake_provider._reply import Reply
 
 MARKER: Final = "[foldline: summarise]"
 """How our summariser's instruction begins."""

@@ -1,4 +1,4 @@
-"""The practice provider on a loopback port: in a thread for tests, in the foreground by hand."""
+"""The fake provider on a loopback port: in a thread for tests, in the foreground by hand."""
 
 import socket
 import threading
@@ -10,8 +10,8 @@ import attrs
 
 from blocks import FoldlineError, MisuseError
 from render import Json
-from timeline.practice._fault import Fault
-from timeline.practice._provider import Exchange, Provider
+from timeline.fake_provider._fault import Fault
+from timeline.fake_provider._provider import Exchange, FakeProvider
 
 if TYPE_CHECKING:
     import uvicorn
@@ -35,10 +35,10 @@ def _listening(port: int) -> socket.socket:
 
 
 @attrs.define
-class PracticeServer:
+class FakeServer:
     """Serves a provider between `start` and `stop`, or inside a `with`."""
 
-    provider: Provider = attrs.field(factory=Provider)
+    provider: FakeProvider = attrs.field(factory=FakeProvider)
     port: int = 0
     """0: any free one."""
     _socket: socket.socket | None = attrs.field(default=None, init=False)
@@ -73,7 +73,7 @@ class PracticeServer:
         deadline = time.monotonic() + _START_SECONDS_MAX
         while not server.started:
             if not self._thread.is_alive() or time.monotonic() > deadline:
-                raise FoldlineError("the practice server did not start")
+                raise FoldlineError("the fake server did not start")
             time.sleep(0.002)
 
     def run(self) -> None:
@@ -96,10 +96,10 @@ class PracticeServer:
         try:
             import uvicorn
 
-            from timeline.practice._app import app_of
+            from timeline.fake_provider._app import app_of
         except ModuleNotFoundError as error:
             raise MisuseError(
-                f"the practice server needs {error.name}: pip install 'foldline[practice]'"
+                f"the fake server needs {error.name}: pip install 'foldline[fake-provider]'"
             ) from error
         self.listen()
         config = uvicorn.Config(
@@ -135,4 +135,4 @@ class PracticeServer:
     ) -> None:
         self.stop()
         if kind is None and self.provider.failures:
-            raise FoldlineError("the brain raised") from self.provider.failures[0]
+            raise FoldlineError("the responder raised") from self.provider.failures[0]

@@ -1,4 +1,4 @@
-"""What the practice provider's model says in one response."""
+"""What the fake provider's model says in one response."""
 
 from collections.abc import Iterable
 from typing import Any, Final

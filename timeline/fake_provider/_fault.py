@@ -8,7 +8,7 @@ from attrs.validators import ge, le, optional
 
 from blocks import MisuseError
 from render import Json
-from timeline.practice._reply import DELAY_SECONDS_MAX, Call, Reply
+from timeline.fake_provider._reply import DELAY_SECONDS_MAX, Call, Reply
 
 Damage: TypeAlias = Literal["none", "cut", "garbled", "error"]
 
@@ -113,7 +113,7 @@ class Fault:
         """A long turn of a server tool is paused: send it back as it is, to go on."""
         search: Json = {
             "type": "server_tool_use",
-            "id": "srvtoolu_practice",
+            "id": "srvtoolu_fake",
             "name": "web_search",
             "input": {"query": "foldline"},
         }

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests._builders import Clock
 from tests._practice import Practice
-from timeline.practice import Provider, Reply
+from timeline.fake_provider import FakeProvider, Reply
 
 from .requests import TOOL, UNBOUND, assistant, request, user
 
@@ -15,7 +15,7 @@ def marked(text: str, **control: str) -> dict[str, Any]:
     return {"type": "text", "text": text, "cache_control": {"type": "ephemeral", **control}}
 
 
-def usage(provider: Provider, asked: dict[str, Any]) -> dict[str, Any]:
+def usage(provider: FakeProvider, asked: dict[str, Any]) -> dict[str, Any]:
     message = provider.create(asked).message
     assert message is not None
     found: dict[str, Any] = message["usage"]
@@ -23,7 +23,7 @@ def usage(provider: Provider, asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_client_sees_a_write_and_then_a_read(practice: Practice) -> None:
-    client = practice.client(practice.serve(brain=lambda _: Reply(text="Yes.")))
+    client = practice.client(practice.serve(responder=lambda _: Reply(text="Yes.")))
     asked = request(system=[marked(LONG, ttl="1h")], tools=[TOOL])
     first, second = (client.messages.create(**asked).usage for _ in range(2))
     assert first.cache_creation is not None
@@ -36,7 +36,7 @@ def test_the_client_sees_a_write_and_then_a_read(practice: Practice) -> None:
 
 
 def test_the_three_numbers_add_up_to_the_prompt() -> None:
-    provider = Provider()
+    provider = FakeProvider()
     history = [
         {"role": "user", "content": [marked(LONG)]},
         assistant({"type": "text", "text": "I"}),
@@ -53,7 +53,7 @@ def test_the_three_numbers_add_up_to_the_prompt() -> None:
 
 def test_an_entry_dies_after_its_time() -> None:
     clock = Clock()
-    provider = Provider(clock=clock)
+    provider = FakeProvider(clock=clock)
     asked = request({"role": "user", "content": [marked(LONG)]})
     reads = []
     for seconds in (0, 299, 299, 301):
@@ -63,7 +63,7 @@ def test_an_entry_dies_after_its_time() -> None:
 
 
 def test_each_model_has_a_cache_of_its_own() -> None:
-    provider = Provider()
+    provider = FakeProvider()
     asked = request(system=[marked(LONG)])
     usage(provider, asked)
     assert usage(provider, {**asked, "model": UNBOUND})["cache_read_input_tokens"] == 0
@@ -71,7 +71,7 @@ def test_each_model_has_a_cache_of_its_own() -> None:
 
 
 def test_a_refused_request_writes_nothing() -> None:
-    provider = Provider(window=100)
+    provider = FakeProvider(window=100)
     asked = request(system=[marked(LONG)])
     assert provider.create(asked).error
     provider.window = None
@@ -79,7 +79,7 @@ def test_a_refused_request_writes_nothing() -> None:
 
 
 def test_automatic_caching_marks_the_last_block() -> None:
-    provider = Provider()
+    provider = FakeProvider()
     asked = request(user(LONG), cache_control={"type": "ephemeral"})
     assert usage(provider, asked)["cache_creation_input_tokens"] > 1_000
     assert usage(provider, asked)["input_tokens"] == 0

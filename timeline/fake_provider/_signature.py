@@ -4,7 +4,7 @@ A signature says which model thought it, what the thinking was, and, on models w
 `thinking_bound`, what stood before it: system, tools, all earlier messages (cache marks are no
 content), and the signature of the thinking before.  So a run of thinking may go at the start or at
 the end, or all of it, but not in the middle, and none comes back.  (Provider docs: preserved
-thinking.)  Nothing is secret about these signatures; they are for practice.
+thinking.)  Nothing is secret about these signatures; they only have to tell right from wrong here.
 """
 
 import binascii
@@ -18,9 +18,9 @@ import attrs
 import msgspec
 
 from render import Json, Model
-from timeline.practice._json import blocks_of, child
+from timeline.fake_provider._json import blocks_of, child
 
-_KEY: Final = "practice"
+_KEY: Final = "fake"
 _INVALID: Final = "{place}: Invalid `signature` in `thinking` block."
 _MODIFIED: Final = (
     "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. "

@@ -8,7 +8,7 @@ import pytest
 from blocks import RangeCompacted
 from tests._practice import Practice
 from timeline import Timeline
-from timeline.practice import Call, Reply
+from timeline.fake_provider import Call, Reply
 
 from .requests import MODEL, TOOL, UNBOUND
 
@@ -39,7 +39,7 @@ def has_thinking(asked: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize(("model", "rounds"), [(MODEL, 300), (UNBOUND, 60)])
 def test_no_request_is_ever_refused(practice: Practice, model: str, rounds: int) -> None:
-    server = practice.serve(brain=script(rounds), window=WINDOW)
+    server = practice.serve(responder=script(rounds), window=WINDOW)
     client = practice.client(server)
     with Timeline.open("agent", model=model, window=WINDOW - ANSWER) as timeline:
         timeline.user("Read all parts.")

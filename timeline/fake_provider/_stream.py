@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from render import Json
-from timeline.practice._draft import Draft
+from timeline.fake_provider._draft import Draft
 
 _PIECE_CHARS: Final = 24
 _PIECES_MAX: Final = 100

@@ -1,7 +1,7 @@
-"""The practice provider without its wires: requests in, answers or refusals out.
+"""The fake provider without its wires: requests in, answers or refusals out.
 
 Rules come first: a request that breaks one is refused and uses up neither a fault nor an answer of
-the script.  Then come the faults that were asked for, one a request, and last the brain.
+the script.  Then come the faults that were asked for, one a request, and last the responder.
 """
 
 import time
@@ -15,14 +15,14 @@ from attrs.validators import gt, optional
 
 from render import Json, Model
 from timeline._models import known_models, model_named
-from timeline.practice._brain import Brain, tutorial_brain
-from timeline.practice._draft import Answer, Draft, answer, drafts_of
-from timeline.practice._fault import ApiError, Fault
-from timeline.practice._meter import Meter
-from timeline.practice._reply import Reply
-from timeline.practice._rules import misshapen, too_long, unlawful
-from timeline.practice._script import as_brain
-from timeline.practice._signature import sign
+from timeline.fake_provider._draft import Answer, Draft, answer, drafts_of
+from timeline.fake_provider._fault import ApiError, Fault
+from timeline.fake_provider._meter import Meter
+from timeline.fake_provider._reply import Reply
+from timeline.fake_provider._responder import Responder, tutorial_responder
+from timeline.fake_provider._rules import misshapen, too_long, unlawful
+from timeline.fake_provider._script import as_responder
+from timeline.fake_provider._signature import sign
 
 _LOST: Final = Reply(text="Nobody will ever read all of this sentence.")
 """What a damaged answer says; the script is not asked, so that a retry gets its next answer."""
@@ -45,10 +45,10 @@ class Exchange:
 
 
 @attrs.define(kw_only=True)
-class Provider:
+class FakeProvider:
     """A provider of the Messages API that validates, counts, caches, signs, and can misbehave."""
 
-    brain: Brain = attrs.field(default=tutorial_brain, converter=as_brain)
+    responder: Responder = attrs.field(default=tutorial_responder, converter=as_responder)
     """Who answers; a list of replies and faults is played in order."""
     window: int | None = attrs.field(default=None, validator=optional(gt(0)))
     """Tokens that prompt and answer may have, for every model; default: the model's own."""
@@ -62,7 +62,7 @@ class Provider:
 
     exchanges: list[Exchange] = attrs.field(init=False, factory=list[Exchange])
     failures: list[Exception] = attrs.field(init=False, factory=list[Exception])
-    """What the brain raised."""
+    """What the responder raised."""
     _faults: deque[Fault] = attrs.field(init=False, factory=deque[Fault])
     _meters: dict[str, Meter] = attrs.field(init=False, factory=dict[str, Meter])
     _numbers: "count[int]" = attrs.field(init=False, factory=lambda: count(1))
@@ -78,7 +78,7 @@ class Provider:
 
     def new_id(self, kind: str) -> str:
         """An id as the provider makes them, numbered."""
-        return f"{kind}_practice{next(self._numbers):06}"
+        return f"{kind}_fake{next(self._numbers):06}"
 
     # Models.
 
@@ -168,7 +168,7 @@ class Provider:
 
     def _ask(self, request: Json) -> Reply | Fault:
         try:
-            return self.brain(request)
+            return self.responder(request)
         except Exception as error:
             self.failures.append(error)
             raise

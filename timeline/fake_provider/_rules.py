@@ -4,9 +4,9 @@ import re
 from typing import Final
 
 from render import Json, Model, validate_request
-from timeline.practice._fault import ApiError
-from timeline.practice._json import child
-from timeline.practice._signature import check_thinking
+from timeline.fake_provider._fault import ApiError
+from timeline.fake_provider._json import child
+from timeline.fake_provider._signature import check_thinking
 
 _FIELDS: Final = frozenset(
     {

@@ -1,4 +1,4 @@
-"""`python -m timeline.practice`: the practice provider by hand."""
+"""`python -m timeline.fake_provider`: the fake provider by hand."""
 
 import argparse
 import sys
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from blocks import FoldlineError
-from timeline.practice import Exchange, PracticeServer, Provider, Script, tutorial_brain
+from timeline.fake_provider import Exchange, FakeProvider, FakeServer, Script, tutorial_responder
 
 _DONE, _FAILED = 0, 1
 
@@ -15,11 +15,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until interrupted; 0 done, 1 failed, 2 wrong usage."""
     options = _parser().parse_args(arguments)
     try:
-        brain = Script.read(options.script) if options.script else tutorial_brain
-        provider = Provider(brain=brain, window=options.window, listener=_report)
-        server = PracticeServer(provider, port=options.port)
+        responder = Script.read(options.script) if options.script else tutorial_responder
+        provider = FakeProvider(responder=responder, window=options.window, listener=_report)
+        server = FakeServer(provider, port=options.port)
         server.listen()
-        _say(f"practice provider on {server.url} (Ctrl-C ends it)")
+        _say(f"fake provider on {server.url} (Ctrl-C ends it)")
         server.run()
     except KeyboardInterrupt:
         return _DONE
@@ -32,8 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m timeline.practice",
-        description="A local server that speaks the Messages API, for practice. Any API key will do.",
+        prog="python -m timeline.fake_provider",
+        description="A local server that speaks the Messages API, for tests. Any API key will do.",
     )
     parser.add_argument("--port", type=int, default=8787, help="default 8787; 0: any free one")
     parser.add_argument("--window", type=_positive, metavar="N", help="tokens of the window")

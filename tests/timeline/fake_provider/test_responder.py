@@ -8,8 +8,8 @@ import pytest
 
 from blocks import StructuredSummary
 from render.compaction import _prompt as prompts
-from timeline.practice import Reply, Script, summary_reply, tutorial_brain, wants_summary
-from timeline.practice._summary import MARKER
+from timeline.fake_provider import Reply, Script, summary_reply, tutorial_responder, wants_summary
+from timeline.fake_provider._summary import MARKER
 
 from .requests import TOOL, assistant, request, result, user
 
@@ -22,11 +22,11 @@ FILES = {
 
 
 def played(prompt: str, **more: Any) -> list[Reply]:
-    """What the brain says until it is done, with tools that read `FILES`."""
+    """What the responder says until it is done, with tools that read `FILES`."""
     asked = request(user(prompt), tools=[TOOL], **more)
     said: list[Reply] = []
     while not said or said[-1].calls:
-        said.append(tutorial_brain(asked))
+        said.append(tutorial_responder(asked))
         calls = [
             {"type": "tool_use", "id": f"t{len(said)}_{n}", "name": call.name, "input": call.input}
             for n, call in enumerate(said[-1].calls)
@@ -54,14 +54,14 @@ def test_it_thinks_only_when_asked_to() -> None:
 
 @pytest.mark.parametrize("tools", [[], [{"name": "now", "input_schema": {"type": "object"}}]])
 def test_without_a_tool_that_takes_a_text_it_answers(tools: list[dict[str, Any]]) -> None:
-    said = tutorial_brain(request(user("What of job.py?"), tools=tools))
+    said = tutorial_responder(request(user("What of job.py?"), tools=tools))
     assert said == Reply(text="You said: What of job.py?")
 
 
 def test_it_does_not_go_on_for_ever() -> None:
     asked = request(user("See 0.txt."), tools=[TOOL])
     for number in range(1, 100):
-        if not tutorial_brain(asked).calls:
+        if not tutorial_responder(asked).calls:
             break
         call = {"type": "tool_use", "id": f"t{number}", "name": "f", "input": {"path": f"{number}"}}
         asked["messages"] += [assistant(call), result(f"t{number}", f"see {number}.txt")]
@@ -101,7 +101,7 @@ def test_the_marker_is_that_of_our_summariser() -> None:
 
 
 def test_the_summary_is_ours_and_quotes_the_conversation() -> None:
-    summary = msgspec.json.decode(tutorial_brain(summarised()).text, type=StructuredSummary)
+    summary = msgspec.json.decode(tutorial_responder(summarised()).text, type=StructuredSummary)
     assert summary.task == "Find out why the job fails."
     assert summary.state == "I look at the log."
     assert summary.tool_outcomes[0].tool == "read_file"

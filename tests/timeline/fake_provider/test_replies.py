@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests._practice import Practice
-from timeline.practice import Call, Provider, Reply
-from timeline.practice._stream import events
+from timeline.fake_provider import Call, FakeProvider, Reply
+from timeline.fake_provider._stream import events
 
 from .requests import TOOL, request, user
 
@@ -32,7 +32,7 @@ EXPECTED = [
 
 
 def test_a_reply_arrives_whole(practice: Practice) -> None:
-    server = practice.serve(brain=[REPLY])
+    server = practice.serve(responder=[REPLY])
     message = practice.client(server).messages.create(**request(tools=[TOOL]))
     assert shape(message) == EXPECTED
     assert message.stop_reason == "tool_use"
@@ -43,7 +43,7 @@ def test_a_reply_arrives_whole(practice: Practice) -> None:
 
 
 def test_a_stream_adds_up_to_the_same(practice: Practice) -> None:
-    server = practice.serve(brain=[REPLY, REPLY])
+    server = practice.serve(responder=[REPLY, REPLY])
     client = practice.client(server)
     whole = client.messages.create(**request(tools=[TOOL]))
     with client.messages.stream(**request(tools=[TOOL])) as stream:
@@ -59,7 +59,7 @@ def test_a_stream_adds_up_to_the_same(practice: Practice) -> None:
 
 
 def test_the_async_client_gets_the_same(practice: Practice) -> None:
-    server = practice.serve(brain=[REPLY, REPLY])
+    server = practice.serve(responder=[REPLY, REPLY])
 
     async def ask() -> tuple[Any, Any]:
         async with practice.aclient(server) as client:
@@ -72,7 +72,7 @@ def test_the_async_client_gets_the_same(practice: Practice) -> None:
 
 
 def test_the_events_come_in_the_providers_order() -> None:
-    exchange = Provider(brain=[Reply(text="Hello.", calls=[Call("f")])]).create(request())
+    exchange = FakeProvider(responder=[Reply(text="Hello.", calls=[Call("f")])]).create(request())
     assert exchange.message is not None
     sent = list(events(exchange.message, exchange.drafts))
     assert [event["type"] for event in sent] == [
@@ -91,7 +91,9 @@ def test_the_events_come_in_the_providers_order() -> None:
 
 
 def test_a_function_may_be_the_model(practice: Practice) -> None:
-    server = practice.serve(brain=lambda asked: Reply(text=f"{len(asked['messages'])} messages"))
+    server = practice.serve(
+        responder=lambda asked: Reply(text=f"{len(asked['messages'])} messages")
+    )
     client = practice.client(server)
     answer = client.messages.create(**request())
     assert answer.content[0].to_dict() == {"type": "text", "text": "1 messages"}
@@ -103,7 +105,7 @@ def test_what_the_function_raises_ends_the_test(practice: Practice) -> None:
 
     from anthropic import InternalServerError
 
-    server = practice.serve(brain=broken)
+    server = practice.serve(responder=broken)
     with pytest.raises(InternalServerError):
         practice.client(server).messages.create(**request())
     assert isinstance(server.provider.failures.pop(), ZeroDivisionError)
@@ -111,7 +113,7 @@ def test_what_the_function_raises_ends_the_test(practice: Practice) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_answer_ends_at_max_tokens(practice: Practice, *, stream: bool) -> None:
-    server = practice.serve(brain=[Reply(text="word " * 500, calls=[Call("f", {"a": "b"})])])
+    server = practice.serve(responder=[Reply(text="word " * 500, calls=[Call("f", {"a": "b"})])])
     client = practice.client(server)
     asked = request(max_tokens=100)
     if stream:
@@ -127,7 +129,7 @@ def test_an_answer_ends_at_max_tokens(practice: Practice, *, stream: bool) -> No
 
 
 def test_no_output_at_all_only_warms_the_cache(practice: Practice) -> None:
-    server = practice.serve(brain=[Reply(text="Hello.")])
+    server = practice.serve(responder=[Reply(text="Hello.")])
     client = practice.client(server)
     assert client.messages.create(**request(max_tokens=0)).content == []
     assert client.messages.create(**request()).content
@@ -136,7 +138,7 @@ def test_no_output_at_all_only_warms_the_cache(practice: Practice) -> None:
 def test_an_answer_may_be_late(practice: Practice) -> None:
     from anthropic import APITimeoutError
 
-    server = practice.serve(brain=[Reply(text="At last.", delay_seconds=5)])
+    server = practice.serve(responder=[Reply(text="At last.", delay_seconds=5)])
     with pytest.raises(APITimeoutError):
         practice.client(server, timeout=0.2).messages.create(**request())
 

@@ -1,4 +1,4 @@
-"""The command `python -m timeline.practice`, and the scripts it plays."""
+"""The command `python -m timeline.fake_provider`, and the scripts it plays."""
 
 import json
 import signal
@@ -10,8 +10,8 @@ import anthropic
 import pytest
 
 from blocks import MisuseError
-from timeline.practice import Call, Fault, Reply, Script
-from timeline.practice.__main__ import main
+from timeline.fake_provider import Call, Fault, Reply, Script
+from timeline.fake_provider.__main__ import main
 
 from .requests import TOOL, request
 
@@ -68,7 +68,7 @@ def test_a_missing_script_is_one_clear_line(
 def test_the_command_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     path = written(tmp_path, json.dumps([{"text": "Hello."}]))
     options = ["--port", "0", "--window", "500", "--script", str(path)]
-    command = [sys.executable, "-m", "timeline.practice", *options]
+    command = [sys.executable, "-m", "timeline.fake_provider", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -107,6 +107,6 @@ def test_a_window_is_a_number_of_tokens(window: str, capsys: pytest.CaptureFixtu
 
 
 def test_the_library_does_not_load_the_server() -> None:
-    code = "import sys, timeline, timeline.practice; print({'starlette', 'uvicorn', 'anthropic'} & {*sys.modules})"
+    code = "import sys, timeline, timeline.fake_provider; print({'starlette', 'uvicorn', 'anthropic'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

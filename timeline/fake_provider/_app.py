@@ -1,4 +1,4 @@
-"""The practice provider as a starlette app."""
+"""The fake provider as a starlette app."""
 
 import json
 from typing import Any, cast
@@ -9,14 +9,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from render import Json
-from timeline.practice._catalogue import model_info, model_page
-from timeline.practice._fault import ApiError
-from timeline.practice._provider import Provider
-from timeline.practice._rules import invalid
-from timeline.practice._wire import refusal, response
+from timeline.fake_provider._catalogue import model_info, model_page
+from timeline.fake_provider._fault import ApiError
+from timeline.fake_provider._provider import FakeProvider
+from timeline.fake_provider._rules import invalid
+from timeline.fake_provider._wire import refusal, response
 
 
-def app_of(provider: Provider) -> Starlette:
+def app_of(provider: FakeProvider) -> Starlette:
     """The app that serves a provider."""
 
     async def create(http: Request) -> Response:

@@ -8,7 +8,7 @@ import pytest
 
 from render import Model, overflow_of
 from tests._practice import Practice
-from timeline.practice import Exchange, Fault, Provider, Reply
+from timeline.fake_provider import Exchange, FakeProvider, Fault, Reply
 
 from .requests import OLD, TOOL, assistant, request, result, user
 
@@ -17,7 +17,7 @@ CALL = {"type": "tool_use", "id": "toolu_1", "name": "read_file", "input": {"pat
 
 def refused(asked: dict[str, Any], **options: Any) -> tuple[int, str]:
     """Status and words of the refusal."""
-    exchange: Exchange = Provider(**options).create(asked)
+    exchange: Exchange = FakeProvider(**options).create(asked)
     assert exchange.error is not None
     return exchange.error.status, exchange.error.message
 
@@ -101,7 +101,7 @@ def test_an_unknown_path_is_not_found(practice: Practice) -> None:
 
 def test_models_of_our_own_may_be_added() -> None:
     small = Model(name="small", tokens_window=1_000)
-    provider = Provider(brain=[Reply(text="Hello.")], models=(small,))
+    provider = FakeProvider(responder=[Reply(text="Hello.")], models=(small,))
     exchange = provider.create(request(model="small"))
     assert exchange.message is not None
     assert exchange.message["model"] == "small"
@@ -125,7 +125,7 @@ def test_a_prompt_that_does_not_fit_is_refused_with_both_numbers(practice: Pract
 
 
 def test_a_newer_model_stops_where_the_window_ends() -> None:
-    provider = Provider(brain=[Reply(text="word " * 1_000)], window=500)
+    provider = FakeProvider(responder=[Reply(text="word " * 1_000)], window=500)
     message = provider.create(request()).message
     assert message is not None
     assert message["stop_reason"] == "model_context_window_exceeded"
@@ -139,18 +139,18 @@ def test_an_older_model_wants_room_for_all_that_it_may_say() -> None:
     overflow = overflow_of(400, "invalid_request_error", message)
     assert overflow is not None
     assert overflow.tokens_max == 500
-    assert Provider(window=500).create({**asked, "max_tokens": 100}).message
+    assert FakeProvider(window=500).create({**asked, "max_tokens": 100}).message
 
 
 def test_the_provider_may_count_differently() -> None:
     asked = request(user("Why does the nightly job fail? " * 20))
-    ours, theirs = Provider().count(asked), Provider(factor=1.3).count(asked)
+    ours, theirs = FakeProvider().count(asked), FakeProvider(factor=1.3).count(asked)
     assert isinstance(ours, int)
     assert theirs == pytest.approx(1.3 * ours, rel=0.05)
 
 
 def test_a_fault_that_refuses_is_not_the_requests() -> None:
-    provider = Provider()
+    provider = FakeProvider()
     provider.fault(Fault.overflow())
     exchange = provider.create(request())
     assert exchange.error

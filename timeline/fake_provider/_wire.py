@@ -8,9 +8,9 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from render import Json
-from timeline.practice._fault import ApiError, Fault
-from timeline.practice._provider import Exchange
-from timeline.practice._stream import event, events
+from timeline.fake_provider._fault import ApiError, Fault
+from timeline.fake_provider._provider import Exchange
+from timeline.fake_provider._stream import event, events
 
 _GARBAGE = b'{"type": "content_block_delta", "ind'
 

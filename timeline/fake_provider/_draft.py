@@ -7,7 +7,7 @@ from typing import TypeAlias
 import attrs
 
 from render import Json
-from timeline.practice._reply import Call, Reply
+from timeline.fake_provider._reply import Call, Reply
 
 Count: TypeAlias = Callable[[str], int]
 

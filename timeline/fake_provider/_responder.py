@@ -1,4 +1,4 @@
-"""The model behind the practice provider when no script says otherwise: small, and always the same.
+"""The model behind the fake provider when no script says otherwise: small, and always the same.
 
 It reads on from file to file: a name that the user or a tool mentioned and that no tool was asked
 for yet goes to the first tool that takes a text.  When there is none left, it says what it saw.
@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 from render import Json
-from timeline.practice._fault import Fault
-from timeline.practice._json import blocks_of, child
-from timeline.practice._reply import Call, Reply
-from timeline.practice._summary import last_words, summary_reply, wants_summary
+from timeline.fake_provider._fault import Fault
+from timeline.fake_provider._json import blocks_of, child
+from timeline.fake_provider._reply import Call, Reply
+from timeline.fake_provider._summary import last_words, summary_reply, wants_summary
 
-Brain: TypeAlias = Callable[[Json], Reply | Fault]
+Responder: TypeAlias = Callable[[Json], Reply | Fault]
 """From a request to what the model answers."""
 
 _CALLS_MAX: Final = 2
@@ -25,7 +25,7 @@ _NAME: Final = re.compile(r"(?<![\w/.:-])(?:[\w-]+/)*[\w-]+\.[a-z]{1,5}\b")
 _QUOTE_CHARS: Final = 160
 
 
-def tutorial_brain(request: Json) -> Reply:
+def tutorial_responder(request: Json) -> Reply:
     """Summarise when asked to; look at what was mentioned; say what was found."""
     if wants_summary(request):
         return summary_reply(request)

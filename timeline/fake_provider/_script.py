@@ -9,10 +9,10 @@ import msgspec
 
 from blocks import MisuseError
 from render import Json
-from timeline.practice._brain import Brain
-from timeline.practice._fault import Fault
-from timeline.practice._reply import Call, Reply
-from timeline.practice._summary import summary_reply, wants_summary
+from timeline.fake_provider._fault import Fault
+from timeline.fake_provider._reply import Call, Reply
+from timeline.fake_provider._responder import Responder
+from timeline.fake_provider._summary import summary_reply, wants_summary
 
 
 class CallLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -78,6 +78,6 @@ class Script:
         return turn
 
 
-def as_brain(given: Brain | Iterable[Reply | Fault]) -> Brain:
+def as_responder(given: Responder | Iterable[Reply | Fault]) -> Responder:
     """A list of answers is a script."""
     return given if callable(given) else Script(given)

@@ -13,7 +13,7 @@ import pytest
 from blocks import MisuseError
 from render import overflow_of
 from tests._practice import Practice
-from timeline.practice import Call, Fault, PracticeServer, Reply
+from timeline.fake_provider import Call, FakeServer, Fault, Reply
 
 from .requests import request
 
@@ -23,7 +23,7 @@ class Ways:
     """The four ways to make one request."""
 
     practice: Practice
-    server: PracticeServer
+    server: FakeServer
 
     def whole(self, **options: Any) -> Any:
         return self.practice.client(self.server, **options).messages.create(**request())
@@ -56,7 +56,7 @@ class Ways:
 
 @pytest.fixture
 def ways(practice: Practice) -> Ways:
-    return Ways(practice, practice.serve(brain=lambda _: Reply(text="All is well.")))
+    return Ways(practice, practice.serve(responder=lambda _: Reply(text="All is well.")))
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_faults_queue_up_and_invalid_requests_do_not_use_them(ways: Ways) -> Non
 
 
 def test_a_damaged_answer_does_not_use_up_the_script(practice: Practice) -> None:
-    server = practice.serve(brain=[Fault.cut(), Fault.slow(0.01), Reply(text="Hello.")])
+    server = practice.serve(responder=[Fault.cut(), Fault.slow(0.01), Reply(text="Hello.")])
     message = practice.client(server, max_retries=1).messages.create(**request())
     assert message.content[0].to_dict()["text"] == "Hello."
 

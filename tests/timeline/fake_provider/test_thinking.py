@@ -6,7 +6,7 @@ import anthropic
 import pytest
 
 from tests._practice import Practice
-from timeline.practice import Call, Provider, Reply
+from timeline.fake_provider import Call, FakeProvider, Reply
 
 from .requests import MODEL, TOOL, UNBOUND, assistant, request, result, user
 
@@ -16,7 +16,7 @@ THINKS = [
 ]
 
 
-def conversation(provider: Provider, rounds: int, model: str = MODEL) -> dict[str, Any]:
+def conversation(provider: FakeProvider, rounds: int, model: str = MODEL) -> dict[str, Any]:
     """A request after some rounds, each with thinking."""
     asked = request(user("Look."), model=model, tools=[TOOL], system="You look at files.")
     for _ in range(rounds):
@@ -31,7 +31,7 @@ def conversation(provider: Provider, rounds: int, model: str = MODEL) -> dict[st
     return asked
 
 
-def words(provider: Provider, asked: dict[str, Any]) -> str:
+def words(provider: FakeProvider, asked: dict[str, Any]) -> str:
     """Of the refusal; "" when there is none."""
     error = provider.create(asked).error
     return error.message if error else ""
@@ -54,7 +54,7 @@ def edited(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_real_client_sends_it_back(practice: Practice) -> None:
-    server = practice.serve(brain=THINKS)
+    server = practice.serve(responder=THINKS)
     client = practice.client(server)
     asked = request(user("Look."), tools=[TOOL])
     for _ in range(3):
@@ -68,7 +68,7 @@ def test_the_real_client_sends_it_back(practice: Practice) -> None:
 
 
 def test_an_edit_before_bound_thinking_is_refused() -> None:
-    provider = Provider(brain=THINKS)
+    provider = FakeProvider(responder=THINKS)
     asked = conversation(provider, 3)
     assert not words(provider, asked)
     for changed in (edited(asked), {**asked, "system": "Else."}, {**asked, "tools": []}):
@@ -79,13 +79,13 @@ def test_an_edit_before_bound_thinking_is_refused() -> None:
 
 
 def test_an_edit_behind_all_thinking_is_fine() -> None:
-    provider = Provider(brain=THINKS)
+    provider = FakeProvider(responder=THINKS)
     asked = conversation(provider, 1)
     assert not words(provider, edited(asked))
 
 
 def test_cache_marks_and_the_form_of_content_are_no_edit() -> None:
-    provider = Provider(brain=THINKS)
+    provider = FakeProvider(responder=THINKS)
     asked = conversation(provider, 2)
     mark = {"cache_control": {"type": "ephemeral"}}
     first = {**asked["messages"][0]["content"][0], **mark}
@@ -102,14 +102,14 @@ def test_cache_marks_and_the_form_of_content_are_no_edit() -> None:
 
 
 def test_thinking_may_go_at_either_end_or_all_of_it() -> None:
-    provider = Provider(brain=THINKS)
+    provider = FakeProvider(responder=THINKS)
     asked = conversation(provider, 4)
     for gone in ((0,), (0, 1), (3,), (2, 3), (0, 1, 2, 3)):
         assert not words(provider, without(asked, *gone)), gone
 
 
 def test_thinking_may_not_go_in_the_middle_nor_come_back() -> None:
-    provider = Provider(brain=[*THINKS])
+    provider = FakeProvider(responder=[*THINKS])
     asked = conversation(provider, 3)
     assert "different conversation" in words(provider, without(asked, 1))
     stripped = without(asked, 0, 1, 2)
@@ -125,7 +125,7 @@ def test_thinking_may_not_go_in_the_middle_nor_come_back() -> None:
 
 
 def test_the_client_may_ask_to_have_it_dropped() -> None:
-    provider = Provider(brain=THINKS)
+    provider = FakeProvider(responder=THINKS)
     binding = {"prefix_mismatch_behavior": "drop_block"}
     asked = edited(conversation(provider, 3))
     assert not words(
@@ -135,7 +135,7 @@ def test_the_client_may_ask_to_have_it_dropped() -> None:
 
 @pytest.mark.parametrize("model", [MODEL, UNBOUND])
 def test_changed_thinking_is_refused_by_every_model(model: str) -> None:
-    provider = Provider(brain=THINKS)
+    provider = FakeProvider(responder=THINKS)
     asked = conversation(provider, 2, model)
     for index, expected in ((1, "messages.1.content.0: Invalid `signature`"), (3, "latest")):
         messages = list(asked["messages"])
@@ -148,22 +148,22 @@ def test_changed_thinking_is_refused_by_every_model(model: str) -> None:
 def test_thinking_that_the_provider_never_signed_is_refused(signature: str) -> None:
     thought = {"type": "thinking", "thinking": "Hm.", "signature": signature}
     asked = request(user("a"), assistant(thought, {"type": "text", "text": "b"}), user("c"))
-    assert words(Provider(), asked)
+    assert words(FakeProvider(), asked)
 
 
 def test_unbound_thinking_survives_an_edit() -> None:
-    provider = Provider(brain=THINKS)
+    provider = FakeProvider(responder=THINKS)
     assert not words(provider, edited(conversation(provider, 3, UNBOUND)))
 
 
 def test_thinking_of_another_model_is_dropped_in_silence() -> None:
-    provider = Provider(brain=THINKS)
+    provider = FakeProvider(responder=THINKS)
     asked = edited(conversation(provider, 3, UNBOUND))
     assert not words(provider, {**asked, "model": MODEL})
 
 
 def test_thinking_that_was_cut_off_has_no_signature() -> None:
-    provider = Provider(brain=[Reply(thinking="Hm. " * 200)])
+    provider = FakeProvider(responder=[Reply(thinking="Hm. " * 200)])
     message = provider.create(request(max_tokens=20)).message
     assert message is not None
     [thought] = message["content"]

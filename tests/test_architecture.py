@@ -1,0 +1,108 @@
+"""What `docs/architecture.md` says of the rooms is true: whoever adds a thing touches these files, no others."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import attrs
+import pytest
+
+from persistence import EventStore
+from persistence._open import SCHEMES
+from persistence.sessions._read import FORMATS
+from render import PROVIDERS
+from render.compaction.rungs._ladder import RUNGS
+from render.policy._rungs import RungName
+from timeline import Hooks, known_models
+from timeline.cli._parser import COMMANDS
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+TABLE = PAGE.split("## To add one of these", 1)[1].split("\n## ", 1)[0]
+ROWS = dict(re.findall(r"^\| (?:an?) ([a-z ]+) \| (.*) \|$", TABLE, re.MULTILINE))
+
+
+def touched(thing: str) -> set[str]:
+    """The paths in the row of a thing."""
+    return set(re.findall(r"`((?:blocks|render|persistence|timeline)/[\w/.]*)`", ROWS[thing]))
+
+
+def naming(text: str, *folders: str) -> set[str]:
+    """The product's files, outside of these folders, whose text contains another."""
+    return {name for name in _files() if not name.startswith(folders) and text in _read(name)}
+
+
+def _files() -> Iterator[str]:
+    for package in ("blocks", "render", "persistence", "timeline"):
+        yield from (path.relative_to(ROOT).as_posix() for path in (ROOT / package).rglob("*.py"))
+
+
+def _read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("thing", ROWS)
+def test_every_path_of_a_row_is_there(thing: str) -> None:
+    assert touched(thing)
+    assert [path for path in touched(thing) if not (ROOT / path).exists()] == []
+
+
+def test_a_provider_is_named_in_its_folder_in_the_table_and_by_its_models() -> None:
+    named = naming("render.providers.anthropic", "render/providers/anthropic/")
+    assert named == {"render/providers/__init__.py", "render/__init__.py"}
+    assert {
+        path.name
+        for path in (ROOT / "render/providers").iterdir()
+        if (path / "__init__.py").exists()
+    } == set(PROVIDERS)
+    assert {model.provider for model in known_models()} <= set(PROVIDERS)
+
+
+def test_a_store_is_named_in_its_folder_and_in_the_table() -> None:
+    """And where names load late, and by its artifacts, which lie in the same file."""
+    named = naming("persistence.duckdb", "persistence/duckdb/")
+    assert named == {
+        "persistence/_open.py",
+        "persistence/__init__.py",
+        "persistence/artifacts/_duckdb.py",
+    }
+    assert "duckdb://" in SCHEMES
+    assert naming("DuckDBStore)", "persistence/duckdb/") == set(), "nobody asks which store it is"
+    assert EventStore.__module__ == "persistence._store"
+
+
+def test_an_importer_is_named_in_the_table_alone() -> None:
+    for name in ("pi", "codex", "claude-code"):
+        assert name in FORMATS
+    for module in ("_pi", "_codex", "_claude_code"):
+        folder = "persistence.sessions."
+        assert naming(f"{folder}{module} ") <= {"persistence/sessions/_read.py"}
+
+
+def test_a_rung_is_a_file_a_row_and_a_name() -> None:
+    assert set(get_args(RungName)) == set(RUNGS)
+    folder = ROOT / "render/compaction/rungs"
+    for name, rung in RUNGS.items():
+        assert rung.name == name
+        assert type(rung).__module__.endswith(f"._{name}")
+        assert (folder / f"_{name}.py").exists()
+
+
+def test_a_block_kind_is_known_where_the_row_says() -> None:
+    """A plan, for one: it is shown in another place than what else its author says."""
+    for name in touched("block kind"):
+        assert re.search(r"\bPlan\b", _read(name)), name
+
+
+def test_a_command_is_a_file_and_a_row() -> None:
+    for command in COMMANDS:
+        assert command.__name__ == f"timeline.cli._{command.NAME.replace('-', '_')}"
+        assert naming(f"timeline.cli import {command.__name__.rsplit('.', 1)[1]}") == set()
+
+
+def test_a_hook_is_a_field_and_a_call() -> None:
+    names = [field.name for field in attrs.fields(Hooks)]
+    assert names
+    for name in names:
+        assert f"hooks.{name}" in _read("timeline/engine/_compaction.py")
