@@ -1,5 +1,6 @@
 """Drop: whole rounds go, the oldest first and no more than needed; one line says how to find them."""
 
+import attrs
 import pytest
 
 from blocks import BlocksHidden, ToolCall, ToolResult, UserPrompt
@@ -176,6 +177,26 @@ def test_keywords_are_few_and_leave_out_what_somebody_hid() -> None:
     hidden = Scene(("P", "c1", "r1", "a"), drawn.blocks, view, 4, "")
     [shy] = proposed(hidden.with_hidden("r1", "[hidden]", "requested"), ALL)
     assert shy.entry.keywords == ()
+
+
+def test_what_is_not_shown_any_more_is_not_dropped_again() -> None:
+    """What a text stands for is shown, and may go; what nothing stands for is not."""
+    drawn = scene(
+        """
+        P  c1 r1   c2 r2   |  a
+        5  5  100  5  100     5
+        .  D  D    .  .       .
+        """
+    )
+    [first, *_] = proposed(drawn, 60)
+    assert first.blocks == (drawn["c1"].id, drawn["r1"].id)
+    silent = drawn.with_hidden("c1", "", "dropped").with_hidden("r1", "", "dropped")
+    gone = attrs.evolve(drawn, view=dropped(drawn, 60))
+    for after in (silent, gone):
+        [second] = proposed(after, 60)
+        assert second.blocks == (drawn["c2"].id, drawn["r2"].id)
+    [told] = proposed(drawn.with_hidden("r1", "cleared " * 50, "cleared"), 60)
+    assert told.blocks == first.blocks
 
 
 def test_a_pair_vanishes_as_a_whole_and_the_request_stays_valid() -> None:

@@ -10,6 +10,7 @@ from render import (
     PlannedCompaction,
     Summarize,
     apply_compaction,
+    extractive,
     plan_compaction,
     recut,
     restore_plan,
@@ -72,6 +73,8 @@ def test_written_down_and_read_again_it_comes_to_the_same() -> None:
         read = CompactionPlan.from_json(changed.plan.to_json())
         again = restore_plan(read, VIEW, CONTEXT)
         assert again is not None
+        assert changed.fitted
+        assert changed.probe == again.probe == extractive(changed.fitted.range)
         one, other = (
             apply_compaction(VIEW, each, each.probe, CONTEXT) for each in (changed, again)
         )
