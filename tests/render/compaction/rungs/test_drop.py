@@ -196,6 +196,21 @@ def test_the_line_says_how_much_it_was_and_which_tools_by_name() -> None:
         assert made.turns == made.entry.turns == ("t1",)
 
 
+def test_what_is_exactly_enough_is_enough_and_one_token_less_is_not() -> None:
+    drawn = scene(
+        """
+        P  c1 r1   c2 r2   c3 r3   |  c4 r4
+        5  5  100  5  100  5  100     5  100
+        """
+    )
+    encoder = within().encoder
+    first = encoder.shown(drawn.view.groups[1]).tokens
+    for missing, number in ((first, 2), (first + 1, 4)):
+        [made] = proposed(drawn, missing)
+        assert len(made.blocks) == number
+        assert (made.entry.started_at, made.entry.ended_at) == (1_000_000.0, 1_000_000.0)
+
+
 def test_what_is_not_shown_any_more_is_not_dropped_again() -> None:
     """What a text stands for is shown, and may go; what nothing stands for is not."""
     drawn = scene(
