@@ -25,9 +25,9 @@ from render import (
     total_tokens,
     truncated,
 )
-from render.compaction._apply import compaction_event
+from render.compaction._apply import compaction_event, squeezed
 from tests import _builders as make
-from tests._builders import context, grown, prompt, view_of
+from tests._builders import context, grown, prompt, steady, view_of
 from tests.render.compaction.drawings import drawn
 from tests.render.compaction.talk import compacted, planned, rounds, turns
 from tests.render.summary.test_index import names
@@ -203,6 +203,16 @@ def test_open_calls_outlive_every_compaction() -> None:
         c for m in make.shown(answered).messages for c in m["content"] if c["type"] == "tool_result"
     ]
     assert answer["content"] == "the answer"
+
+
+def test_squeezing_shrinks_what_a_compaction_leaves_and_nothing_else() -> None:
+    policy = steady(digest_ratio=0.08, index_ratio=0.4, user_ratio=0.2)
+    before = context(policy=policy)
+    assert squeezed(before, 1.0) is before
+    after = squeezed(before, 0.25)
+    smaller = steady(digest_ratio=0.02, index_ratio=0.1, user_ratio=0.05)
+    assert after.policy == smaller
+    assert attrs.evolve(after, policy=policy) == before
 
 
 # Without a summary, and without a compaction.
