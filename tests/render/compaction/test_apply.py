@@ -62,7 +62,7 @@ def test_a_turn_goes_on_whose_beginning_an_earlier_compaction_folded() -> None:
     view = make.view_of(*turns(2), make.prompt("The last.", "t9"), *rounds(4, "t9", first=9))
     split = compacted(view, context()).settled()
     later = grown(split, *rounds(4, "t9", first=20))
-    plan = attrs.evolve(planned(later, context(), 0.0), folded=view.entries[2:5])
+    plan = attrs.evolve(planned(later, context(), 0.0), folded=tuple(view.entries[2:5]))
     event = compaction_event(later, plan, extractive(plan), context())
     assert event.summary.begun_turn_id == "t9"
     assert compaction_event(view, plan, extractive(plan), context()).summary.begun_turn_id is None
