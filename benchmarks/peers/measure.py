@@ -88,13 +88,13 @@ def recorded(session: Session, window: int) -> Recording:
     seen = 0
     for item in session.items:
         if isinstance(item, Responded):
-            full, _ = reference.lived.render(item.at)
+            full, _ = reference.replayed.render(item.at)
             tokens = reference.bill.send(item.at, full).total
             blocks = [(m["role"], block) for m in full.messages for block in m["content"]]
             new = tuple(neutral(blocks[seen:], flattener))
             seen = len(blocks)
             moments.append(Moment(at=item.at, full=full, full_tokens=tokens, new=new))
-        reference.lived.append(item.at, item.blocks)
+        reference.replayed.append(item.at, item.blocks)
     return Recording(
         session=session,
         window=window,
@@ -105,7 +105,7 @@ def recorded(session: Session, window: int) -> Recording:
 
 
 def _reference(session: Session, chosen: ReplayOptions, flattener: Flattener) -> FullHistory:
-    model = Replay.begin(session, chosen, MemoryStore()).lived.settings.model
+    model = Replay.begin(session, chosen, MemoryStore()).replayed.settings.model
     return FullHistory.begin(session, chosen, Bill(model=model, flattener=flattener))
 
 
@@ -212,7 +212,7 @@ def measured(child: Child, recording: Recording) -> Row:
     """A peer over a session."""
     child.begin(recording.window, recording.fixed_tokens)
     model = Replay.begin(recording.session, options(recording.window), MemoryStore())
-    bill = Bill(model=model.lived.settings.model, flattener=recording.flattener)
+    bill = Bill(model=model.replayed.settings.model, flattener=recording.flattener)
     memory, writer = Memory.of(recording.session), Writer()
     over, sums = 0, 0
     milliseconds: list[float] = []

@@ -44,12 +44,12 @@ def _rounds(blocks: int) -> Iterator[list[Block]]:
 
 def _ours(size: int, window: int) -> str:
     session = Session(name="speed", format="made-up", tools=tuple(TOOLS), system=SYSTEM)
-    lived = ReplayTimeline.begin(session, options(window), MemoryStore(), {})
+    replayed = ReplayTimeline.begin(session, options(window), MemoryStore(), {})
     milliseconds = list[float]()
     for number, new in enumerate(_rounds(size)):
         at = STARTED_AT + 5 * number
-        lived.append(at, new)
-        milliseconds.append(lived.render(at)[1])
+        replayed.append(at, new)
+        milliseconds.append(replayed.render(at)[1])
     return _last(milliseconds)
 
 

@@ -1,4 +1,4 @@
-"""What every importer makes of its file: one neutral session, as the agent lived it."""
+"""What every importer makes of its file: one neutral session, as it happened to the agent."""
 
 from typing import Any, TypeAlias
 

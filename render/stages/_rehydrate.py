@@ -40,7 +40,7 @@ class Returned:
 
 def wanted(view: View, policy: Policy) -> tuple[ArtifactId, ...]:
     """The artifacts to show now: those that came back in this turn, and those that the newest round
-    names and that are not resting; no more than a turn may have, and none that is hidden on request."""
+    names and that are not in their cool-down; no more than a turn may have, and none that is hidden on request."""
     turn, before = view.state.turns, view.state.rehydrated
     withheld = set(view.state.withheld.values())
     stay = [artifact for artifact, last in before.items() if last == turn]

@@ -30,22 +30,22 @@ EVERYTHING = Policy(
 class FullHistory:
     """The same session without a limit."""
 
-    lived: ReplayTimeline
+    replayed: ReplayTimeline
     bill: Bill
 
     @classmethod
     def begin(cls, session: Session, options: ReplayOptions, bill: Bill) -> "FullHistory":
         """Nothing sent yet."""
-        lived = ReplayTimeline.begin(
+        replayed = ReplayTimeline.begin(
             session, options, MemoryStore(), {"policy": EVERYTHING, "window": _NEVER}
         )
-        return cls(lived=lived, bill=bill)
+        return cls(replayed=replayed, bill=bill)
 
     def step(self, item: Item) -> int:
         """One item of the session; the tokens of the request that it took, 0 without one."""
         tokens = 0
         if isinstance(item, Responded):
-            rendered, _ = self.lived.render(item.at)
+            rendered, _ = self.replayed.render(item.at)
             tokens = self.bill.send(item.at, rendered).total
-        self.lived.append(item.at, item.blocks)
+        self.replayed.append(item.at, item.blocks)
         return tokens

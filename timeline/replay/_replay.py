@@ -1,4 +1,4 @@
-"""Replay: a recorded session through the engine, call by call, as the agent lived it.
+"""Replay: a recorded session through the engine, call by call, as it happened to the agent.
 
 For each item of the session the clock is set to its time; before a response the next request is
 rendered, priced and dumped, then what really happened is appended.  Recorded compactions play no
@@ -39,7 +39,7 @@ class Replay:
 
     session: Session
     store: EventStore
-    lived: ReplayTimeline
+    replayed: ReplayTimeline
     bill: Bill
     reference: FullHistory
     memory: Memory
@@ -60,18 +60,18 @@ class Replay:
     def begin(
         cls, session: Session, options: ReplayOptions, store: EventStore, dump: Dump | None = None
     ) -> "Replay":
-        """Nothing lived yet."""
+        """Nothing replayed yet."""
         writer = _writer(options)
         extra = {"summarizer": writer} if writer else {}
-        lived = ReplayTimeline.begin(session, options, store, extra)  # type: ignore[arg-type]
-        model = lived.settings.model
-        flattener = Flattener(_text_counter(options.counter, lived))
+        replayed = ReplayTimeline.begin(session, options, store, extra)  # type: ignore[arg-type]
+        model = replayed.settings.model
+        flattener = Flattener(_text_counter(options.counter, replayed))
         bill = Bill(model=model, flattener=flattener)
         full = Bill(model=model, flattener=flattener)
         return cls(
             session=session,
             store=store,
-            lived=lived,
+            replayed=replayed,
             bill=bill,
             reference=FullHistory.begin(session, options, full),
             memory=Memory.of(session),
@@ -86,7 +86,7 @@ class Replay:
             full_tokens = self.reference.step(item)
             if isinstance(item, Responded):
                 self._call(item, full_tokens)
-            self.lived.append(item.at, item.blocks)
+            self.replayed.append(item.at, item.blocks)
             done = len(self.points)
             if isinstance(item, Responded) and progress:
                 progress(done, total)
@@ -96,13 +96,13 @@ class Replay:
 
     def _call(self, item: Item, full_tokens: int) -> None:
         """One model call: what would have been sent."""
-        rendered, ms = self.lived.render(item.at)
+        rendered, ms = self.replayed.render(item.at)
         summaries = self.writer.taken() if self.writer else ()
         self.bill.summarized(summaries)
         step = self.bill.send(item.at, rendered)
         if self.writer:
             self.writer.sent(item.at, step)
-        if full_tokens > self.lived.settings.limit:
+        if full_tokens > self.replayed.settings.limit:
             self.memory.measure(len(self.points), rendered)
         self._note(rendered, item.at, full_tokens)
         self.milliseconds.append(ms)
@@ -129,7 +129,7 @@ class Replay:
 
     def check(self) -> None:
         """Whether every block is accounted for, and the log read back shows the same."""
-        timeline = self.lived.timeline
+        timeline = self.replayed.timeline
         timeline.flush()
         found = coverage(timeline.events(), timeline.view)
         problems = (*self.coverage.problems, *found.problems)
@@ -138,9 +138,9 @@ class Replay:
 
     def compare(self, store: EventStore) -> None:
         """Whether what `store` has of this timeline renders to the same bytes."""
-        timeline = self.lived.timeline
+        timeline = self.replayed.timeline
         reopened = open_view(store.load_window(timeline.id))
-        live, again = self.lived.shown(timeline.view), self.lived.shown(reopened)
+        live, again = self.replayed.shown(timeline.view), self.replayed.shown(reopened)
         self.reopened_equal &= live.content_hash == again.content_hash
 
 
@@ -154,8 +154,8 @@ def _writer(options: ReplayOptions) -> StandIn | Asked | None:
             return Asked.at(options.base_url)
 
 
-def _text_counter(name: str, lived: ReplayTimeline) -> TextCounter:
-    return counter_for(name, lived.settings.model)
+def _text_counter(name: str, replayed: ReplayTimeline) -> TextCounter:
+    return counter_for(name, replayed.settings.model)
 
 
 def _words(decisions: Sequence[Event]) -> tuple[str, ...]:

@@ -14,20 +14,20 @@ COMPACTED = frozenset({"compacted", "moved"})
 
 def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
     """Everything that a replay says at its end."""
-    session, lived, bill = replay.session, replay.lived, replay.bill
+    session, replayed, bill = replay.session, replay.replayed, replay.bill
     tokens = [point.tokens for point in replay.points]
     prunes, clips = _hides(replay, "expired"), _hides(replay, "clipped")
     folds = [event for event in replay.decisions if isinstance(event, RangeCompacted)]
     return ReplayResult(
         session=session.name,
         format=session.format,
-        model=lived.settings.model.name,
-        window=lived.settings.limit,
-        policy=lived.settings.policy.name,
+        model=replayed.settings.model.name,
+        window=replayed.settings.limit,
+        policy=replayed.settings.policy.name,
         counter=counter,
         calls=len(replay.points),
         blocks=replay.coverage.blocks,
-        events=lived.timeline.version,
+        events=replayed.timeline.version,
         turns=len({block.turn for item in session.items for block in item.blocks}),
         rounds=len(session.calls),
         tool_calls=replay.coverage.tool_calls,

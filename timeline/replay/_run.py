@@ -1,6 +1,6 @@
 """The door: a session and options in, a result out, and nothing half-written behind.
 
-The session is lived through in memory; its log goes into a database once it is complete, in one
+The session is replayed in memory; its log goes into a database once it is complete, in one
 commit, and is read back from there.
 """
 
@@ -48,8 +48,8 @@ def replay(
 
 def _check_room(running: Replay) -> None:
     """Refuse a window that nothing could ever fit."""
-    lived = running.lived
-    context = lived.settings.context(lived.system, lived.tools, 0.0)
+    replayed = running.replayed
+    context = replayed.settings.context(replayed.system, replayed.tools, 0.0)
     empty = account(View(), context)
     fixed = empty.system + empty.tools
     if fixed >= context.limit:
@@ -61,8 +61,8 @@ def _check_room(running: Replay) -> None:
 
 def _written(running: Replay, kept: EventStore | None) -> int:
     """Write the log, into `kept` too, and compare; the bytes that it takes in a file of its own."""
-    name = running.lived.timeline.id
-    events = [event for _, event in running.lived.timeline.events()]
+    name = running.replayed.timeline.id
+    events = [event for _, event in running.replayed.timeline.events()]
     if kept is not None:
         kept.append(name, events, expected_version=0)
     with TemporaryDirectory(prefix="foldline-") as folder:

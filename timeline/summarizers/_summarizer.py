@@ -17,7 +17,7 @@ class SummaryFailedError(FoldlineError):
     """The summariser gave no usable summary; the message says what it gave instead."""
 
     provenance: Provenance | None = None
-    """What was spent in vain."""
+    """What was spent for nothing."""
 
 
 @attrs.frozen(kw_only=True)

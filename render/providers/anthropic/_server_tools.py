@@ -43,10 +43,10 @@ def paired(
         return
     called: set[object] = set()
     answered = _answered_later(contents)
-    resting = len(contents) - _resting(contents) if is_last else len(contents)
+    finished = len(contents) - _paused(contents) if is_last else len(contents)
     for index, (version, content) in enumerate(contents):
         if content.get("type") in _CALLS:
-            if index not in answered and index < resting:
+            if index not in answered and index < finished:
                 notices.append(f"a call of the provider's without a result: version {version}")
                 continue
             called.add(content.get("id"))
@@ -73,7 +73,7 @@ def _answered(content: Json) -> set[object]:
     return {content["tool_use_id"]} if "tool_use_id" in content else set()
 
 
-def _resting(contents: Sequence[Numbered]) -> int:
+def _paused(contents: Sequence[Numbered]) -> int:
     """How many blocks at the end are all the provider's own."""
     run = 0
     for _, content in reversed(contents):
