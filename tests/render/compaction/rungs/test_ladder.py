@@ -183,6 +183,16 @@ def test_the_verbatim_tail_is_left_alone() -> None:
     assert len(tail.kept) >= 6
 
 
+def test_the_tail_may_be_given_in_turns() -> None:
+    """What is before the newest turn goes first, and that is enough here."""
+    more = [make.prompt("And these.", "t2"), *rounds(3, 50)]
+    context = within("externalize", keep_turns=1, limit=12_000)
+    plan = plan_of(talk(*more), context)
+    assert plan.proposals
+    assert all(proposal.last < 42 for proposal in plan.proposals)
+    assert plan.tokens_after <= goal_of(context)
+
+
 def test_where_it_would_not_fit_all_but_the_newest_round_is_tried() -> None:
     """The tail itself is too large: one more time, with everything but the newest round."""
     view = talk(number=8, size=4_000)
