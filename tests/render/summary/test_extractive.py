@@ -2,6 +2,7 @@
 
 import msgspec
 
+from blocks import Decision, TurnId
 from render.summary._extractive import extract_summary
 from tests._builders import prompt, said, view_of
 from tests.render.summary.samples import count
@@ -21,6 +22,14 @@ def test_it_quotes_the_users_demands_that_are_not_carried_whole() -> None:
     assert extract_summary(view.entries, (), lambda _: True).constraints == ()
     demands = extract_summary(view.entries, (), lambda _: False).constraints
     assert demands == ("You must not touch main.py.", "Never use eval.")
+
+
+def test_what_the_user_decided_is_no_demand_as_well() -> None:
+    """A sentence is quoted once; a decision with the turn that it was made in."""
+    text = "We decided to use DuckDB. We decided that you must not use SQLite."
+    found = extract_summary(view_of(prompt(text, "t7")).entries, (), lambda _: False)
+    assert found.constraints == ("We decided that you must not use SQLite.",)
+    assert found.decisions == (Decision(decision="We decided to use DuckDB.", turn=TurnId("t7")),)
 
 
 def test_it_is_bounded_whatever_was_said() -> None:

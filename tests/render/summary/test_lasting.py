@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from blocks import Decision, StructuredSummary, Work
 from render import SummaryRoom, merge_summaries
-from render.summary._lasting import LASTING
+from render.summary._lasting import LASTING, _let_in
 from render.summary._merge import BEGINNING, GAP, TURNS_MAX, as_history
 from render.summary._text import Item, line_of
 from tests import _builders as make
@@ -177,3 +177,15 @@ def test_once_the_turn_is_over_a_line_of_it_is_history() -> None:
     told = [work for work in summary.completed if work.action == BEGINNING]
     assert [work.component for work in told] == [f"t{n}" for n in range(10 - TURNS_MAX, 10)]
     assert as_history(StructuredSummary(state="x"), "t1") == StructuredSummary(state="x")
+
+
+@pytest.mark.parametrize("near", [False, True])
+def test_what_fills_its_room_exactly_is_let_in(near: bool) -> None:  # noqa: FBT001
+    """A token less, and it is not; what is near to another comes after all others."""
+    first = "never touch the tables of alpha and beta on db-1"
+    second = f"{first} at all" if near else "gamma and delta are read only"
+    sizes = ROOM.size(first) + ROOM.size(second)
+    items: list[Item] = [first, second]
+    assert _let_in(items, 0, sizes, ROOM) == [0, 1]
+    assert _let_in(items, 0, sizes - 1, ROOM) == [0]
+    assert _let_in(items, 0, ROOM.size(first) - 1, ROOM) in ([], [1])

@@ -1,9 +1,10 @@
 """Masks: what hides a block, what stands for it, and what brings it back."""
 
+import attrs
 import pytest
 
-from blocks import AssistantThinking, Block, Hidden, HideReason
-from render import Place, View, fold
+from blocks import ArtifactId, AssistantThinking, Block, DroppedSpan, Hidden, HideReason
+from render import Entry, Place, View, fold
 from render.view._group import Group
 from render.view._masks import LADDER, Mask, place_of, rehide, unbind
 from tests import _builders as make
@@ -36,12 +37,19 @@ def test_an_unknown_kind_is_placed_by_its_author_and_only_if_it_says_something(
 def test_what_was_hidden_comes_back_as_it_was(reason: HideReason) -> None:
     block = make.said(HIDDEN)
     group = group_of(block)
-    hidden = Hidden(block=block.id, replacement="something")
+    span, moved = DroppedSpan(first=2, last=2), ArtifactId("art-1")
+    hidden = Hidden(block=block.id, replacement="something", artifact=moved, dropped=span)
     after = rehide(group, {block.id: Mask(hidden, reason)})
+    (entry,) = after.entries
+    assert (entry.replacement, entry.hidden_as, entry.dropped) == ("something", reason, span)
+    assert entry.artifact == ("" if reason == "requested" else moved)
+    assert (entry.original == block) == (entry.block != block) == (reason == "requested")
+    assert entry.source == block
     again = rehide(after, {block.id: None})
     assert after.is_hidden
     assert not again.is_hidden
-    assert [entry.block for entry in again.entries] == [entry.block for entry in group.entries]
+    for field in attrs.fields(Entry):
+        assert getattr(again.entries[0], field.name) == getattr(group.entries[0], field.name)
 
 
 @pytest.mark.parametrize("later", REASONS)
