@@ -61,6 +61,12 @@ def test_the_beginning_of_such_a_word_is_masked_where_it_was_cut(quoted: str) ->
     assert redaction(quoted).masked(quoted).endswith(" [hidden]")
 
 
+def test_whole_words_and_their_beginnings_are_masked_in_one_text() -> None:
+    text = "Tamarind, they say: tama… and tamarind again."
+    masked = "[hidden] they say: [hidden] and [hidden] again."
+    assert redaction(text).masked(text) == masked
+
+
 def test_neighbours_become_one() -> None:
     hidden = make.prompt("alpha beta gamma")
     text = "say alpha beta\ngamma alpha now"

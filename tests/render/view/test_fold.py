@@ -5,8 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blocks import BlocksHidden, BlocksRestored, EventId, Hidden, LogWindow, OpaqueEvent
+from blocks import (
+    BlocksHidden,
+    BlocksRestored,
+    EventId,
+    Hidden,
+    HideReason,
+    LogWindow,
+    OpaqueEvent,
+)
 from render import View, commit, fold, open_view
+from render.view._masks import LADDER
 from tests import _builders as make
 from tests.render.compaction.drawings import drawn
 from tests.render.compaction.talk import turns
@@ -68,3 +77,29 @@ def test_an_event_of_another_version_of_this_library_changes_nothing_that_is_sho
 
 def test_an_empty_window_is_an_empty_view() -> None:
     assert open_view(LogWindow(version=0)) == View()
+
+
+@pytest.mark.parametrize(
+    ("reason", "redacted", "counts"),
+    [
+        *((reason, False, True) for reason in sorted(LADDER)),
+        *((reason, True, False) for reason in sorted(LADDER)),
+        *((reason, False, False) for reason in ("requested", "expired", "clipped", "unsigned")),
+    ],
+)
+def test_the_view_knows_when_a_rung_hid_something_last(
+    reason: HideReason,
+    redacted: bool,  # noqa: FBT001
+    counts: bool,  # noqa: FBT001
+) -> None:
+    """What is only told anew, because it had quoted what is hidden since, is no compaction."""
+    block = make.said("hello")
+    event = BlocksHidden(
+        id=EventId("h"),
+        at=0.0,
+        hidden=(Hidden(block=block.id, replacement="[short]"),),
+        reason=reason,
+        redacted=redacted,
+    )
+    view = make.view_of(make.prompt("go"), block, event, make.said("on", response="r"))
+    assert view.compacted == (3 if counts else 0)
