@@ -252,6 +252,7 @@ def test_a_compaction_that_did_not_happen_leaves_a_note_why(
     assert isinstance(event, CompactionSkipped)
     assert (event.reason, event.at, event.detail) == ("no_gain", 5.0, detail)
     assert event.tokens == total_tokens(view, within)
+    assert event.id == "", "whoever commits it names it"
 
 
 # Blocks of any kind may be folded.
