@@ -25,9 +25,9 @@ from render import (
     total_tokens,
     truncated,
 )
-from render.compaction._apply import compaction_event
+from render.compaction._apply import compaction_event, squeezed
 from tests import _builders as make
-from tests._builders import context, grown, prompt, view_of
+from tests._builders import context, grown, prompt, steady, view_of
 from tests.render.compaction.drawings import drawn
 from tests.render.compaction.talk import compacted, planned, rounds, turns
 from tests.render.summary.test_index import names
@@ -40,6 +40,8 @@ def test_the_event_names_a_range_and_the_turns_it_covers() -> None:
     [event] = [e for e in compacted(view, context()).decisions if isinstance(e, RangeCompacted)]
     summary = event.summary
     assert (event.start, event.cut) == (1, 26)
+    assert summary.id == f"summary.{view.version + 1}", "the version that the event will have"
+    assert summary.turn == "t9"
     assert (summary.start, summary.cut) == (1, 26)
     assert summary.covered_turn_ids == ("t0", "t1", "t2", "t9")
     assert summary.split_turn_id is None
@@ -203,6 +205,16 @@ def test_open_calls_outlive_every_compaction() -> None:
         c for m in make.shown(answered).messages for c in m["content"] if c["type"] == "tool_result"
     ]
     assert answer["content"] == "the answer"
+
+
+def test_squeezing_shrinks_what_a_compaction_leaves_and_nothing_else() -> None:
+    policy = steady(digest_ratio=0.08, index_ratio=0.4, user_ratio=0.2)
+    before = context(policy=policy)
+    assert squeezed(before, 1.0) is before
+    after = squeezed(before, 0.25)
+    smaller = steady(digest_ratio=0.02, index_ratio=0.1, user_ratio=0.05)
+    assert after.policy == smaller
+    assert attrs.evolve(after, policy=policy) == before
 
 
 # Without a summary, and without a compaction.

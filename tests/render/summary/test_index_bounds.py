@@ -124,7 +124,7 @@ def test_chosen_spans_are_sorted_apart_and_paid_once(spans: list[tuple[int, int]
         assert all(one[1] < two[0] for one, two in pairwise(kept))
 
 
-LINES = "one\ntwo here\nthe term stands\nfour\nfive"
+LINES = "zero\none\ntwo here\nthe term stands\nfour\nfive"
 
 
 @pytest.mark.parametrize(
@@ -176,3 +176,16 @@ def test_a_line_that_says_nothing_else_is_no_excerpt() -> None:
     """Eight characters besides the name are something."""
     assert bought("src/f.py is good", line=9, names=9) == (["src/f.py is good"], [])
     assert bought("src/f.py is bad", line=9, names=9) == ([], ["src/f.py"])
+
+
+def test_of_several_mentions_the_last_one_with_something_around_it_counts() -> None:
+    first, last, bare = "src/f.py was good", "src/f.py is better now", "src/f.py"
+    assert bought(f"{first}\n{last}", line=9) == ([last], [])
+    index = build_index(
+        Index(),
+        [result(1, first), result(2, last), result(3, bare)],
+        (),
+        IndexBudget(wide=0, line=9, names=0),
+        len,
+    )
+    assert [(e.seen, e.text) for e in index.excerpts] == [(2, last)]

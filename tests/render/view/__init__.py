@@ -5,6 +5,5 @@ _numbering: ../../timeline/engine/test_paths.py
 _numbers: ../../timeline/engine/test_prepare_summary.py
 _provider_blocks: ../../timeline/react/test_provider_blocks.py
 _reducer: test_fold.py, ../../timeline/test_total.py
-_replace: ../../timeline/engine/test_hiding.py
 _visible: ../stages/test_budget.py, ../../timeline/react/test_provider_blocks.py
 """

@@ -163,3 +163,24 @@ def test_a_placeholder_says_what_it_frees_and_stays_a_result() -> None:
         c["content"] for m in shown.messages for c in m["content"] if c["type"] == "tool_result"
     ]
     assert results == [made[0].replacement]
+
+
+def test_a_proposal_says_what_it_is_told_and_what_it_frees() -> None:
+    scope = scene(
+        """
+        P  c1 r1   |  c2 r2
+        5  5  500     5  500
+        """
+    ).ground(within())
+    (found,) = scope.results()
+    made = scope.clear(found, "x" * 40)
+    assert made == Clear(
+        blocks=(found.result.id,),
+        first=3,
+        last=3,
+        turns=(found.result.turn,),
+        tokens_freed=scope.freed_by(found, "x" * 40),
+        replacement="x" * 40,
+    )
+    assert scope.clear(found, "x", "why").reason == "why"
+    assert scope.freed_by(found, "x" * 40) == scope.freed_by(found, "") - 10

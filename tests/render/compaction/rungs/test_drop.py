@@ -179,6 +179,38 @@ def test_keywords_are_few_and_leave_out_what_somebody_hid() -> None:
     assert shy.entry.keywords == ()
 
 
+def test_the_line_says_how_much_it_was_and_which_tools_by_name() -> None:
+    drawn = scene(
+        """
+        P  c2 r2   c1 r1   c1 r1   f  a   !  |  c4 r4
+        5  5  100  5  100  5  100  5  60  60    5  100
+        """
+    )
+    tools, others = proposed(drawn, ALL)
+    assert tools.entry.about == "6 blocks (tool_1 2, tool_2 1)"
+    assert others.entry.about == "2 blocks"
+    assert others.entry.keywords == ("src/said.py", "src/notice.py"), "its own first"
+    for made in (tools, others):
+        assert made.reason == "the oldest that is left"
+        assert (made.first, made.last) == (made.entry.first, made.entry.last)
+        assert made.turns == made.entry.turns == ("t1",)
+
+
+def test_what_is_exactly_enough_is_enough_and_one_token_less_is_not() -> None:
+    drawn = scene(
+        """
+        P  c1 r1   c2 r2   c3 r3   |  c4 r4
+        5  5  100  5  100  5  100     5  100
+        """
+    )
+    encoder = within().encoder
+    first = encoder.shown(drawn.view.groups[1]).tokens
+    for missing, number in ((first, 2), (first + 1, 4)):
+        [made] = proposed(drawn, missing)
+        assert len(made.blocks) == number
+        assert (made.entry.started_at, made.entry.ended_at) == (1_000_000.0, 1_000_000.0)
+
+
 def test_what_is_not_shown_any_more_is_not_dropped_again() -> None:
     """What a text stands for is shown, and may go; what nothing stands for is not."""
     drawn = scene(

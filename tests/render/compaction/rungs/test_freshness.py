@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blocks import Block, CallId, Determinism, Envelope, Outcome, ToolCall
+from blocks import Block, CallId, Determinism, Envelope, Outcome, ToolCall, ToolKind
 from render import Entry, Place
 from render.compaction.rungs._freshness import Drift
 from tests import _builders as make
@@ -102,6 +102,24 @@ def test_a_later_equal_read_without_a_write_since_says_that_nothing_changed(log:
 @pytest.mark.parametrize("log", CHANGED)
 def test_whatever_nobody_can_vouch_for_counts_as_changed(log: str) -> None:
     assert has_changed(log)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "changed"),
+    [("sync", "write", True), ("sync", None, False), ("edit", "read", False), ("edit", None, True)],
+)
+def test_what_a_tool_declares_counts_before_what_its_name_suggests(
+    name: str,
+    kind: ToolKind | None,
+    changed: bool,  # noqa: FBT001
+) -> None:
+    mine = (
+        make.call("m", "t1", "r.m", name, path="a.py"),
+        make.result("m", envelope=Envelope(kind=kind)),
+    )
+    view = make.view_of(*told("read a.py=1 | read a.py=1"), *mine)
+    first = next(e for e in view.entries if e.place is Place.RESULT)
+    assert Drift(view.entries).has_changed(first) == changed
 
 
 def test_a_patch_writes_every_file_that_it_names() -> None:

@@ -25,6 +25,7 @@ from render import (
     ExternalFacts,
     PlannedCompaction,
     RungName,
+    Summarize,
     Summary,
     View,
     apply_compaction,
@@ -107,6 +108,22 @@ def test_what_comes_exactly_to_its_goal_is_enough(field: str) -> None:
         shares: dict[str, Any] = {"enough_ratio": 0.5, "target_ratio": 0.5, field: goal / LIMIT}
         plan = plan_of(view, within("externalize", "summarize", **EXACT, **shares))
         assert (plan.target, plan.rungs) == (goal, rungs)
+
+
+def test_a_cut_that_is_summarised_already_is_taken_if_it_leaves_room() -> None:
+    """The first of them that may be cut at and does; else the range is planned as ever."""
+    view, context = talk(), within("summarize", limit=6000)
+    early, inside, late = (view.entries[at].version for at in (1, 30, 31))
+
+    def cut(*known: int) -> int:
+        (proposal,) = plan_of(view, context, cuts=known).proposals
+        assert isinstance(proposal, Summarize)
+        return proposal.cut
+
+    planned = cut()
+    assert planned not in {early, inside, late}
+    assert cut(late) == cut(early, inside, late, planned) == late
+    assert cut(early) == cut(inside) == planned
 
 
 def test_once_something_is_summarised_the_target_is_enough() -> None:
