@@ -15,11 +15,11 @@ from render.compaction._range import RangePlan
 from render.policy._context import Context
 from render.stages._budget import fixed_tokens
 from render.summary._digest import build_digest, fit_digest
-from render.summary._extractive import turn_context, words_of
 from render.summary._identifiers import searched
 from render.summary._index import IndexBudget, build_index
 from render.summary._merge import as_history, merge_summaries
 from render.summary._room import SummaryRoom
+from render.summary._split_turn import turn_context, words_of
 from render.summary._text import digest_sections, format_written, turns_of
 from render.view._group import Place
 from render.view._view import View

@@ -174,6 +174,7 @@ class AnthropicSummarizer:
         return attrs.evolve(
             context,
             model=model,
+            provider=provider_of(model),
             counter=counter_for("model", model) if context.calibrate else context.counter,
             limit=min(context.limit, model.tokens_window - self.answer_tokens),
         )
