@@ -171,6 +171,13 @@ CONVERSATION: list[Case] = [
         request(user(text()), assistant(text("so"))),
         PREFILL,
     ),
+    (
+        "prefill_trailing_space",
+        "messages.2",
+        request(user(text()), assistant(text("so")), assistant(text("on "))),
+        request(user(text()), assistant(text("so ")), assistant(text("on"))),
+        PREFILL,
+    ),
     ("content_empty", "messages.1", answered(), answered(text()), None),
     ("content_empty", "messages.0", request({"role": "user", "content": ""}), FINE, None),
 ]
