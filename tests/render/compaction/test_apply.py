@@ -217,6 +217,12 @@ def test_squeezing_shrinks_what_a_compaction_leaves_and_nothing_else() -> None:
     assert attrs.evolve(after, policy=policy) == before
 
 
+def test_the_summary_that_needs_no_model_says_what_it_was_made_of_and_is_made_once() -> None:
+    plan = planned(make.view_of(*turns(3)), context(), 0.0)
+    assert extractive(plan).provenance == Provenance(source_hash=plan.source_hash)
+    assert extractive(plan) is extractive(plan)
+
+
 # Without a summary, and without a compaction.
 
 

@@ -13,6 +13,7 @@ from blocks import (
     HideReason,
     LogWindow,
     OpaqueEvent,
+    RequestRendered,
 )
 from render import View, commit, fold, open_view
 from render.view._masks import LADDER
@@ -103,3 +104,18 @@ def test_the_view_knows_when_a_rung_hid_something_last(
     )
     view = make.view_of(make.prompt("go"), block, event, make.said("on", response="r"))
     assert view.compacted == (3 if counts else 0)
+
+
+@pytest.mark.parametrize(("rewritten", "unbound"), [(True, [4, 5]), (False, [])])
+def test_what_answers_a_request_that_showed_something_else_is_bound_to_nothing(
+    rewritten: bool,  # noqa: FBT001
+    unbound: list[int],
+) -> None:
+    """In a log that does not say what was sent. Only what the model said: the rest was said to nobody."""
+    first = make.prompt("go")
+    sent = RequestRendered(id=EventId("s"), at=0.0, content_hash="", tokens=0, shown=1)
+    hidden = (Hidden(block=first.id, replacement="[gone]"),) if rewritten else ()
+    said = (make.thought(response="r"), make.call("a", response="r"))
+    hide = BlocksHidden(id=EventId("h"), at=0.0, hidden=hidden, reason="requested")
+    view = make.view_of(first, sent, hide, *said, make.result("a"), make.steer("and?"))
+    assert [entry.version for entry in view.entries if entry.unbound] == unbound
