@@ -83,7 +83,7 @@ def tools_tokens(context: Context) -> int:
     """The tool definitions, and what the provider adds to explain them."""
     counter, fixed, provider = context.counter, context.fixed, context.provider
     tokens = fixed.memo(
-        ("tools", counter.name),
+        ("tools", provider.name, counter.name),
         lambda: sum(provider.tool_tokens(tool, counter) for tool in fixed.tools),
     )
     return tokens + (context.overhead_tokens if context.tools else 0)

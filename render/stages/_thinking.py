@@ -118,7 +118,7 @@ def misplaced(shown: Shown, pieces: Sequence[Piece], context: Context) -> Iterat
     starts = chain([_start(context.fixed)], ends)
     for before, piece in zip(starts, pieces, strict=False):
         found = partial(_misplaced, before, piece)
-        yield from piece.group.memo(("misplaced", before), found)
+        yield from piece.group.memo(("misplaced", piece, before), found)
 
 
 def _misplaced(before: bytes, piece: Piece) -> tuple[Entry, ...]:

@@ -68,7 +68,7 @@ class CheckedRung:
         """
         try:
             given = list(islice(self.rung.propose(scope), PROPOSALS_MAX))
-        except Exception as error:
+        except Exception as error:  # foreign code: whatever it raises
             raise RungError(self.name, f"it raised {type(error).__name__}") from error
         made = [self._data(proposal) for proposal in given]
         made = [proposal for proposal in made if action_of(proposal) not in scope.disabled]

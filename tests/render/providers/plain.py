@@ -60,7 +60,7 @@ class Lines:
 @attrs.frozen
 class PlainText:
     name: str = "anthropic"
-    """It takes the place of the other in the table."""
+    """Of the other, whose place in the table it takes, unless told otherwise."""
 
     def limits(self, model: Model) -> Limits:
         del model
