@@ -51,6 +51,7 @@ from render.compaction.rungs import summarize_before as summarize_before
 from render.policy._context import Context as Context
 from render.policy._fixed import Fixed as Fixed
 from render.policy._model import Model as Model
+from render.policy._model import Rates as Rates
 from render.policy._policy import Policy as Policy
 from render.policy._policy import ToolPolicy as ToolPolicy
 from render.policy._provider import Answer as Answer
@@ -59,7 +60,9 @@ from render.policy._provider import Limits as Limits
 from render.policy._provider import Overflow as Overflow
 from render.policy._provider import Piece as Piece
 from render.policy._provider import Provider as Provider
+from render.policy._provider import Segment as Segment
 from render.policy._provider import Spot as Spot
+from render.policy._provider import ThinkingRule as ThinkingRule
 from render.policy._provider import TokenCounter as TokenCounter
 from render.policy._provider import Validator as Validator
 from render.policy._provider import Violation as Violation

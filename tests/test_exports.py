@@ -35,9 +35,9 @@ EXPORTS = {
         Compact Compaction CompactionPlan Context Decided Drop Encoder Entry
         ExternalFacts Externalize FittedRange Fixed Found Group Json LADDER Limits MASK
         Model Need Overflow PROMPT_VERSION PROVIDERS Piece Place PlannedCompaction
-        Policy Prompt Provider REPLAYED RUNGS RangePlan Redaction RejectedAnswerError
-        Rendered RequestValidator Returned Rung RungName RungScope Shown Spot Summarize
-        Summary SummaryRoom TokenCounter ToolPolicy Validator View Violation Where
+        Policy Prompt Provider REPLAYED Rates RUNGS RangePlan Redaction RejectedAnswerError
+        Rendered RequestValidator Returned Rung RungName RungScope Segment Shown Spot Summarize
+        Summary SummaryRoom ThinkingRule TokenCounter ToolPolicy Validator View Violation Where
         account apply_compaction apply_range as_json clip_oversized commit
         compaction_due compaction_event continued decide extractive fits_after fitted_at
         fitting_range fold format_summary gains_enough is_cold limit_images

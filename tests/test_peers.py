@@ -4,6 +4,7 @@ from typing import Any
 
 from benchmarks.peers.driver import HERE, PEERS
 from benchmarks.peers.measure import Writer, neutral
+from render import PROVIDERS
 from timeline.replay._flatten import Flattener
 from timeline.tokens import O200kCounter
 
@@ -19,7 +20,7 @@ def sent() -> list[dict[str, Any]]:
         ("assistant", CALL),
         ("user", RESULT),
     ]
-    return list(neutral(blocks, Flattener(O200kCounter())))
+    return list(neutral(blocks, Flattener(O200kCounter(), PROVIDERS["anthropic"])))
 
 
 def test_a_response_is_one_message_and_each_result_its_own() -> None:

@@ -10,7 +10,7 @@ import msgspec
 from benchmarks.peers.driver import Child, Message
 from persistence import MemoryStore
 from persistence.sessions import Responded, Session
-from render import Rendered
+from render import PROVIDERS, Rendered
 from timeline.replay import ReplayOptions
 from timeline.replay._bill import Bill
 from timeline.replay._flatten import Flattener
@@ -81,7 +81,7 @@ def options(window: int, policy: str = "default") -> ReplayOptions:
 
 def recorded(session: Session, window: int) -> Recording:
     """Live through the session without a limit."""
-    flattener = Flattener(O200kCounter())
+    flattener = Flattener(O200kCounter(), PROVIDERS["anthropic"])
     chosen = options(window)
     reference = _reference(session, chosen, flattener)
     moments: list[Moment] = []

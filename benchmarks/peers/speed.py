@@ -11,6 +11,7 @@ from benchmarks.peers.measure import options
 from blocks import AssistantCompletion, Block, ToolCall, ToolResult, UserPrompt, text_of
 from persistence import MemoryStore
 from persistence.sessions import Session
+from render import PROVIDERS
 from timeline.replay._flatten import Flattener
 from timeline.replay._replay_timeline import ReplayTimeline
 from timeline.tokens import O200kCounter
@@ -54,7 +55,7 @@ def _ours(size: int, window: int) -> str:
 
 
 def _theirs(peer: Peer, size: int, window: int) -> str:
-    flat = Flattener(_counter()).flatten(
+    flat = Flattener(_counter(), PROVIDERS["anthropic"]).flatten(
         {"tools": TOOLS, "system": [{"type": "text", "text": SYSTEM}]}
     )
     milliseconds = list[float]()

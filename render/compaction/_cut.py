@@ -18,7 +18,7 @@ The rules, in the order in which they are applied (design 2.2, after the third s
 4. legal       no kept result answers a folded call, no open call is folded, and the calls of one
                round stay together, in whatever order their results came. If the selected cut is
                not legal, the nearest legal one counts, older first.
-   Where thinking has to lead (`Model.thinking_leads`), no cut parts it from the calls of its round.
+   Where thinking has to lead (`Limits.thinking`), no cut parts it from the calls of its round.
 5. turn start  a turn header, a user prompt, or anything by the user. A cut elsewhere splits a turn.
 """
 

@@ -97,7 +97,7 @@ def plan_at(view: View, context: Context, trigger: Trigger, version: int) -> Ran
 
 def _whole(entries: Sequence[Entry], context: Context) -> Spans:
     """What no cut may part, besides calls and their results."""
-    return thoughts(entries) if context.model.thinking_leads else ANYWHERE
+    return thoughts(entries) if "leads" in context.limits.thinking else ANYWHERE
 
 
 def _plan(view: View, context: Context, trigger: Trigger, cut: int) -> RangePlan:

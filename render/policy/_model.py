@@ -4,11 +4,11 @@ The dated table of real models is data outside this package.  What a bare `Model
 the safe guesses for a model that nobody described.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias
 
 import attrs
-from attrs.validators import ge, gt, in_, min_len
+from attrs.validators import ge, gt, in_, min_len, optional
 
 Tokenizer: TypeAlias = Literal["old", "new"]
 ThinkingMode: TypeAlias = Literal["adaptive", "between_tools", "disabled", "enabled"]
@@ -57,20 +57,33 @@ class Model:
 
     price_input: float = attrs.field(default=2.0, validator=ge(0))
     price_output: float = attrs.field(default=10.0, validator=ge(0))
-    price_write_5m: float = attrs.field(default=2.5, validator=ge(0))
-    price_write_1h: float = attrs.field(default=4.0, validator=ge(0))
-    price_read: float = attrs.field(default=0.2, validator=ge(0))
+    price_write_5m: float | None = attrs.field(default=None, validator=optional(ge(0)))
+    price_write_1h: float | None = attrs.field(default=None, validator=optional(ge(0)))
+    price_read: float | None = attrs.field(default=None, validator=optional(ge(0)))
+    """Of what the cache takes and gives; None: what the provider asks in general, see `Provider.rates`."""
 
     long_prompt_tokens: int = attrs.field(default=0, validator=ge(0))
     """A longer prompt is billed at the `long_` prices throughout; 0: one price for all lengths."""
     long_price_input: float = attrs.field(default=0.0, validator=ge(0))
     long_price_output: float = attrs.field(default=0.0, validator=ge(0))
-    long_price_write_5m: float = attrs.field(default=0.0, validator=ge(0))
-    long_price_write_1h: float = attrs.field(default=0.0, validator=ge(0))
-    long_price_read: float = attrs.field(default=0.0, validator=ge(0))
+    long_price_write_5m: float | None = attrs.field(default=None, validator=optional(ge(0)))
+    long_price_write_1h: float | None = attrs.field(default=None, validator=optional(ge(0)))
+    long_price_read: float | None = attrs.field(default=None, validator=optional(ge(0)))
 
-    @property
-    def thinking_leads(self) -> bool:
-        """Whether the message whose calls are being answered may have to begin with thinking: the
-        provider's rule for thinking of type `enabled`."""
-        return "enabled" in self.thinking_modes
+
+@attrs.frozen(kw_only=True)
+class Rates:
+    """What a token costs: in dollars per million, or in tokens of ordinary input."""
+
+    input: float
+    """Of a prompt, neither read from the cache nor written to it."""
+    output: float
+    read: float
+    """Of a prompt, found in the cache."""
+    writes: Mapping[int, float]
+    """Of a prompt, written to the cache: by the seconds that it is kept there."""
+
+    def cost(self, uncached: int, read: int, written: Mapping[int, int], output: int = 0) -> float:
+        """Of so many tokens; `written` by the seconds that they are kept."""
+        writes = sum(tokens * self.writes[ttl] for ttl, tokens in written.items())
+        return uncached * self.input + read * self.read + writes + output * self.output

@@ -6,8 +6,8 @@ A provider is a folder below `render/providers` and a row in the table there.  N
 names one: they have `Context.provider`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import attrs
 
@@ -21,7 +21,7 @@ from blocks import (
     TurnId,
     UsageRecorded,
 )
-from render.policy._model import Model
+from render.policy._model import Model, Rates
 from render.view._group import Group
 from render.view._provider_blocks import Json
 from render.view._replace import replaced
@@ -29,6 +29,14 @@ from render.view._visible import Shown
 
 Where: TypeAlias = Literal["user", "result"]
 """In a user's message, or in the result of a tool."""
+
+ThinkingRule: TypeAlias = Literal["bound", "leads", "whole"]
+"""What a provider demands of the thinking that is sent back to it:
+
+* `bound`: it stands behind exactly what it stood behind when it was thought;
+* `leads`: the message whose calls are being answered begins with it;
+* `whole`: that of the current tool loop is there completely, or not at all.
+"""
 
 
 class TokenCounter(Protocol):
@@ -66,6 +74,8 @@ class Limits:
     """Kinds of content of which several in a row are one position."""
     unmarkable: frozenset[str] = frozenset()
     """Kinds of content that carry no mark."""
+    thinking: frozenset[ThinkingRule] = frozenset()
+    """Rules for thinking; none: all of it, some or none may be sent back."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -78,6 +88,19 @@ class Spot:
     tokens: int
     kind: str
     """The provider's type of the content block."""
+
+
+class Segment(NamedTuple):
+    """One content block of a request, as the provider's cache sees it."""
+
+    key: Hashable
+    """Equal exactly for what the cache takes for equal, the place where it stands included."""
+    kind: str
+    """The provider's type of the content block."""
+    ttl: int
+    """Seconds that it, and all before it, is to be kept; 0: nothing is written here."""
+    tokens: Callable[[TokenCounter], int]
+    """What it costs."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -208,6 +231,26 @@ class Provider(Protocol):
         self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
     ) -> Json:
         """The arguments of the API that depend on the log, in lists that the caller may add to."""
+        ...
+
+    @property
+    def units(self) -> Rates:
+        """What it charges for any model, in tokens of ordinary input."""
+        ...
+
+    def rates(self, model: Model, prompt_tokens: int) -> Rates:
+        """What it charges for a prompt of so many tokens, in dollars per million."""
+        ...
+
+    def contents(
+        self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
+    ) -> Iterator[tuple[str, Json]]:
+        """The content blocks of a request in the order of its cache, each with the place where it
+        stands: its role, for one."""
+        ...
+
+    def segment(self, place: str, content: Json) -> Segment:
+        """What the cache knows of one of `contents`."""
         ...
 
     def validator(self) -> Validator:

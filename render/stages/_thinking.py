@@ -1,11 +1,11 @@
 """Thinking blocks: whole and verbatim, or not at all.
 
-Two rules of the provider meet here (its documentation on thinking and on preserved thinking):
+Rules of the provider meet here, as far as it has them (`Limits.thinking`):
 
-* within the current tool loop, thinking comes back complete or the whole loop's goes; where it has to
-  lead the message whose calls are answered (`Model.thinking_leads`) it stays, and cuts respect it;
-* on models that bind a signature to everything before it (`Model.thinking_bound`), thinking that
-  stands behind a rewrite is refused, so it goes; once gone it never comes back, hence an event.
+* `whole`: within the current tool loop, thinking comes back complete or the whole loop's goes;
+* `leads`: it has to lead the message whose calls are answered, so it stays, and cuts respect it;
+* `bound`: a signature binds it to everything before it, so behind a rewrite it is refused and goes;
+  once gone it never comes back, hence an event.
 
 What was sent is noted as a chain of hashes:
 
@@ -45,7 +45,7 @@ def strip_unbound(view: View, context: Context) -> View:
 
     What was thought behind such thinking was bound to it, so it goes too, until the rest holds.
     """
-    if not context.keep_thinking:
+    if not (context.keep_thinking and context.limits.thinking):
         return view
     while unusable := dict.fromkeys(entry.block.id for entry in _unusable(view, context)):
         hidden = tuple(Hidden(block=block) for block in unusable)
@@ -56,16 +56,18 @@ def strip_unbound(view: View, context: Context) -> View:
 
 def _unusable(view: View, context: Context) -> Iterator[Entry]:
     """Thinking that the provider would refuse where it stands now."""
-    if context.model.thinking_bound:
+    rules = context.limits.thinking
+    if "bound" in rules:
         shown = slice_visible(view)
         yield from misplaced(shown, context.encoder.pieces(shown), context)
-    if context.model.thinking_bound or view.rewritten:
+    if "bound" in rules or view.rewritten:
         yield from _behind_rewrite(view, context)
 
 
 def _behind_rewrite(view: View, context: Context) -> Iterator[Entry]:
     """Thinking behind a rewrite, where it is bound; that of a loop which the cut went through."""
-    is_split = view.compaction is not None and not context.model.thinking_leads
+    rules = context.limits.thinking
+    is_split = view.compaction is not None and "whole" in rules and "leads" not in rules
     split = view.compaction.event.summary.split_turn_id if is_split and view.compaction else None
     cut_at = view.compaction.version if view.compaction else 0
     elsewhere = _is_elsewhere(view, context)
@@ -73,7 +75,7 @@ def _behind_rewrite(view: View, context: Context) -> Iterator[Entry]:
         for entry in entries:
             unbound = elsewhere or entry.unbound or entry.version < cut_at
             halved = entry.version < cut_at and entry.block.turn == split
-            if (unbound and context.model.thinking_bound) or halved:
+            if (unbound and "bound" in rules) or halved:
                 yield entry
 
 

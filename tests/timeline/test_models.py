@@ -2,7 +2,7 @@
 
 import pytest
 
-from render import Model
+from render import Model, provider_of
 from timeline import Options, Timeline
 from timeline._models import known_models, model_named
 
@@ -16,10 +16,13 @@ def test_names_and_aliases_are_unique() -> None:
 def test_a_row_is_plausible(model: Model) -> None:
     assert model.known
     assert model.output_tokens_max < model.tokens_window
-    assert model.price_read < model.price_input < model.price_write_5m < model.price_write_1h
+    rates = provider_of(model).rates(model, 1_000)
+    assert rates.read < rates.input == model.price_input
     # provider docs, prompt caching: a 5 minute write costs 1.25 of the input price, an hour 2
-    assert model.price_write_5m == pytest.approx(1.25 * model.price_input)
-    assert model.price_write_1h == pytest.approx(2 * model.price_input)
+    assert rates.writes == {
+        300: pytest.approx(1.25 * model.price_input),
+        3_600: pytest.approx(2 * model.price_input),
+    }
     assert model.price_output == pytest.approx(5 * model.price_input)
     assert model_named(model.name) is model
     for alias in model.aliases:
@@ -48,7 +51,23 @@ def test_the_cheap_model_has_two_tiers() -> None:
     haiku = model_named("claude-haiku-5-5")
     assert haiku.long_prompt_tokens == 100_000
     assert haiku.long_price_input == 5 * haiku.price_input
-    assert haiku.long_price_read == pytest.approx(5 * haiku.price_read)
+    short, long = (provider_of(haiku).rates(haiku, tokens) for tokens in (100_000, 100_001))
+    assert long.read == pytest.approx(5 * short.read) == pytest.approx(0.05)
+    assert long.writes == {ttl: pytest.approx(5 * price) for ttl, price in short.writes.items()}
+
+
+def test_a_price_in_the_table_goes_before_the_providers_rule() -> None:
+    """Provider docs, pricing: reads of most models cost a tenth of their input, of some less."""
+    for name, read in (
+        ("claude-opus-5", 0.5),
+        ("claude-opus-5-5", 0.2),
+        ("claude-fable-5-1", 0.25),
+    ):
+        model = model_named(name)
+        assert provider_of(model).rates(model, 0).read == pytest.approx(read)
+    priced = Model(name="mine", price_input=4.0, price_read=0.0, price_write_5m=6.0)
+    rates = provider_of(priced).rates(priced, 0)
+    assert (rates.read, rates.writes) == (0.0, {300: 6.0, 3_600: 8.0})
 
 
 @pytest.mark.parametrize(
@@ -83,7 +102,7 @@ def test_an_unknown_model_gets_safe_guesses(name: str) -> None:
     assert model.thinking_bound
     assert not model.prefill
     assert not model.system_messages
-    assert model.price_write_5m == 1.25 * model.price_input
+    assert provider_of(model).rates(model, 0).writes[300] == 1.25 * model.price_input
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Self
 
 import attrs
 
-from render import Json, Model
+from render import Json, Model, provider_of
 from timeline.replay._cache import CacheStep, FlatBlock, PromptCache
 from timeline.replay._flatten import Flattener
 from timeline.tokens import ModelCounter
@@ -28,7 +28,7 @@ class Meter:
         counted = attrs.evolve(model, token_factor=model.token_factor * factor)
         counter = ModelCounter(counted)
         cache = PromptCache.of(model)
-        return cls(counter, Flattener(counter), cache)
+        return cls(counter, Flattener(counter, provider_of(model)), cache)
 
     def flat(self, request: Json) -> list[FlatBlock]:
         """The blocks of a request in cache order; their tokens are those of the prompt."""
@@ -47,12 +47,12 @@ class Meter:
         """The usage of an accepted request, all but its output; the cache remembers it."""
         step: CacheStep = self._cache.step(at, flat)
         written = {
-            "ephemeral_5m_input_tokens": step.write_5m,
-            "ephemeral_1h_input_tokens": step.write_1h,
+            f"ephemeral_{ttl}_input_tokens": step.written.get(seconds, 0)
+            for ttl, seconds in _SECONDS.items()
         }
         return {
             "input_tokens": step.uncached,
-            "cache_creation_input_tokens": step.write_5m + step.write_1h,
+            "cache_creation_input_tokens": step.write,
             "cache_read_input_tokens": step.read,
             "cache_creation": written,
             "service_tier": "standard",

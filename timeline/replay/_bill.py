@@ -39,9 +39,9 @@ class Bill:
         }
         step = self._cache.step(ts, self.flattener.flatten(request))
         self.dollars += price(step, self.model)
-        self.units += units(step)
+        self.units += units(step, self.model)
         self.read += step.read
-        self.write += step.write_5m + step.write_1h
+        self.write += step.write
         self.uncached += step.uncached
         self.busts += step.bust
         return step
@@ -49,4 +49,4 @@ class Bill:
     def summarized(self, calls: Sequence[SummaryCall]) -> None:
         """Model calls that a compaction made, or would have made."""
         self.summary_dollars += sum(summary_price(call, self.model) for call in calls)
-        self.summary_units += sum(summary_units(call) for call in calls)
+        self.summary_units += sum(summary_units(call, self.model) for call in calls)

@@ -1,27 +1,28 @@
 """The provider's prompt cache, simulated: what a request would have read, written and missed.
 
-The rules (provider docs: prompt caching):
+What all providers have in common; the rest they say (`Provider.contents`, `segment`, `limits`):
 
-* The order is tools, system, messages; an entry is the whole prefix up to a marked block.
+* An entry is the whole prefix up to a marked block, in the provider's order.
 * Entries are written only at marks.  A prefix below the model's minimum is not cached.
-* Each mark looks for an entry at its own position and 19 before it.  A run of consecutive tool
-  uses is one position, and so is a run of tool results.
-* An entry lives for 5 minutes or an hour from the start of the request that wrote or read it.
-* Billing: up to the furthest entry found, read; from there to the last 1 hour mark, written for an
-  hour; from there to the last mark, written for 5 minutes; the rest is ordinary input.
+* Each mark looks for an entry at its own position and so many before it.  A run of consecutive blocks of
+  some kinds is one position.
+* An entry lives for as long as its mark asks, from the start of the request that wrote or read it.
+* Billing: up to the furthest entry found, read; from there to the last mark of the longest time, written
+  for that time; so on to the last mark of the shortest; the rest is ordinary input.
+
+A provider that caches every prefix without being asked marks every block, and looks back no further than
+the mark itself.
 
 A prefix is a small number here: the number of its parent and its last block's key, interned.  Equal
 prefixes are equal numbers, so a look-up costs one dict access, however long the prefix.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import NamedTuple, Self
 
 import attrs
 
 from render import Model, provider_of
-
-HOUR_SECONDS = 3_600
 
 
 class FlatBlock(NamedTuple):
@@ -40,8 +41,8 @@ class CacheStep:
     """How one request was billed, in tokens."""
 
     read: int = 0
-    write_5m: int = 0
-    write_1h: int = 0
+    written: Mapping[int, int] = attrs.field(factory=dict[int, int])
+    """By the seconds that it is kept."""
     uncached: int = 0
     warm: bool = False
     """The prefix that the previous request marked last was still in the cache."""
@@ -50,7 +51,11 @@ class CacheStep:
 
     @property
     def total(self) -> int:
-        return self.read + self.write_5m + self.write_1h + self.uncached
+        return self.read + self.write + self.uncached
+
+    @property
+    def write(self) -> int:
+        return sum(self.written.values())
 
 
 @attrs.define
@@ -76,10 +81,10 @@ class _Request:
 class PromptCache:
     """Requests in, in the order of their times; bills out."""
 
-    minimum_tokens: int = 1_024
-    lookback: int = 20
+    minimum_tokens: int
+    lookback: int
     """See `render.Limits`, as of the next."""
-    runs: frozenset[str] = frozenset({"tool_use", "tool_result"})
+    runs: frozenset[str]
     _prefixes: dict[tuple[int, Hashable], int] = attrs.field(
         init=False, factory=dict[tuple[int, Hashable], int]
     )
@@ -166,15 +171,13 @@ class PromptCache:
 
 
 def _bill(request: _Request, read: int, *, warm: bool, bust: bool) -> CacheStep:
-    sums = request.sums
-    hour = max((sums[index] for index, ttl in request.marks if ttl == HOUR_SECONDS), default=0)
-    hour = max(hour, read)
-    last = max(sums[request.marks[-1][0]] if request.marks else 0, hour)
-    return CacheStep(
-        read=read,
-        write_1h=hour - read,
-        write_5m=last - hour,
-        uncached=(sums[-1] if sums else 0) - last,
-        warm=warm,
-        bust=bust,
-    )
+    ends: dict[int, int] = {}
+    for index, ttl in request.marks:
+        ends[ttl] = request.sums[index]
+    billed, written = read, dict[int, int]()
+    for ttl in sorted(ends, reverse=True):
+        if ends[ttl] > billed:
+            written[ttl] = ends[ttl] - billed
+            billed = ends[ttl]
+    total = request.sums[-1] if request.sums else 0
+    return CacheStep(read=read, written=written, uncached=total - billed, warm=warm, bust=bust)

@@ -13,7 +13,7 @@ import attrs
 from blocks import BlocksHidden, CompactionSkipped, Event, RangeCompacted
 from persistence import EventStore
 from persistence.sessions import Item, Responded, Session
-from render import Rendered, open_view
+from render import Rendered, open_view, provider_of
 from timeline.replay._asked import Asked
 from timeline.replay._bill import Bill
 from timeline.replay._coverage import Coverage, coverage
@@ -25,7 +25,7 @@ from timeline.replay._reference import FullHistory
 from timeline.replay._replay_timeline import ReplayTimeline
 from timeline.replay._result import Point
 from timeline.replay._standin import StandIn
-from timeline.tokens import TextCounter, counter_for
+from timeline.tokens import counter_for
 
 CHECK_EVERY_CALLS = 50
 
@@ -65,7 +65,8 @@ class Replay:
         extra = {"summarizer": writer} if writer else {}
         replayed = ReplayTimeline.begin(session, options, store, extra)  # type: ignore[arg-type]
         model = replayed.settings.model
-        flattener = Flattener(_text_counter(options.counter, replayed))
+        counter = counter_for(options.counter, model)
+        flattener = Flattener(counter, provider_of(model))
         bill = Bill(model=model, flattener=flattener)
         full = Bill(model=model, flattener=flattener)
         return cls(
@@ -152,10 +153,6 @@ def _writer(options: ReplayOptions) -> StandIn | Asked | None:
             return StandIn()
         case "anthropic":
             return Asked.at(options.base_url)
-
-
-def _text_counter(name: str, replayed: ReplayTimeline) -> TextCounter:
-    return counter_for(name, replayed.settings.model)
 
 
 def _words(decisions: Sequence[Event]) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ from timeline.tokens import counter_for
 TRIES_MAX: Final = 2
 ANSWER_TOKENS: Final = 2400
 """Room for the answer: the two summaries, and the JSON around them."""
+_MINUTES_5, _HOUR = 300, 3_600
 
 
 class _Content(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,25 +91,10 @@ class _Spent:
 
 
 def _dollars(usage: UsageRecorded, kept_1h: int, model: Model) -> float:
-    """What one call cost; some models have other prices for long prompts."""
-    prices = (
-        model.price_input,
-        model.price_read,
-        model.price_write_5m,
-        model.price_write_1h,
-        model.price_output,
-    )
-    if model.long_prompt_tokens and usage.input > model.long_prompt_tokens:
-        prices = (
-            model.long_price_input,
-            model.long_price_read,
-            model.long_price_write_5m,
-            model.long_price_write_1h,
-            model.long_price_output,
-        )
-    kept_5m = usage.cache_write - kept_1h
-    tokens = (usage.uncached, usage.cache_read, kept_5m, kept_1h, usage.output)
-    return sum(n * price for n, price in zip(tokens, prices, strict=True)) / 1_000_000
+    """What one call cost."""
+    rates = provider_of(model).rates(model, usage.input)
+    written = {_MINUTES_5: usage.cache_write - kept_1h, _HOUR: kept_1h}
+    return rates.cost(usage.uncached, usage.cache_read, written, usage.output) / 1_000_000
 
 
 def _kept_1h(message: _Answer) -> int:

@@ -19,13 +19,13 @@ def content_tokens(content: Json, counter: TokenCounter) -> int:
     """Tokens of one content block, its envelope included."""
     match content.get("type"):
         case "text":
-            return BLOCK_TOKENS + counter.count(content["text"])
+            return BLOCK_TOKENS + counter.count(content.get("text") or "")
         case "tool_use":
-            arguments = dumps(content["input"], ensure_ascii=False)
-            named = counter.count(content["name"])
+            arguments = dumps(content.get("input"), ensure_ascii=False)
+            named = counter.count(content.get("name") or "")
             return BLOCK_TOKENS + TOOL_TOKENS + named + counter.count(arguments)
         case "tool_result":
-            return RESULT_TOKENS + _result_tokens(content["content"], counter)
+            return RESULT_TOKENS + _result_tokens(content.get("content") or "", counter)
         case "thinking" | "redacted_thinking":
             thought = content.get("thinking") or content.get("data") or ""
             return BLOCK_TOKENS + counter.count(str(thought))

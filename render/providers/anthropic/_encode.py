@@ -61,7 +61,7 @@ class Encoding:
     refuses: Refuses
     keep_thinking: bool = True
     thinking_leads: bool = False
-    """See `Model.thinking_leads`."""
+    """Whether calls are refused whose thinking is hidden; see `ThinkingRule`."""
 
     def encode(self, group: Group) -> Piece:
         """The group in the provider's words, as it is."""

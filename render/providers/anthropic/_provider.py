@@ -1,16 +1,27 @@
 """The Messages API as a provider: its parts put together behind the seam."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import attrs
 
 from blocks import BlockId, Part, TurnId, UsageRecorded
-from render.policy._model import Model
-from render.policy._provider import Answer, Encoder, Limits, Overflow, Piece, TokenCounter, Where
+from render.policy._model import Model, Rates
+from render.policy._provider import (
+    Answer,
+    Encoder,
+    Limits,
+    Overflow,
+    Piece,
+    Segment,
+    ThinkingRule,
+    TokenCounter,
+    Where,
+)
 from render.providers.anthropic._assemble import appended, assemble, marked_prefix
 from render.providers.anthropic._count import RESULT_TOKENS, tool_tokens
 from render.providers.anthropic._encode import Encoding
+from render.providers.anthropic._flatten import contents_of, segment_of
 from render.providers.anthropic._kinds import (
     IMAGES_MAX,
     IMAGES_MAX_SMALL_WINDOW,
@@ -20,6 +31,7 @@ from render.providers.anthropic._kinds import (
 )
 from render.providers.anthropic._overflow import overflow_of
 from render.providers.anthropic._parts import refusal
+from render.providers.anthropic._prices import UNITS, rates_of
 from render.providers.anthropic._read import answer_of, usage_of
 from render.providers.anthropic.validator._message_rules import message_facts
 from render.providers.anthropic.validator._validate import RequestValidator
@@ -49,11 +61,12 @@ class Anthropic:
             lookback=LOOKBACK,
             runs=RUNS,
             unmarkable=THINKING_TYPES,
+            thinking=_thinking_rules(model),
         )
 
     def encoder(self, counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
         """Groups as messages of the assistant and the user."""
-        leads = keep_thinking and model.thinking_leads
+        leads = keep_thinking and "leads" in _thinking_rules(model)
         encoding = Encoding(
             counter=counter, refuses=_refuses, keep_thinking=keep_thinking, thinking_leads=leads
         )
@@ -84,6 +97,25 @@ class Anthropic:
             request["tools"] = [dict(tool) for tool in tools]
         request["messages"] = [{"role": m["role"], "content": list(m["content"])} for m in messages]
         return request
+
+    @property
+    def units(self) -> Rates:
+        """A read is a tenth of the input's price, an answer five times as much."""
+        return UNITS
+
+    def rates(self, model: Model, prompt_tokens: int) -> Rates:
+        """The model's own prices go before the general rules."""
+        return rates_of(model, prompt_tokens)
+
+    def contents(
+        self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
+    ) -> Iterator[tuple[str, Json]]:
+        """Tools, system, messages; texts as they are, too, as the API takes them."""
+        return contents_of(system, tools, messages)
+
+    def segment(self, place: str, content: Json) -> Segment:
+        """A mark is no content."""
+        return segment_of(place, content)
 
     def validator(self) -> RequestValidator:
         """Remembers its verdict on every message of the latest request."""
@@ -122,6 +154,16 @@ class Anthropic:
     def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:
         """From the text of the error: the API has no code for it."""
         return overflow_of(status, kind, message)
+
+
+def _thinking_rules(model: Model) -> frozenset[ThinkingRule]:
+    """Type `enabled` wants thinking before calls; which types a request has is the caller's affair."""
+    rules: dict[ThinkingRule, bool] = {
+        "whole": True,
+        "leads": "enabled" in model.thinking_modes,
+        "bound": model.thinking_bound,
+    }
+    return frozenset(rule for rule, holds in rules.items() if holds)
 
 
 def _refuses(role: str, content: Json) -> str:

@@ -1,4 +1,6 @@
-"""A provider of nothing but text, without cache marks: what the seam has to allow.
+"""A provider of nothing but text, without cache marks or rules for thinking: what the seam has to allow.
+
+It caches by itself what two requests have in common, for ten minutes, and charges a read at half the price.
 
 user: Which files are there?
 assistant: I will look.
@@ -37,13 +39,20 @@ from render import (
     Overflow,
     Piece,
     Place,
+    Rates,
+    Segment,
     Spot,
+    ThinkingRule,
     TokenCounter,
     Violation,
     Where,
     format_summary,
 )
 
+KEPT = 600
+"""Seconds."""
+LONG = 5_000
+"""Tokens of a prompt from which on everything costs more."""
 SPOKEN = {Place.RESPONSE: "assistant", Place.RESULT: "result"}
 
 
@@ -61,10 +70,18 @@ class Lines:
 class PlainText:
     name: str = "anthropic"
     """Of the other, whose place in the table it takes, unless told otherwise."""
+    thinking: frozenset[ThinkingRule] = frozenset()
 
     def limits(self, model: Model) -> Limits:
         del model
-        return Limits(result_tokens=0, pictures_max=0, picture_bytes_max=0, marks_max=0)
+        return Limits(
+            result_tokens=0,
+            pictures_max=0,
+            picture_bytes_max=0,
+            marks_max=0,
+            lookback=1,
+            thinking=self.thinking,
+        )
 
     def encoder(self, counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
         del model, keep_thinking
@@ -91,6 +108,25 @@ class PlainText:
     ) -> Json:
         head = [*(block["text"] for block in system), *(f"tool {tool['name']}" for tool in tools)]
         return {"prompt": [*head, *(f"{line['role']}: {line['text']}" for line in messages)]}
+
+    @property
+    def units(self) -> Rates:
+        return Rates(input=1.0, output=2.0, read=0.5, writes={KEPT: 1.0})
+
+    def rates(self, model: Model, prompt_tokens: int) -> Rates:
+        price = model.price_input * (3 if prompt_tokens > LONG else 1)
+        return Rates(input=price, output=model.price_output, read=price / 2, writes={KEPT: price})
+
+    def contents(
+        self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
+    ) -> Iterator[tuple[str, Json]]:
+        yield from (("system", text) for text in system)
+        yield from (("tool", tool) for tool in tools)
+        yield from ((line["role"], line) for line in messages)
+
+    def segment(self, place: str, content: Json) -> Segment:
+        text = str(content["name"] if place == "tool" else content["text"])
+        return Segment((place, text), "text", KEPT, lambda counter: counter.count(text))
 
     def validator(self) -> Lines:
         return Lines()

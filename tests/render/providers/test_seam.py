@@ -54,7 +54,8 @@ def test_thinking_is_looked_at_as_each_provider_shows_it() -> None:
         id=EventId("e"), at=0.0, block=make.thought(response="r"), answers=answered
     )
     claude = make.context(model=make.BOUND)
-    plain = attrs.evolve(claude, provider=PlainText(name="plain"))
+    bound = PlainText(name="plain", thinking=frozenset({"bound"}))
+    plain = attrs.evolve(claude, provider=bound)
     view = make.view_of(thought, make.call("a", response="r"))
     assert strip_unbound(view, plain) is view
     assert strip_unbound(view, claude) is not view

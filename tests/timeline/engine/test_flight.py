@@ -48,7 +48,7 @@ def test_every_model_is_of_one_of_these_generations() -> None:
 
 
 def _generation(model: Model, mode: str) -> tuple[bool, str, bool]:
-    return model.thinking_bound, mode, model.thinking_leads
+    return model.thinking_bound, mode, "enabled" in model.thinking_modes
 
 
 @attrs.frozen

@@ -9,9 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from timeline._models import model_named
 from timeline.replay._cache import CacheStep, FlatBlock, PromptCache
 
 MINUTES_5, HOUR = 300, 3_600
+MODEL = model_named("claude-sonnet-4-5")
+"""Caches prefixes of 1,024 tokens and more."""
 
 
 def prefix(*keys: str, tokens: int = 1_000) -> list[FlatBlock]:
@@ -31,11 +34,12 @@ def texts(number: int, tokens: int = 1_000) -> list[FlatBlock]:
 
 
 def bill(step: CacheStep) -> tuple[int, int, int, int]:
-    return step.read, step.write_5m, step.write_1h, step.uncached
+    written = step.written.get
+    return step.read, written(MINUTES_5, 0), written(HOUR, 0), step.uncached
 
 
 def test_the_first_request_writes_and_the_second_reads() -> None:
-    cache = PromptCache()
+    cache = PromptCache.of(MODEL)
     request = [*marked(prefix("system", "prompt"), -1), *prefix("tail", tokens=50)]
     first = cache.step(0, request)
     assert bill(first) == (0, 2_000, 0, 50)
@@ -48,20 +52,20 @@ def test_the_first_request_writes_and_the_second_reads() -> None:
 
 
 def test_without_a_mark_nothing_is_written_or_read() -> None:
-    cache = PromptCache()
+    cache = PromptCache.of(MODEL)
     cache.step(0, marked(texts(3), -1))
     assert bill(cache.step(1, texts(3))) == (0, 0, 0, 3_000)
 
 
 def test_only_marked_prefixes_are_entries() -> None:
-    cache = PromptCache()
+    cache = PromptCache.of(MODEL)
     cache.step(0, marked(texts(5), 4))
     # shares four blocks with the first request, but no entry ends there
     assert bill(cache.step(1, marked([*texts(4), *prefix("new")], 3))) == (0, 4_000, 0, 1_000)
 
 
 def test_a_prefix_below_the_minimum_is_silently_not_cached() -> None:
-    cache = PromptCache(minimum_tokens=1_024)
+    cache = PromptCache.of(MODEL)
     short = marked(prefix("a", tokens=1_023), -1)
     cache.step(0, short)
     assert bill(cache.step(1, short)) == (0, 0, 0, 1_023)
@@ -73,44 +77,44 @@ def test_a_prefix_below_the_minimum_is_silently_not_cached() -> None:
 @pytest.mark.parametrize(("appended", "read"), [(19, 15_000), (20, 0)])
 def test_a_mark_looks_back_twenty_positions_itself_included(appended: int, read: int) -> None:
     """The documentation's example: entry at block 15, mark at 35: positions 35 to 16, a miss."""
-    cache = PromptCache()
+    cache = PromptCache.of(MODEL)
     cache.step(0, marked(texts(15), 14))
     assert cache.step(1, marked(texts(15 + appended), -1)).read == read
 
 
 def test_a_second_mark_resumes_the_search() -> None:
-    cache = PromptCache()
+    cache = PromptCache.of(MODEL)
     cache.step(0, marked(texts(15), 14))
     assert cache.step(1, marked(texts(40), 14, 39)).read == 15_000
 
 
 @pytest.mark.parametrize("kind", ["tool_use", "tool_result"])
 def test_a_run_of_tool_blocks_is_one_position(kind: str) -> None:
-    cache = PromptCache()
+    cache = PromptCache.of(MODEL)
     cache.step(0, marked(texts(3), 2))
     run = [FlatBlock((kind, index), kind, 10) for index in range(60)]
     assert cache.step(1, marked([*texts(3), *run], -1)).read == 3_000
 
 
 def test_a_run_ends_where_the_kind_changes() -> None:
-    cache = PromptCache()
+    cache = PromptCache.of(MODEL)
     cache.step(0, marked(texts(3), 2))
     kinds = ["tool_use", "tool_result"] * 10
     run = [FlatBlock(index, kind, 10) for index, kind in enumerate(kinds)]
     assert cache.step(1, marked([*texts(3), *run[:19]], -1)).read == 3_000
-    assert PromptCache().step(1, marked([*texts(3), *run], -1)).read == 0
+    assert PromptCache.of(MODEL).step(1, marked([*texts(3), *run], -1)).read == 0
 
 
 @pytest.mark.parametrize(("ttl", "alive", "dead"), [(MINUTES_5, 299, 300), (HOUR, 3_599, 3_600)])
 def test_an_entry_lives_from_the_start_of_the_request(ttl: int, alive: int, dead: int) -> None:
     for seconds, read in ((alive, 3_000), (dead, 0)):
-        cache = PromptCache()
+        cache = PromptCache.of(MODEL)
         cache.step(1_000, marked(texts(3), -1, ttl=ttl))
         assert cache.step(1_000 + seconds, marked(texts(3), -1, ttl=ttl)).read == read
 
 
 def test_a_read_refreshes_the_entry() -> None:
-    cache = PromptCache()
+    cache = PromptCache.of(MODEL)
     request = marked(texts(3), -1)
     for ts in (0, 290, 580, 870):
         step = cache.step(ts, request)
@@ -119,14 +123,14 @@ def test_a_read_refreshes_the_entry() -> None:
 
 def test_a_system_entry_of_an_hour_survives_a_pause() -> None:
     system = [FlatBlock("system", "system", 2_000, HOUR)]
-    cache = PromptCache()
+    cache = PromptCache.of(MODEL)
     assert bill(cache.step(0, [*system, *marked(texts(2), -1)])) == (0, 2_000, 2_000, 0)
     assert bill(cache.step(1_800, [*system, *marked(texts(3), -1)])) == (2_000, 3_000, 0, 0)
 
 
 def test_mixed_marks_are_billed_in_three_parts() -> None:
     """A: furthest entry, B: last 1h mark, C: last mark; read A, 1h write B - A, 5m write C - B."""
-    cache = PromptCache()
+    cache = PromptCache.of(MODEL)
     cache.step(0, marked(texts(2), 1, ttl=HOUR))
     request = marked(texts(10), 4, ttl=HOUR)
     request[7] = request[7]._replace(ttl=MINUTES_5)
@@ -134,21 +138,21 @@ def test_mixed_marks_are_billed_in_three_parts() -> None:
 
 
 def test_a_longer_ttl_replaces_a_shorter_one() -> None:
-    cache = PromptCache()
+    cache = PromptCache.of(MODEL)
     cache.step(0, marked(texts(3), -1))
     cache.step(1, marked(texts(3), -1, ttl=HOUR))
     assert cache.step(2_000, marked(texts(3), -1)).read == 3_000
 
 
 def test_moving_a_mark_is_free() -> None:
-    cache = PromptCache()
+    cache = PromptCache.of(MODEL)
     cache.step(0, marked(texts(5), 2, 4))
     assert bill(cache.step(1, marked(texts(6), 5))) == (5_000, 1_000, 0, 0)
 
 
 def test_a_change_before_the_mark_is_a_bust_only_while_it_is_warm() -> None:
     changed = marked([*prefix("other"), *texts(3)], -1)
-    warm, cold = PromptCache(), PromptCache()
+    warm, cold = PromptCache.of(MODEL), PromptCache.of(MODEL)
     warm.step(0, marked(texts(3), -1))
     cold.step(0, marked(texts(3), -1))
     assert warm.step(299, changed).bust
@@ -158,20 +162,43 @@ def test_a_change_before_the_mark_is_a_bust_only_while_it_is_warm() -> None:
 
 
 def test_a_shorter_request_is_a_bust_too() -> None:
-    cache = PromptCache()
+    cache = PromptCache.of(MODEL)
     cache.step(0, marked(texts(5), 4))
     assert cache.step(1, marked(texts(3), 2)).bust
 
 
 def test_an_unmarked_request_leaves_nothing_to_bust() -> None:
-    cache = PromptCache()
+    cache = PromptCache.of(MODEL)
     cache.step(0, marked(texts(5), 4))
     cache.step(1, texts(5))
     assert not cache.step(2, marked(prefix("other", "blocks"), -1)).bust
 
 
 def test_an_empty_request_is_free() -> None:
-    assert bill(PromptCache().step(0, [])) == (0, 0, 0, 0)
+    assert bill(PromptCache.of(MODEL).step(0, [])) == (0, 0, 0, 0)
+
+
+def test_a_provider_that_caches_by_itself_reads_what_two_requests_have_in_common() -> None:
+    """As providers do that take no marks: what was sent before is read up to the first difference."""
+    cache = PromptCache(minimum_tokens=1_024, lookback=1, runs=frozenset())
+    cache.step(0, marked(texts(30), *range(30)))
+    changed = [*texts(20), *prefix("new", "newer")]
+    assert bill(cache.step(1, marked(changed, *range(22)))) == (20_000, 2_000, 0, 0)
+    assert cache.step(2, marked(prefix("short", tokens=1_000), 0)).uncached == 1_000
+
+
+def test_a_look_back_without_a_limit_finds_the_oldest_mark() -> None:
+    cache = PromptCache(minimum_tokens=0, lookback=10**9, runs=frozenset())
+    cache.step(0, marked(texts(5), -1))
+    assert bill(cache.step(1, marked(texts(500), -1)))[:2] == (5_000, 495_000)
+
+
+def test_any_times_of_keeping_are_billed_longest_first() -> None:
+    """Half an hour and half a day, as another provider has them."""
+    half_hour, half_day = 1_800, 43_200
+    cache = PromptCache(minimum_tokens=0, lookback=10**9, runs=frozenset())
+    step = cache.step(0, marked(marked(texts(6), 1, ttl=half_day), 4, ttl=half_hour))
+    assert (step.written, step.uncached) == ({half_day: 2_000, half_hour: 3_000}, 1_000)
 
 
 block = st.builds(
@@ -185,7 +212,7 @@ block = st.builds(
 
 @given(st.lists(st.tuples(st.floats(0, 5_000), st.lists(block, max_size=30)), max_size=8))
 def test_every_token_is_billed_once(requests: list[tuple[float, list[FlatBlock]]]) -> None:
-    cache = PromptCache()
+    cache = PromptCache.of(MODEL)
     for ts, blocks in requests:
         step = cache.step(ts, blocks)
         assert min(bill(step)) >= 0
@@ -195,8 +222,8 @@ def test_every_token_is_billed_once(requests: list[tuple[float, list[FlatBlock]]
 
 @given(st.lists(block, min_size=1, max_size=60))
 def test_the_same_request_again_reads_all_that_was_written(blocks: list[FlatBlock]) -> None:
-    cache = PromptCache()
+    cache = PromptCache.of(MODEL)
     first, second = cache.step(0, blocks), cache.step(1, blocks)
-    assert second.read == first.write_5m + first.write_1h
-    assert second.write_5m == second.write_1h == 0
+    assert second.read == first.write
+    assert second.write == 0
     assert not second.bust

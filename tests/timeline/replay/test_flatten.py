@@ -7,12 +7,14 @@ import attrs
 import pytest
 
 from blocks import DocumentPart, ImagePart, Part
+from render import PROVIDERS
 from timeline._models import model_named
 from timeline.replay._cache import FlatBlock
 from timeline.replay._flatten import Flattener
 from timeline.tokens import counter_for
 
 MARK = {"type": "ephemeral"}
+MESSAGES_API = PROVIDERS["anthropic"]
 HOUR_MARK = {"type": "ephemeral", "ttl": "1h"}
 
 
@@ -42,7 +44,7 @@ def user(*content: dict[str, Any]) -> dict[str, Any]:
 
 
 def flat(request: dict[str, Any]) -> list[FlatBlock]:
-    return Flattener(Characters()).flatten(request)
+    return Flattener(Characters(), MESSAGES_API).flatten(request)
 
 
 def only(content: dict[str, Any]) -> FlatBlock:
@@ -103,14 +105,14 @@ def test_every_kind_has_a_size(block: dict[str, Any], tokens: int) -> None:
 
 
 def test_a_real_counter_takes_an_image_at_its_flat_rate() -> None:
-    flattener = Flattener(counter_for("o200k", model_named("claude-sonnet-5-5")))
+    flattener = Flattener(counter_for("o200k", model_named("claude-sonnet-5-5")), MESSAGES_API)
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": ""}}
     (block,) = flattener.flatten(user(image))
     assert block.tokens == 1_500 + 3
 
 
 def test_a_mark_is_no_content() -> None:
-    flattener = Flattener(Characters())
+    flattener = Flattener(Characters(), MESSAGES_API)
     for block in (
         {"type": "text", "text": "x"},
         {"type": "tool_use", "id": "a", "name": "n", "input": {}},
@@ -168,7 +170,7 @@ def test_the_role_is_part_of_a_block() -> None:
 
 def test_a_block_is_counted_once() -> None:
     counter = Characters()
-    flattener = Flattener(counter)
+    flattener = Flattener(counter, MESSAGES_API)
     for _ in range(3):
         flattener.flatten(user({"type": "text", "text": "once"}))
     assert counter.asked == ["once"]

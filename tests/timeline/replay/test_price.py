@@ -6,24 +6,27 @@ from timeline._models import model_named
 from timeline.replay._cache import CacheStep
 from timeline.replay._price import SummaryCall, price, summary_price, summary_units, units
 
-STEP = CacheStep(read=1_000_000, write_5m=100_000, write_1h=10_000, uncached=1_000)
+CLAUDE = model_named("claude-sonnet-5-5")
+STEP = CacheStep(read=1_000_000, written={300: 100_000, 3_600: 10_000}, uncached=1_000)
 
 
 def test_units_are_tokens_of_ordinary_input() -> None:
     """Provider docs, prompt caching: writes 1.25 and 2, reads 0.1."""
-    assert units(STEP) == pytest.approx(1_000 + 1.25 * 100_000 + 2 * 10_000 + 0.1 * 1_000_000)
+    assert units(STEP, CLAUDE) == pytest.approx(
+        1_000 + 1.25 * 100_000 + 2 * 10_000 + 0.1 * 1_000_000
+    )
 
 
 def test_a_summary_call_pays_for_input_cached_prefix_and_output() -> None:
     call = SummaryCall(input_tokens=10_000, cached_prefix_tokens=8_000, output_tokens=500)
-    assert summary_units(call) == pytest.approx(2_000 + 800 + 2_500)
+    assert summary_units(call, CLAUDE) == pytest.approx(2_000 + 800 + 2_500)
     impossible = SummaryCall(input_tokens=100, cached_prefix_tokens=900)
-    assert summary_units(impossible) == pytest.approx(10)
+    assert summary_units(impossible, CLAUDE) == pytest.approx(10)
 
 
 def test_a_prompt_in_dollars() -> None:
     """Provider docs, pricing (2026-10-08): 2 / 2.50 / 4 / 0.10 for a million."""
-    dollars = price(STEP, model_named("claude-sonnet-5-5"))
+    dollars = price(STEP, CLAUDE)
     assert dollars == pytest.approx(0.002 + 0.25 + 0.04 + 0.1)
 
 

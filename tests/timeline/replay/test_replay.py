@@ -10,7 +10,7 @@ import pytest
 from blocks import MisuseError, StoreLockedError, TimelineId
 from persistence import DuckDBStore
 from persistence.sessions import Responded
-from render import Policy, validate_request
+from render import Policy, provider_of, validate_request
 from tests.timeline.replay.invented import START, invented
 from timeline._models import model_named
 from timeline.replay import ReplayOptions, ReplayResult, dump_to, replay
@@ -112,7 +112,7 @@ def test_the_bill_is_that_of_the_dumped_requests(tmp_path: Path) -> None:
         result = replay(invented(), SMALL, dump=dump)
     model = model_named("claude-sonnet-5-5")
     cache = PromptCache.of(model)
-    flattener = Flattener(counter_for("estimate", model))
+    flattener = Flattener(counter_for("estimate", model), provider_of(model))
     lines = [json.loads(line) for line in path.read_bytes().splitlines()]
     steps = [cache.step(line["ts"], flattener.flatten(line["request"])) for line in lines]
     assert sum(step.read for step in steps) == result.cache.read

@@ -238,13 +238,14 @@ def test_its_price_is_that_of_the_models_list(
     spent = event_of(timeline).provenance
     usage: Json = (server.provider.exchanges[0].message or {})["usage"]
     model = model_named(MODEL)
-    dollars = (
-        usage["input_tokens"] * model.price_input
-        + usage["cache_read_input_tokens"] * model.price_read
-        + usage["cache_creation"]["ephemeral_5m_input_tokens"] * model.price_write_5m
-        + usage["cache_creation"]["ephemeral_1h_input_tokens"] * model.price_write_1h
-        + usage["output_tokens"] * model.price_output
-    ) / 1_000_000
+    units = (
+        usage["input_tokens"]
+        + usage["cache_read_input_tokens"] * 0.05
+        + usage["cache_creation"]["ephemeral_5m_input_tokens"] * 1.25
+        + usage["cache_creation"]["ephemeral_1h_input_tokens"] * 2
+        + usage["output_tokens"] * 5
+    )
+    dollars = units * model.price_input / 1_000_000
     assert bool(usage["cache_creation"]["ephemeral_1h_input_tokens"]) == (ttl == "1h")
     assert spent
     assert spent.cost_usd == pytest.approx(dollars)

@@ -1,0 +1,129 @@
+"""A request as the prompt cache sees it: its content blocks in order, and what makes two of them equal.
+
+The order is tools, system, messages.  A key holds what the prefix hash covers, the order of keys in a
+tool's input included, and leaves out `cache_control`, which is no content.  (Provider documentation:
+prompt caching.)
+"""
+
+from collections.abc import Hashable, Iterator, Sequence
+from functools import partial
+from json import dumps
+from typing import Final
+
+import msgspec
+
+from render.policy._provider import Segment, TokenCounter
+from render.providers.anthropic._count import (
+    BLOCK_TOKENS,
+    RESULT_TOKENS,
+    content_tokens,
+    tool_tokens,
+)
+from render.providers.anthropic._prices import HOUR, MINUTES_5
+from render.view._provider_blocks import Json
+
+TOOLS: Final = "tools"
+PROMPT: Final = "system prompt"
+"""Not `system`: messages may have that role."""
+_PLAIN_TEXT: Final = frozenset({"type", "text", "cache_control"})
+
+
+def contents_of(
+    system: str | Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
+) -> Iterator[tuple[str, Json]]:
+    """Content blocks in the order of the cache, each with the role in which it stands."""
+    for tool in tools:
+        yield TOOLS, tool
+    for text in _blocks(system):
+        yield PROMPT, text
+    for message in messages:
+        role = message.get("role", "")
+        for content in _blocks(message.get("content")):
+            yield role, content
+
+
+def segment_of(place: str, content: Json) -> Segment:
+    """What the cache knows of one of them."""
+    kind = content.get("type") or ""
+    key = (place, kind, _content(content))
+    ttl = _ttl(content)
+    plain = content if not ttl else _unmarked(content)
+    match place:
+        case "tools":
+            return Segment(key, "tool", ttl, partial(tool_tokens, plain))
+        case "system prompt":
+            return Segment(key, "system", ttl, partial(_text_tokens, plain))
+        case _:
+            return Segment(key, kind, ttl, partial(_tokens, plain))
+
+
+def _tokens(content: Json, counter: TokenCounter) -> int:
+    """As in a render, but that parts of a result are counted one by one."""
+    inner = content.get("content")
+    match content.get("type"):
+        case "tool_result" if inner and not isinstance(inner, str):
+            return RESULT_TOKENS + sum(_tokens(part, counter) - BLOCK_TOKENS for part in inner)
+        case "compaction":
+            return BLOCK_TOKENS + counter.count(inner or "")
+        case _:
+            return content_tokens(content, counter)
+
+
+def _text_tokens(text: Json, counter: TokenCounter) -> int:
+    return counter.count(text.get("text") or "")
+
+
+def _blocks(content: str | Sequence[Json] | None) -> Sequence[Json]:
+    """Content as a list; a bare string stands for one text block."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else ()
+    return content or ()
+
+
+def _content(block: Json) -> Hashable:
+    """What makes a block equal to another; long strings go in as they are, their hash is cached."""
+    match block.get("type"):
+        case "text" if block.keys() <= _PLAIN_TEXT:
+            return block.get("text")
+        case "tool_result":
+            return (
+                block.get("tool_use_id"),
+                _inner(block.get("content")),
+                bool(block.get("is_error")),
+            )
+        case "image" if isinstance(block.get("source"), dict):
+            return tuple(_strings(block["source"]))
+        case _:
+            return _exact(_unmarked(block))
+
+
+def _inner(content: str | Sequence[Json] | None) -> Hashable:
+    """Content of a tool result; a bare string equals one text block."""
+    if isinstance(content, str):
+        return (("text", content),)
+    return tuple((part.get("type"), _content(part)) for part in content or ())
+
+
+def _exact(value: object) -> str | bytes:
+    """A value as JSON, its keys in their order."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:  # half of a surrogate pair, cut by somebody's truncation
+        return dumps(value, ensure_ascii=False)
+
+
+def _strings(source: Json) -> Iterator[tuple[str, str]]:
+    for name, value in source.items():
+        yield name, value if isinstance(value, str) else dumps(value, ensure_ascii=False)
+
+
+def _unmarked(block: Json) -> Json:
+    return {name: value for name, value in block.items() if name != "cache_control"}
+
+
+def _ttl(block: Json) -> int:
+    """Seconds that a block's mark asks for; 5 minutes unless it says an hour."""
+    mark = block.get("cache_control")
+    if not mark:
+        return 0
+    return HOUR if mark.get("ttl") == "1h" else MINUTES_5
