@@ -3,11 +3,14 @@
 from collections.abc import Iterator
 from typing import Any
 
+import attrs
+
 from blocks import Block, BlockId, BlocksHidden, EventId, RangeExpanded, RequestRendered
 from render import Context, Rendered, View, commit, strip_unbound
 from tests import _builders as make
 from tests._builders import BOUND, context, grown
 from tests.render.compaction.talk import compacted
+from tests.render.providers.plain import PlainText
 
 
 def rounds(number: int, turn: str = "t1", first: int = 0) -> Iterator[Block]:
@@ -120,6 +123,17 @@ def test_a_loop_that_the_cut_went_through_loses_its_thinking_on_every_model() ->
     cuts = [compacted(view, within, keep=share / 400) for share in range(30, 60)]
     whole = next(cut for cut in cuts if cut.entries[0].path == "ar:t2.user.prompt")
     assert thoughts(whole, within) == numbered(8, 9)
+
+
+def test_a_provider_without_rules_for_thinking_loses_none() -> None:
+    """Behind a rewrite, behind a cut through the loop, with a model that binds it elsewhere."""
+    within = context(limit=10_000, model=BOUND)
+    free = attrs.evolve(within, provider=PlainText(name="plain"))
+    hidden = hide(make.view_of(make.prompt("go"), *rounds(4)), "tc:t1.call_1.result")
+    split = compacted(make.view_of(make.prompt("go"), *rounds(10)), free, keep=0.4)
+    for view in (hidden, split):
+        assert strip_unbound(view, free) is view
+        assert strip_unbound(view, within) is not view
 
 
 def test_undoing_a_compaction_is_a_rewrite() -> None:
