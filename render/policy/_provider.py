@@ -69,7 +69,7 @@ class Limits:
     marks_max: int
     """Cache points that the messages may have; 0: the provider takes none."""
     lookback: int = 0
-    """Positions back from a mark in which the provider finds what an earlier request wrote."""
+    """Positions, a mark's own the first, in which what an earlier request wrote is found."""
     runs: frozenset[str] = frozenset()
     """Kinds of content of which several in a row are one position."""
     unmarkable: frozenset[str] = frozenset()

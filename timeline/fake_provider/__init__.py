@@ -8,7 +8,8 @@ or in a test
         client = anthropic.Anthropic(base_url=server.url, api_key="test")
 
 It refuses what the provider refuses, counts and caches as the provider does, signs thinking, and
-misbehaves on demand.  Needs the extra `foldline[fake-provider]`.
+misbehaves on demand.  It is a server of this one API, whatever other providers requests are rendered
+for.  Needs the extra `foldline[fake-provider]`.
 """
 
 from timeline.fake_provider._fault import ApiError as ApiError
