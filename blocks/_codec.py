@@ -52,13 +52,18 @@ def encode_event(event: Event) -> bytes:
     """The event as JSON text in UTF-8.
 
     Raises:
-        CodecError: the event holds something that is no data at all (a function, an open file).
+        CodecError: the event holds something that is no data at all (a function, an open file), or is
+            nested too deeply.
     """
     return _encode(event)
 
 
 def encode_block(block: Block) -> bytes:
-    """The block as JSON text in UTF-8."""
+    """The block as JSON text in UTF-8.
+
+    Raises:
+        CodecError: the block holds something that is no data at all, or is nested too deeply.
+    """
     return _encode(block)
 
 

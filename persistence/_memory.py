@@ -45,7 +45,7 @@ class _Log:
 
 @attrs.define(eq=False)
 class MemoryStore:
-    """Keeps bytes, not objects, so that a round trip is always exercised."""
+    """Keeps bytes, not objects, so that a round trip is always exercised; raises what `EventStore` says."""
 
     _logs: dict[TimelineId, _Log] = attrs.field(
         factory=dict[TimelineId, _Log], init=False, repr=False

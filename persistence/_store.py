@@ -28,7 +28,11 @@ class TimelineInfo:
 
 @runtime_checkable
 class EventStore(Protocol):
-    """An append-only log per timeline, safe under threads."""
+    """An append-only log per timeline, safe under threads.
+
+    Raises, whatever is called after `close` or in a forked child:
+        ClosedError: open the store again.
+    """
 
     def append(
         self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
@@ -40,7 +44,7 @@ class EventStore(Protocol):
 
         Raises:
             VersionConflictError: `expected_version` is not the current one.
-            MisuseError: `events` is empty.
+            MisuseError: `events` is empty; a version below 0; an id that nobody could read.
             CodecError: an event cannot be stored.
         """
         ...
@@ -55,6 +59,9 @@ class EventStore(Protocol):
         """At most `limit` events with a version greater than `after`, gap-free, oldest first.
 
         Fewer where they are large: a page is to fit into memory.  Only an empty one is the end.
+
+        Raises:
+            MisuseError: `after` is below 0, or `limit` below 1.
         """
         ...
 
@@ -68,7 +75,7 @@ class EventStore(Protocol):
 
         Raises:
             UnknownTimelineError: no such `source`.
-            MisuseError: `at` is not a version of `source`.
+            MisuseError: `at` is not a version of `source`; a `target` that nobody could read.
             TimelineExistsError: `target` exists.
         """
         ...

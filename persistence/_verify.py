@@ -40,6 +40,7 @@ def verify(
     Raises:
         StoreLockedError: somebody else has the file open.
         MisuseError: there is no such file, or it is no store.
+        ClosedError: it is a store that was closed.
     """
     try:
         if isinstance(target, str | PathLike):

@@ -54,7 +54,11 @@ def _copied(keys: Mapping[str, bytes]) -> dict[str, bytes]:
 
 @attrs.frozen
 class Keys:
-    """A key ring in memory: `Keys({"k1": secrets.token_bytes(32)}, current="k1")`."""
+    """A key ring in memory: `Keys({"k1": secrets.token_bytes(32)}, current="k1")`.
+
+    Raises:
+        MisuseError: a key without a name or not of 32 bytes; the current one is not among them.
+    """
 
     _keys: dict[str, bytes] = attrs.field(converter=_copied, repr=False, validator=_are_keys)
     current: str = attrs.field(kw_only=True, validator=_is_one_of_them)

@@ -13,7 +13,11 @@ from persistence.artifacts._types import (
 
 
 class ArtifactStore(Protocol):
-    """Content by the hash of what it is; every read names who reads. Safe under threads."""
+    """Content by the hash of what it is; every read names who reads. Safe under threads.
+
+    Raises, whatever is called after `close`:
+        ClosedError: open the store again.
+    """
 
     def put(self, content: bytes, about: ArtifactDescription) -> ArtifactId:
         """Keep `content` and return its id once it is durable.
@@ -27,7 +31,11 @@ class ArtifactStore(Protocol):
         ...
 
     def put_stream(self, pieces: Iterable[bytes], about: ArtifactDescription) -> ArtifactId:
-        """`put` for content that is never whole in memory."""
+        """`put` for content that is never whole in memory.
+
+        Raises:
+            MisuseError: as `put`.
+        """
         ...
 
     def read(
@@ -42,6 +50,7 @@ class ArtifactStore(Protocol):
 
         Raises:
             AccessRefusedError: this requester does not get it; `reason` says why.
+            MisuseError: `start` or `size` is below 0.
             DamagedStoreError: what is stored is not what was put.
         """
         ...

@@ -8,7 +8,15 @@ import attrs
 import msgspec
 from msgspec import Struct
 
-from blocks import ArtifactId, MisuseError, Refusal, Sensitivity, TimelineId, artifact_id_of_hash
+from blocks import (
+    ArtifactId,
+    MisuseError,
+    Refusal,
+    Sensitivity,
+    TimelineId,
+    artifact_id_of_hash,
+    checked_calls,
+)
 
 Action: TypeAlias = Literal["put", "read", "describe", "list", "expire"]
 
@@ -72,12 +80,17 @@ def _frozen(permissions: Iterable[str]) -> frozenset[str]:
     return frozenset(permissions)
 
 
+@checked_calls()
 @attrs.frozen
 class Requester:
     """Who asks, for which tenant, and what they may read.
 
     `read` opens what is public and internal, `read:confidential` and `read:restricted` what their
     names say.  No permission implies another.
+
+    Raises:
+        ArgumentError: no id, or no such field.
+        MisuseError: the permissions are a text.
     """
 
     id: str = attrs.field(validator=attrs.validators.min_len(1))

@@ -42,7 +42,8 @@ INSPECTED = 4_000_000
 
 
 class DuckDBStore:
-    """Timelines in the file `path`, which belongs to this process until `close`.
+    """Timelines in the file `path`, which belongs to this process until `close`.  Methods raise what
+    `EventStore` says.
 
     Raises:
         StoreLockedError: somebody else has it open.

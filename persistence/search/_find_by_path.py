@@ -29,7 +29,11 @@ from persistence.search._scan import index_of
 
 
 def block_at(store: EventStore, timeline: TimelineId, path: str) -> Block | None:
-    """The original block at a path, or None; of a summary that was rewritten, as it is now."""
+    """The original block at a path, or None; of a summary that was rewritten, as it is now.
+
+    Raises:
+        ClosedError: the store is closed.
+    """
     version = version_in(path)
     if version:
         return _named(store, timeline, path, version)

@@ -80,7 +80,8 @@ def search_blocks(
     `-word` must not occur; `type:react.tool.result` and `turn:t3` say where to look.
 
     Raises:
-        MisuseError: the query asks for nothing, or the limit is not in 1..1000.
+        MisuseError: the query asks for nothing or is too long, or the limit is not in 1..1000.
+        ClosedError: the store is closed.
     """
     if not 1 <= limit <= LIMIT_MAX:
         raise MisuseError(f"limit={limit}: give a number from 1 to {LIMIT_MAX:,}")

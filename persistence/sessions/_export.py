@@ -31,7 +31,11 @@ _VERSION = 1
 
 
 def export_lines(timeline_id: TimelineId, events: Iterable[Recorded]) -> Iterator[str]:
-    """The lines of an export file, each with its line break."""
+    """The lines of an export file, each with its line break.
+
+    Raises:
+        CodecError: an event holds something that is no data.
+    """
     header = {_HEADER: _VERSION, "timeline": timeline_id}
     yield msgspec.json.encode(header).decode() + "\n"
     for _, event in events:

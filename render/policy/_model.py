@@ -10,6 +10,8 @@ from typing import Literal, TypeAlias
 import attrs
 from attrs.validators import ge, gt, in_, min_len, optional
 
+from blocks import checked_calls
+
 Tokenizer: TypeAlias = Literal["old", "new"]
 ThinkingMode: TypeAlias = Literal["adaptive", "between_tools", "disabled", "enabled"]
 
@@ -19,9 +21,14 @@ def _modes(modes: Iterable[ThinkingMode]) -> tuple[ThinkingMode, ...]:
     return tuple(modes)
 
 
+@checked_calls()
 @attrs.frozen(kw_only=True)
 class Model:
-    """Limits, prices and habits of one model; prices in dollars per million tokens."""
+    """Limits, prices and habits of one model; prices in dollars per million tokens.
+
+    Raises:
+        ArgumentError: there is no such field, or one holds what it cannot.
+    """
 
     name: str = attrs.field(validator=min_len(1))
     aliases: tuple[str, ...] = attrs.field(default=(), converter=tuple)

@@ -52,7 +52,11 @@ def _tool_policy(name: str, given: Any) -> "ToolPolicy":
 @checked_calls(PolicyError)
 @attrs.frozen(kw_only=True)
 class ToolPolicy:
-    """What a policy says about one tool's results, over what the tool itself declared."""
+    """What a policy says about one tool's results, over what the tool itself declared.
+
+    Raises:
+        PolicyError: there is no such field, or one holds what it cannot.
+    """
 
     durability: Durability | None = attrs.field(
         default=None, validator=v.optional(checks.one_of(get_args(Durability)))

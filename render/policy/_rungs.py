@@ -23,7 +23,8 @@ class Rung(Protocol):
 
     def propose(self, scope: Any, /) -> Iterable[object]:
         """What it would do in a `RungScope`: any number of `Clear`, `Externalize` and `Drop`, or one
-        `Summarize`. A pure function: no I/O, no clock, no waiting; equal scopes, equal proposals."""
+        `Summarize`. A pure function: no I/O, no clock, no waiting; equal scopes, equal proposals.
+        Whatever it raises, the compaction goes on without it (`RungError`)."""
         ...
 
 
