@@ -44,7 +44,7 @@ class EventStore(Protocol):
 
         Raises:
             VersionConflictError: `expected_version` is not the current one.
-            MisuseError: `events` is empty; a version below 0; an id that nobody could read.
+            MisuseError: `events` is empty; a version below 0; an id that cannot name a timeline.
             CodecError: an event cannot be stored.
         """
         ...
@@ -75,7 +75,7 @@ class EventStore(Protocol):
 
         Raises:
             UnknownTimelineError: no such `source`.
-            MisuseError: `at` is not a version of `source`; a `target` that nobody could read.
+            MisuseError: `at` is not a version of `source`; `target` cannot name a timeline.
             TimelineExistsError: `target` exists.
         """
         ...
@@ -205,6 +205,7 @@ class StoreLocation(Protocol):
 
         Raises:
             StoreError: it cannot be opened, for instance because somebody else holds it.
+            DamagedStoreError: it does not hold together, or lost what was acknowledged.
             MisuseError: it cannot be a store.
         """
         ...

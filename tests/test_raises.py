@@ -1,0 +1,253 @@
+"""What public docstrings of blocks, render and persistence say is raised, is raised."""
+
+import importlib
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import blocks
+from blocks import BlockId, TimelineId, TurnId
+from persistence import (
+    ArtifactDescription,
+    DuckDBStore,
+    EventStore,
+    Keys,
+    MemoryStore,
+    Requester,
+    block_at,
+    checked_events,
+    checked_page,
+    locate_store,
+    open_artifacts,
+    open_store,
+    quality_rows,
+    search_blocks,
+    verify,
+)
+from persistence.sessions import export_lines, read_session
+from render import (
+    PROVIDERS,
+    CompactionPlan,
+    Model,
+    Policy,
+    ToolPolicy,
+    as_json,
+    provider_of,
+)
+from tests import _builders as make
+
+T = TimelineId("t")
+NO_DATA: Any = make.note(print)  # type: ignore[arg-type]
+NO_EVENT = make.appended(NO_DATA)
+EVENT = make.appended(make.note("n"))
+CLAUDE = PROVIDERS["anthropic"]
+ME = Requester("me")
+KEPT = ArtifactDescription(timeline=T)
+SECRET = ArtifactDescription(timeline=T, sensitivity="confidential")
+
+Call = Callable[[Path], object]
+
+
+def closed() -> EventStore:
+    store = MemoryStore()
+    store.append(T, [EVENT], expected_version=0)
+    store.close()
+    return store
+
+
+def new_id() -> BlockId:
+    return BlockId("b")
+
+
+def taken(folder: Path) -> Path:
+    """The path of a store that is open, for as long as the test runs."""
+    OPEN.append(DuckDBStore(folder / "taken.duckdb"))
+    return folder / "taken.duckdb"
+
+
+OPEN: list[DuckDBStore] = []
+
+
+@pytest.fixture(autouse=True)
+def let_go() -> Iterator[None]:
+    yield
+    while OPEN:
+        OPEN.pop().close()
+
+
+def lost(folder: Path) -> Path:
+    """The path of a store whose file lost what was acknowledged."""
+    path = folder / "lost.duckdb"
+    with DuckDBStore(path) as store:
+        store.append(T, [EVENT], expected_version=0)
+    path.unlink()
+    with DuckDBStore(folder / "empty.duckdb"):
+        pass
+    (folder / "empty.duckdb").rename(path)
+    return path
+
+
+def a_file(folder: Path) -> Path:
+    path = folder / "file"
+    path.write_text("no store")
+    return path
+
+
+def too_long(folder: Path) -> Path:
+    return folder / ("x" * 300 + ".duckdb")
+
+
+def memory() -> MemoryStore:
+    store = MemoryStore()
+    store.append(T, [EVENT], expected_version=0)
+    return store
+
+
+RAISES: Mapping[str, Mapping[str, Call]] = {
+    "canonical_block": {"CodecError": lambda _: blocks.canonical_block(NO_DATA)},
+    "clean_json": {"CodecError": lambda _: blocks.clean_json({"n": 10**5_000})},
+    "decode_block": {"CodecError": lambda _: blocks.decode_block(b"[]")},
+    "decode_event": {"CodecError": lambda _: blocks.decode_event(b"[]")},
+    "encode_block": {"CodecError": lambda _: blocks.encode_block(NO_DATA)},
+    "encode_event": {"CodecError": lambda _: blocks.encode_event(NO_EVENT)},
+    "CompactionPlan.from_json": {"DataError": lambda _: CompactionPlan.from_json(b"{}")},
+    "Model": {"ArgumentError": lambda _: Model(nam="x")},  # type: ignore[call-arg]
+    "Policy": {"PolicyError": lambda _: Policy(trigger_ratio=2.0)},
+    "ToolPolicy": {"PolicyError": lambda _: ToolPolicy(durability="x")},  # type: ignore[arg-type]
+    "Provider.read": {
+        "MisuseError": lambda _: CLAUDE.read(5, new_id, TurnId("t")),
+        "CodecError": lambda _: CLAUDE.read(
+            {"content": [{"type": "thinking", "thinking": "t", "signature": "s", "n": 10**5_000}]},
+            new_id,
+            TurnId("t"),
+        ),
+    },
+    "Provider.usage": {"MisuseError": lambda _: CLAUDE.usage(5)},
+    "Rendered.anthropic": {
+        "MisuseError": lambda _: make.shown(make.view_of(make.prompt("go"))).anthropic(
+            max_tokens=-1
+        )
+    },
+    "as_json": {"MisuseError": lambda _: as_json(5)},
+    "provider_of": {"MisuseError": lambda _: provider_of(Model(name="x", provider="y"))},
+    "ArtifactStore": {"ClosedError": lambda _: closed().artifacts()},  # type: ignore[attr-defined]
+    "ArtifactStore.put": {"MisuseError": lambda _: memory().artifacts().put(b"x", SECRET)},
+    "ArtifactStore.put_stream": {
+        "MisuseError": lambda _: memory().artifacts().put_stream([b"x"], SECRET)
+    },
+    "ArtifactStore.read": {
+        "AccessRefusedError": lambda _: memory().artifacts().read("none", ME),
+        "MisuseError": lambda _: memory().artifacts().read("none", ME, start=-1),
+    },
+    "ArtifactStore.describe": {
+        "AccessRefusedError": lambda _: memory().artifacts().describe("none", ME)
+    },
+    "DuckDBStore": {
+        "StoreLockedError": lambda folder: DuckDBStore(taken(folder)),
+        "DamagedStoreError": lambda folder: DuckDBStore(lost(folder)),
+        "MisuseError": lambda folder: DuckDBStore(a_file(folder)),
+    },
+    "EventStore": {"ClosedError": lambda _: closed().head(T)},
+    "EventStore.append": {
+        "VersionConflictError": lambda _: memory().append(T, [EVENT, EVENT], expected_version=9),
+        "MisuseError": lambda _: memory().append(TimelineId(""), [EVENT], expected_version=0),
+        "CodecError": lambda _: memory().append(T, [NO_EVENT], expected_version=1),
+    },
+    "EventStore.read": {"MisuseError": lambda _: memory().read(T, limit=0)},
+    "EventStore.fork": {
+        "UnknownTimelineError": lambda _: memory().fork(TimelineId("u"), T, EVENT, at=1),
+        "MisuseError": lambda _: memory().fork(T, TimelineId("u"), EVENT, at=2),
+        "TimelineExistsError": lambda _: memory().fork(T, T, EVENT, at=1),
+    },
+    "Keys": {"MisuseError": lambda _: Keys({"k": b"short"}, current="k")},
+    "Requester": {
+        "ArgumentError": lambda _: Requester(""),
+        "MisuseError": lambda _: Requester("me", permissions="read"),
+    },
+    "StoreLocation.open": {
+        "StoreError": lambda folder: locate_store(taken(folder)).open(),
+        "DamagedStoreError": lambda folder: locate_store(lost(folder)).open(),
+        "MisuseError": lambda folder: locate_store(folder).open(),
+    },
+    "StoreLocation.verify": {
+        "StoreLockedError": lambda folder: locate_store(taken(folder)).verify(),
+        "MisuseError": lambda folder: locate_store(folder / "none").verify(),
+    },
+    "block_at": {"ClosedError": lambda _: block_at(closed(), T, "ar:t.react.note")},
+    "checked_events": {
+        "MisuseError": lambda _: checked_events(T, [], 0),
+        "CodecError": lambda _: checked_events(T, [NO_EVENT], 0),
+    },
+    "checked_page": {"MisuseError": lambda _: checked_page(-1, 1)},
+    "locate_store": {"MisuseError": lambda _: locate_store("ftp://x")},
+    "open_artifacts": {
+        "MisuseError": lambda _: open_artifacts("zz://x"),
+        "StoreError": lambda folder: open_artifacts(a_file(folder)),
+    },
+    "open_store": {
+        "MisuseError": lambda _: open_store(""),
+        "StoreLockedError": lambda folder: open_store(taken(folder)),
+        "DamagedStoreError": lambda folder: open_store(lost(folder)),
+        "StoreError": lambda folder: open_store(too_long(folder)),
+    },
+    "quality_rows": {"CodecError": lambda _: quality_rows([(1, NO_EVENT)])},
+    "search_blocks": {
+        "MisuseError": lambda _: search_blocks(memory(), "x" * 100_000),
+        "ClosedError": lambda _: search_blocks(closed(), "x"),
+    },
+    "verify": {
+        "StoreLockedError": lambda folder: verify(taken(folder)),
+        "MisuseError": lambda folder: verify(folder / "none.duckdb"),
+        "ClosedError": lambda _: verify(closed()),
+    },
+    "export_lines": {"CodecError": lambda _: list(export_lines(T, [(1, NO_EVENT)]))},
+    "read_session": {
+        "SessionFormatError": lambda folder: read_session(folder / "none"),
+        "MisuseError": lambda folder: read_session(folder / "none", format="none"),
+    },
+}
+ELSEWHERE = {
+    ("ArtifactStore.read", "DamagedStoreError"): "tests/persistence/artifacts",
+    ("parse_answer", "RejectedAnswerError"): "tests/render/compaction/test_prompt.py",
+    ("plan_compaction", "RungError"): "tests/render/compaction/rungs",
+    ("checked_fork", "UnknownTimelineError"): "as `EventStore.fork`",
+    ("checked_fork", "MisuseError"): "as `EventStore.fork`",
+    ("checked_fork", "TimelineExistsError"): "as `EventStore.fork`",
+}
+SHOWN = [(name, error) for name, calls in RAISES.items() for error in calls]
+
+
+def said() -> Iterator[tuple[str, str]]:
+    """Every public name of the three packages, and an error that its docstring speaks of."""
+    for package in ("blocks", "render", "persistence", "persistence.sessions"):
+        module = importlib.import_module(package)
+        for name in (name for name in dir(module) if not name.startswith("_")):
+            found = getattr(module, name)
+            members = vars(found).items() if inspect.isclass(found) else ()
+            functions = [(f"{name}.{k}", getattr(found, k)) for k, _ in members if k[0] != "_"]
+            for place, one in ((name, found), *functions):
+                if inspect.isclass(one) or inspect.isroutine(one):
+                    for error in _errors(one):
+                        yield place, error
+
+
+def _errors(one: object) -> list[str]:
+    doc = inspect.getdoc(one) or ""
+    return re.findall(r"^    (\w+Error):", doc.partition("Raises")[2], re.MULTILINE)
+
+
+def test_all_that_docstrings_speak_of_is_shown_here() -> None:
+    assert set(said()) == {*SHOWN, *ELSEWHERE}
+
+
+@pytest.mark.parametrize(("name", "error"), SHOWN)
+def test_a_call_raises_what_its_docstring_says(name: str, error: str, tmp_path: Path) -> None:
+    kind = getattr(blocks, error)
+    with pytest.raises(kind) as raised:
+        RAISES[name][error](tmp_path)
+    assert type(raised.value) is kind or error in {"MisuseError", "StoreError"}
+    assert str(raised.value)
