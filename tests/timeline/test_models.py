@@ -65,9 +65,6 @@ def test_a_price_in_the_table_goes_before_the_providers_rule() -> None:
     ):
         model = model_named(name)
         assert provider_of(model).rates(model, 0).read == pytest.approx(read)
-    priced = Model(name="mine", price_input=4.0, price_read=0.0, price_write_5m=6.0)
-    rates = provider_of(priced).rates(priced, 0)
-    assert (rates.read, rates.writes) == (0.0, {300: 6.0, 3_600: 8.0})
 
 
 @pytest.mark.parametrize(

@@ -1,190 +1,75 @@
-"""From a request to flat blocks: what is counted, what makes two blocks one."""
+"""Flat blocks of one session's requests: interned, each counted once, whatever the provider."""
 
-import json
 from typing import Any
 
 import attrs
 import pytest
 
-from blocks import DocumentPart, ImagePart, Part
-from render import PROVIDERS
+from render import PROVIDERS, Model, Provider
+from tests.render.providers.plain import PlainText
 from timeline._models import model_named
-from timeline.replay._cache import FlatBlock
+from timeline.replay import _flatten
 from timeline.replay._flatten import Flattener
-from timeline.tokens import counter_for
+from timeline.tokens import EstimateCounter, counter_for
 
-MARK = {"type": "ephemeral"}
 MESSAGES_API = PROVIDERS["anthropic"]
-HOUR_MARK = {"type": "ephemeral", "ttl": "1h"}
+CLAUDE = model_named("claude-sonnet-5-5")
+MARK = {"type": "ephemeral"}
 
 
 @attrs.define
-class Characters:
-    """Counts characters, and remembers what it was asked."""
+class Asked(EstimateCounter):
+    """Remembers what it was asked."""
 
-    name = "characters"
+    model: Model = CLAUDE
     asked: list[str] = attrs.field(factory=list[str])
 
     def count(self, text: str) -> int:
         self.asked.append(text)
-        return len(text)
-
-    def part(self, part: Part) -> int:
-        match part:
-            case ImagePart():
-                return 1_500
-            case DocumentPart():
-                return 3_000
-            case _:
-                return 7
+        return EstimateCounter.count(self, text)
 
 
 def user(*content: dict[str, Any]) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": list(content)}]}
 
 
-def flat(request: dict[str, Any]) -> list[FlatBlock]:
-    return Flattener(Characters(), MESSAGES_API).flatten(request)
-
-
-def only(content: dict[str, Any]) -> FlatBlock:
-    (block,) = flat(user(content))
-    return block
-
-
-def test_the_order_is_tools_system_messages() -> None:
-    tool = {"name": "ls", "input_schema": {"type": "object"}}
-    request = {
-        "messages": [
-            {"role": "user", "content": "hi"},
-            {"role": "assistant", "content": [{"type": "text", "text": "hello"}]},
-        ],
-        "system": [{"type": "text", "text": "Be brief.", "cache_control": HOUR_MARK}],
-        "tools": [tool | {"cache_control": MARK}],
-    }
-    blocks = flat(request)
-    assert [(block.kind, block.tokens, block.ttl) for block in blocks] == [
-        ("tool", len(json.dumps(tool)), 300),
-        ("system", 9, 3_600),
-        ("text", 2 + 3, 0),
-        ("text", 5 + 3, 0),
-    ]
-
-
-def test_a_system_text_and_a_list_are_the_same() -> None:
-    listed = flat({"system": [{"type": "text", "text": "S"}]})
-    assert flat({"system": "S"}) == listed
-    assert flat({"system": ""}) == flat({}) == []
-
-
-def test_tool_traffic_costs_its_json_and_an_envelope() -> None:
-    call = {"type": "tool_use", "id": "a", "name": "run", "input": {"cmd": "écho"}}
-    assert only(call).tokens == len("run") + len('{"cmd": "écho"}') + 3 + 12
-    result = {"type": "tool_result", "tool_use_id": "a", "content": "done"}
-    assert only(result).tokens == 4 + 3 + 12
-    listed = result | {"content": [{"type": "text", "text": "done"}, {"type": "image"}]}
-    assert only(listed).tokens == 4 + 1_500 + 3 + 12
+def said(text: str) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "text": text}]}
 
 
 @pytest.mark.parametrize(
-    ("block", "tokens"),
-    [
-        ({"type": "image", "source": {"type": "base64", "data": "x"}}, 1_500),
-        ({"type": "image", "source": {"type": "url", "url": "https://x"}}, 1_500),
-        ({"type": "document", "source": {"type": "base64", "data": "x"}}, 3_000),
-        ({"type": "thinking", "thinking": "hmm", "signature": "s" * 500}, 3),
-        ({"type": "redacted_thinking", "data": "xxxx"}, 4),
-        ({"type": "compaction", "content": "sum"}, 3),
-        ({"type": "compaction", "content": None}, 0),
-        ({"type": "search_result", "title": "t"}, 7),
-        ({}, 7),
-    ],
+    ("provider", "request_of"),
+    [(MESSAGES_API, lambda text: user({"type": "text", "text": text})), (PlainText(), said)],
+    ids=["anthropic", "plain"],
 )
-def test_every_kind_has_a_size(block: dict[str, Any], tokens: int) -> None:
-    assert only(block).tokens == tokens + 3
+def test_equal_blocks_are_one_key_and_counted_once(provider: Provider, request_of: Any) -> None:
+    counter = Asked()
+    flattener = Flattener(counter, provider)
+    first, again, other = (flattener.flatten(request_of(t)) for t in ("once", "once", "two"))
+    assert counter.asked == ["once", "two"]
+    assert first == again
+    assert first[0].key != other[0].key
+
+
+def test_a_mark_makes_no_other_block() -> None:
+    flattener = Flattener(Asked(), MESSAGES_API)
+    block = {"type": "text", "text": "x"}
+    (plain,) = flattener.flatten(user(block))
+    (marked,) = flattener.flatten(user(block | {"cache_control": MARK}))
+    assert marked == plain._replace(ttl=300)
 
 
 def test_a_real_counter_takes_an_image_at_its_flat_rate() -> None:
-    flattener = Flattener(counter_for("o200k", model_named("claude-sonnet-5-5")), MESSAGES_API)
+    counter = counter_for("o200k", CLAUDE)
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": ""}}
-    (block,) = flattener.flatten(user(image))
+    (block,) = Flattener(counter, MESSAGES_API).flatten(user(image))
     assert block.tokens == 1_500 + 3
 
 
-def test_a_mark_is_no_content() -> None:
-    flattener = Flattener(Characters(), MESSAGES_API)
-    for block in (
-        {"type": "text", "text": "x"},
-        {"type": "tool_use", "id": "a", "name": "n", "input": {}},
-        {"type": "tool_result", "tool_use_id": "a", "content": "x"},
-    ):
-        (plain,) = flattener.flatten(user(block))
-        (marked,) = flattener.flatten(user(block | {"cache_control": MARK}))
-        assert marked == plain._replace(ttl=300)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ({"type": "text", "text": "x"}, {"type": "text", "text": "y"}),
-        (
-            {"type": "tool_use", "id": "a", "name": "n", "input": {"p": 1, "q": 2}},
-            {"type": "tool_use", "id": "a", "name": "n", "input": {"q": 2, "p": 1}},
-        ),
-        (
-            {"type": "tool_use", "id": "a", "name": "n", "input": {"p": 1}},
-            {"type": "tool_use", "id": "a", "name": "n", "input": {"p": True}},
-        ),
-        (
-            {"type": "tool_result", "tool_use_id": "a", "content": "x"},
-            {"type": "tool_result", "tool_use_id": "b", "content": "x"},
-        ),
-        (
-            {"type": "tool_result", "tool_use_id": "a", "content": "x"},
-            {"type": "tool_result", "tool_use_id": "a", "content": "x", "is_error": True},
-        ),
-        (
-            {"type": "thinking", "thinking": "", "signature": "1"},
-            {"type": "thinking", "thinking": "", "signature": "2"},
-        ),
-        (
-            {"type": "image", "source": {"type": "base64", "data": "x"}},
-            {"type": "image", "source": {"type": "base64", "data": "y"}},
-        ),
-    ],
-)
-def test_what_the_prefix_hash_tells_apart(one: dict[str, Any], other: dict[str, Any]) -> None:
-    """Provider docs, prompt caching: 100% identical segments, the order of keys included."""
-    first, second = flat(user(one, other))
-    assert first.key != second.key
-    again, _ = flat(user(one, one))
-    assert again.key == first.key
-
-
-def test_the_role_is_part_of_a_block() -> None:
-    text = [{"type": "text", "text": "x"}]
-    messages = [{"role": role, "content": text} for role in ("user", "assistant", "system")]
-    blocks = flat({"system": "x", "messages": messages})
-    assert len({block.key for block in blocks}) == 4
-
-
-def test_a_block_is_counted_once() -> None:
-    counter = Characters()
-    flattener = Flattener(counter, MESSAGES_API)
-    for _ in range(3):
-        flattener.flatten(user({"type": "text", "text": "once"}))
-    assert counter.asked == ["once"]
-
-
-def test_half_a_surrogate_pair_is_no_obstacle() -> None:
-    call = {"type": "tool_use", "id": "a", "name": "n", "input": {"x": "\ud800"}}
-    first, second = flat(user(call, call))
-    assert first == second
-
-
-def test_a_result_as_text_and_as_a_list_of_one_text_are_the_same() -> None:
-    result = {"type": "tool_result", "tool_use_id": "a"}
-    text, listed = flat(
-        user(result | {"content": "x"}, result | {"content": [{"type": "text", "text": "x"}]})
-    )
-    assert text == listed
+def test_what_is_known_by_identity_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_flatten, "SEEN_MAX", 10)
+    flattener = Flattener(Asked(), MESSAGES_API)
+    requests = [user({"type": "text", "text": f"{n}"}) for n in range(50)]
+    keys = [flattener.flatten(request)[0].key for request in (*requests, *requests)]
+    assert keys[:50] == keys[50:]
+    assert len(flattener._seen) <= 10

@@ -1,0 +1,44 @@
+"""What the cache costs: the rules of the price list, and the prices that a model has of its own."""
+
+import pytest
+
+from render import Model, provider_of
+from render.policy._model import Rates
+
+
+def rates(prompt_tokens: int = 0, **fields: float | None) -> Rates:
+    model = Model(name="mine", price_input=4.0, price_output=20.0, **fields)  # type: ignore[arg-type]
+    return provider_of(model).rates(model, prompt_tokens)
+
+
+def test_the_cache_is_priced_by_the_input() -> None:
+    """Provider docs, prompt caching: writes 1.25 and 2, reads 0.1."""
+    found = rates()
+    assert (found.input, found.output) == (4.0, 20.0)
+    assert found.read == pytest.approx(0.4)
+    assert found.writes == {300: 5.0, 3_600: 8.0}
+
+
+def test_a_price_of_the_models_own_goes_before_the_rule_free_of_charge_too() -> None:
+    found = rates(price_read=0.0, price_write_5m=6.0)
+    assert (found.read, found.writes) == (0.0, {300: 6.0, 3_600: 8.0})
+
+
+def test_a_long_prompt_has_its_own_prices_and_the_same_rules() -> None:
+    long = {"long_prompt_tokens": 100, "long_price_input": 8.0, "long_price_output": 30.0}
+    assert rates(100, **long) == rates()
+    found = rates(101, **long, long_price_write_1h=9.0, price_read=0.1)
+    assert (found.input, found.output) == (8.0, 30.0)
+    assert found.read == pytest.approx(0.8)
+    assert found.writes == {300: 10.0, 3_600: 9.0}
+
+
+def test_a_cost_is_the_sum_over_what_was_billed() -> None:
+    found = rates()
+    assert found.cost(10, 100, {300: 4, 3_600: 2}, 7) == pytest.approx(40 + 40 + 36 + 140)
+    assert found.cost(0, 0, {}) == 0
+
+
+def test_units_are_those_of_a_model_without_prices_of_its_own() -> None:
+    model = Model(name="plain", price_input=1.0, price_output=5.0)
+    assert provider_of(model).rates(model, 0) == provider_of(model).units
