@@ -233,13 +233,9 @@ class Provider(Protocol):
         """The arguments of the API that depend on the log, in lists that the caller may add to."""
         ...
 
-    @property
-    def units(self) -> Rates:
-        """What it charges for any model, in tokens of ordinary input."""
-        ...
-
     def rates(self, model: Model, prompt_tokens: int) -> Rates:
-        """What it charges for a prompt of so many tokens, in dollars per million."""
+        """What it charges for a prompt of so many tokens, in dollars per million: what the model has no
+        price of its own for, by a general rule over the price of its input."""
         ...
 
     def contents(

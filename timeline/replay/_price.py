@@ -1,7 +1,7 @@
 """What a request costs: in dollars by the model's prices, or in units of ordinary input.
 
-Units compare engines without a model: an ordinary input token is 1, and what is read, written and answered
-costs what the provider asks for it in general.  Some models read cheaper; dollars know that, units do not.
+Units compare engines without a model: an ordinary input token is 1, an output token 5, a read or a write
+what the provider asks for it in general.  Some models read cheaper; dollars know that, units do not.
 """
 
 import attrs
@@ -11,6 +11,8 @@ from render import Model, Rates, provider_of
 from timeline.replay._cache import CacheStep
 
 _MILLION = 1_000_000
+_ORDINARY = Model(name="ordinary", price_input=1.0, price_output=5.0)
+"""Has no price of its own."""
 
 
 @attrs.frozen(kw_only=True)
@@ -25,12 +27,12 @@ class SummaryCall:
 
 def units(step: CacheStep, model: Model) -> float:
     """Cost of a prompt in tokens of ordinary input."""
-    return provider_of(model).units.cost(step.uncached, step.read, step.written)
+    return _ordinary(model).cost(step.uncached, step.read, step.written)
 
 
 def summary_units(call: SummaryCall, model: Model) -> float:
     """Cost of a summary call in tokens of ordinary input."""
-    return _summary(call, provider_of(model).units)
+    return _summary(call, _ordinary(model))
 
 
 def price(step: CacheStep, model: Model) -> float:
@@ -42,6 +44,10 @@ def price(step: CacheStep, model: Model) -> float:
 def summary_price(call: SummaryCall, model: Model) -> float:
     """Cost of a summary call in dollars, its output included."""
     return _summary(call, provider_of(model).rates(model, call.input_tokens)) / _MILLION
+
+
+def _ordinary(model: Model) -> Rates:
+    return provider_of(model).rates(attrs.evolve(_ORDINARY, provider=model.provider), 0)
 
 
 def _summary(call: SummaryCall, rates: Rates) -> float:

@@ -11,7 +11,7 @@ import attrs
 import msgspec
 
 from blocks import StructuredSummary, leaves
-from render import Policy, Provider, Summary, extractive
+from render import Context, Policy, Summary, extractive
 from timeline.replay._cache import CacheStep
 from timeline.replay._price import SummaryCall
 from timeline.summarizers._summarizer import SummaryRequest
@@ -41,7 +41,7 @@ class StandIn:
         context = request.context
         call = SummaryCall(
             input_tokens=self._input(request.plan.tokens_before) + INSTRUCTION_TOKENS,
-            cached_prefix_tokens=self._warm(context.now, context.provider),
+            cached_prefix_tokens=self._warm(context),
             output_tokens=_written(summary.summary, context.policy, context.counter.count),
         )
         self._calls.append(call)
@@ -57,9 +57,10 @@ class StandIn:
     def _input(self, tokens_before: int) -> int:
         return self._last[1].total if self._last else tokens_before
 
-    def _warm(self, now: float, provider: Provider) -> int:
+    def _warm(self, context: Context) -> int:
         """What the previous request left in the cache, if it is still there."""
-        if self._last is None or now - self._last[0] >= min(provider.units.writes, default=0):
+        kept_seconds = min(context.provider.rates(context.model, 0).writes, default=0)
+        if self._last is None or context.now - self._last[0] >= kept_seconds:
             return 0
         step = self._last[1]
         return step.total - step.uncached

@@ -7,8 +7,9 @@ from render.policy._model import Model, Rates
 MINUTES_5: Final = 300
 HOUR: Final = 3_600
 
-UNITS: Final = Rates(input=1.0, output=5.0, read=0.1, writes={MINUTES_5: 1.25, HOUR: 2.0})
-"""In tokens of ordinary input.  (Provider documentation: prompt caching, pricing.)"""
+RULES: Final = (0.1, 1.25, 2.0)
+"""A read, a write for 5 minutes and for an hour, as shares of the input.  (Provider documentation: prompt
+caching, pricing.)"""
 
 
 def rates_of(model: Model, prompt_tokens: int) -> Rates:
@@ -19,9 +20,9 @@ def rates_of(model: Model, prompt_tokens: int) -> Rates:
     else:
         price, output = model.price_input, model.price_output
         own = (model.price_read, model.price_write_5m, model.price_write_1h)
-    general = (UNITS.read, UNITS.writes[MINUTES_5], UNITS.writes[HOUR])
     read, write_5m, write_1h = (
-        price * units if given is None else given for given, units in zip(own, general, strict=True)
+        price * rule if given is None else given for given, rule in zip(own, RULES, strict=True)
     )
-    writes = {MINUTES_5: write_5m, HOUR: write_1h}
-    return Rates(input=price, output=output, read=read, writes=writes)
+    return Rates(
+        input=price, output=output, read=read, writes={MINUTES_5: write_5m, HOUR: write_1h}
+    )

@@ -31,7 +31,7 @@ from render.providers.anthropic._kinds import (
 )
 from render.providers.anthropic._overflow import overflow_of
 from render.providers.anthropic._parts import refusal
-from render.providers.anthropic._prices import UNITS, rates_of
+from render.providers.anthropic._prices import rates_of
 from render.providers.anthropic._read import answer_of, usage_of
 from render.providers.anthropic.validator._message_rules import message_facts
 from render.providers.anthropic.validator._validate import RequestValidator
@@ -98,13 +98,8 @@ class Anthropic:
         request["messages"] = [{"role": m["role"], "content": list(m["content"])} for m in messages]
         return request
 
-    @property
-    def units(self) -> Rates:
-        """A read is a tenth of the input's price, an answer five times as much."""
-        return UNITS
-
     def rates(self, model: Model, prompt_tokens: int) -> Rates:
-        """The model's own prices go before the general rules."""
+        """A write costs 1.25 of the input (5 minutes) or 2 (an hour), a read 0.1."""
         return rates_of(model, prompt_tokens)
 
     def contents(

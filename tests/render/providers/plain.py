@@ -109,10 +109,6 @@ class PlainText:
         head = [*(block["text"] for block in system), *(f"tool {tool['name']}" for tool in tools)]
         return {"prompt": [*head, *(f"{line['role']}: {line['text']}" for line in messages)]}
 
-    @property
-    def units(self) -> Rates:
-        return Rates(input=1.0, output=2.0, read=0.5, writes={KEPT: 1.0})
-
     def rates(self, model: Model, prompt_tokens: int) -> Rates:
         price = model.price_input * (3 if prompt_tokens > LONG else 1)
         return Rates(input=price, output=model.price_output, read=price / 2, writes={KEPT: price})

@@ -37,8 +37,3 @@ def test_a_cost_is_the_sum_over_what_was_billed() -> None:
     found = rates()
     assert found.cost(10, 100, {300: 4, 3_600: 2}, 7) == pytest.approx(40 + 40 + 36 + 140)
     assert found.cost(0, 0, {}) == 0
-
-
-def test_units_are_those_of_a_model_without_prices_of_its_own() -> None:
-    model = Model(name="plain", price_input=1.0, price_output=5.0)
-    assert provider_of(model).rates(model, 0) == provider_of(model).units
