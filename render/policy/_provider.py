@@ -68,6 +68,8 @@ class Limits:
     """Bytes of base64 in one request."""
     marks_max: int
     """Cache points that the messages may have; 0: the provider takes none."""
+    cache_tokens_min: int = 0
+    """A shorter prefix is silently not cached."""
     lookback: int = 0
     """Positions, a mark's own the first, in which what an earlier request wrote is found."""
     runs: frozenset[str] = frozenset()

@@ -52,7 +52,7 @@ def place_cache_points(
     )
     found = [(place, reason) for place, reason in places if place is not None]
     chosen = dict(reversed(found[: limits.marks_max]))
-    minimum = context.model.cache_tokens_min - fixed_tokens
+    minimum = limits.cache_tokens_min - fixed_tokens
     return tuple(
         CachePoint(piece=p, spot=s, version=pieces[p].spots[s].version, reason=reason)
         for (p, s), reason in sorted(chosen.items())

@@ -21,7 +21,7 @@ class Prefix:
 
 def prefix_of(context: Context) -> Prefix:
     """System and tools with their mark; without one where the provider would not cache them."""
-    enough = fixed_tokens(context) >= context.model.cache_tokens_min
+    enough = fixed_tokens(context) >= context.limits.cache_tokens_min
     ttl = context.policy.system_ttl if enough else None
     return context.fixed.memo(("marked", context.provider.name, ttl), lambda: _marked(context, ttl))
 

@@ -97,7 +97,7 @@ class PromptCache:
         """The cache of the provider that serves a model."""
         limits = provider_of(model).limits(model)
         return cls(
-            minimum_tokens=model.cache_tokens_min, lookback=limits.lookback, runs=limits.runs
+            minimum_tokens=limits.cache_tokens_min, lookback=limits.lookback, runs=limits.runs
         )
 
     def step(self, ts: float, blocks: Iterable[FlatBlock]) -> CacheStep:

@@ -58,6 +58,7 @@ class Anthropic:
             pictures_max=IMAGES_MAX_SMALL_WINDOW if small else IMAGES_MAX,
             picture_bytes_max=PICTURE_BYTES_MAX,
             marks_max=MARKS_MAX - 1,
+            cache_tokens_min=model.cache_tokens_min,
             lookback=LOOKBACK,
             runs=RUNS,
             unmarkable=THINKING_TYPES,

@@ -73,12 +73,12 @@ class PlainText:
     thinking: frozenset[ThinkingRule] = frozenset()
 
     def limits(self, model: Model) -> Limits:
-        del model
         return Limits(
             result_tokens=0,
             pictures_max=0,
             picture_bytes_max=0,
             marks_max=0,
+            cache_tokens_min=model.cache_tokens_min,
             lookback=1,
             thinking=self.thinking,
         )
