@@ -27,6 +27,7 @@ from render import (
     Rendered,
     provider_of,
 )
+from timeline._flow import Flow
 from timeline.arguments._checks import (
     checked_keys,
     checked_kind,
@@ -37,17 +38,20 @@ from timeline.arguments._checks import (
 from timeline.arguments._given import Given, Output, checked_prompt, given_parts
 from timeline.arguments._repeats import refuse_repeated_response, refuse_repeated_result
 from timeline.arguments._responses import answered_by
-from timeline.engine._flow import Flow
+from timeline.engine._engine import Engine
 from timeline.engine._hiding import hide, restore
-from timeline.engine._queries import Looking
 from timeline.engine._recorder import Recorder
+from timeline.engine._settings import Settings
 
 INTERRUPTED: Final = "Interrupted: this call did not finish. It may have had a part of its effects."
 
 
 @attrs.frozen(kw_only=True)
-class Appending(Looking):
+class Appending:
     """The operations that add to what was said, or change what is shown of it."""
+
+    engine: Engine
+    settings: Settings
 
     @property
     def _recorder(self) -> Recorder:

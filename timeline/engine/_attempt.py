@@ -13,7 +13,7 @@ import attrs
 
 from blocks import ArtifactId, BlockId, Event
 from render import RangePlan, Summary, View
-from timeline.engine._flow import Flow
+from timeline._flow import Flow
 from timeline.engine._journal import Journal
 from timeline.observe._hooks import Edit
 
@@ -39,9 +39,7 @@ class Attempt:
     """By source hash: the cut, what was hidden on request then, and the answer."""
     _latest: View | None = attrs.field(default=None, init=False, repr=False)
     """The view after what was kept last."""
-    is_nested: bool = attrs.field(
-        default=attrs.Factory(lambda self: self.journal.away > 0, takes_self=True), init=False
-    )
+    is_nested: bool = False
     """Another flow of this timeline waits for foreign code, which may be what has begun this one:
     it is not called again, or there would be no end to it."""
 

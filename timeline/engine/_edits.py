@@ -8,8 +8,8 @@ import msgspec
 
 from blocks import Provenance, StructuredSummary
 from render import Context, PlannedCompaction, Summary, View, apply_compaction, recut, total_tokens
+from timeline._flow import CallHook, Flow
 from timeline.engine._attempt import Attempt
-from timeline.engine._flow import CallHook, Flow
 from timeline.observe._hooks import Edit
 from timeline.summarizers._summarizer import checked_summary
 

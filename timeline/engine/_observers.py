@@ -1,6 +1,6 @@
 """Telling observers and tracers what a render did, once it is committed."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
@@ -8,8 +8,8 @@ import attrs
 
 from blocks import TimelineId
 from render import Context, Rendered, View
-from timeline.engine._engine import Teller
-from timeline.engine._flow import CallHook, Flow
+from timeline._flow import CallHook, Flow
+from timeline.engine._engine import Engine
 from timeline.observe._steps import Observer, Span, Step, StepKind, Tracer, steps_of
 
 _ENDS: Final[frozenset[StepKind]] = frozenset({"rehydrated", "rendered"})
@@ -22,17 +22,13 @@ class Observers:
     observers: tuple[Observer, ...] = ()
     tracer: Tracer | None = None
 
-    def render(
-        self, name: TimelineId, context: Context, render: Callable[[Teller | None], Flow[Rendered]]
-    ) -> Flow[Rendered]:
-        """Drive a render that tells what it did."""
-        if not self.observers and self.tracer is None:
-            return (yield from render(None))
+    def render(self, engine: Engine, context: Context, *, force: bool) -> Flow[Rendered]:
+        """A render that tells what it did."""
         with self._span() as span:
-            told = _Told(name=name, context=context, watch=self, span=span)
-            rendered = yield from render(told.tell)
+            told = _Told(name=engine.id, context=context, watch=self, span=span)
+            rendered = yield from engine.render(context, told.tell, force=force)
             if span:
-                span.set_attributes(_totals(name, rendered))
+                span.set_attributes(_totals(engine.id, rendered))
         return rendered
 
     @contextmanager

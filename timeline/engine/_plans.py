@@ -37,9 +37,9 @@ from render import (
     restore_plan,
     total_tokens,
 )
+from timeline._flow import Flow
 from timeline.engine._attempt import Attempt
 from timeline.engine._engine import Engine
-from timeline.engine._flow import Flow
 
 
 def propose(engine: Engine, context: Context) -> Flow[CompactionPlan]:
@@ -85,7 +85,7 @@ def commit_plan(engine: Engine, plan: CompactionPlan, context: Context) -> Flow[
 
 
 def _carry_out(engine: Engine, planned: PlannedCompaction, context: Context) -> Flow[int]:
-    attempt = Attempt(journal=engine)
+    attempt = Attempt(journal=engine, is_nested=engine.away > 0)
     view = yield from engine.compactor.carry_out(engine.view, planned, context, attempt)
     named = tuple(_named(planned.plan, view.decisions))
     found = yield from engine.settle(attrs.evolve(view, decisions=named))

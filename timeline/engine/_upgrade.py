@@ -12,9 +12,9 @@ from blocks import (
     window_of,
 )
 from render import Context, Summary, View, compaction_event, fitted_at, fold, open_view
+from timeline._flow import Flow
 from timeline.engine._attempt import Attempt
 from timeline.engine._engine import Engine
-from timeline.engine._flow import Flow
 from timeline.summarizers._summarizer import Summarizer, SummaryRequest
 
 
@@ -56,7 +56,9 @@ def _rewritten(
     if known or compactor.is_spent(view, request.context):
         return known, []
     withheld = view.state.withheld
-    summary = yield from compactor.summary(request, Attempt(journal=engine))
+    summary = yield from compactor.summary(
+        request, Attempt(journal=engine, is_nested=engine.away > 0)
+    )
     if engine.view.state.withheld != withheld:  # it may quote what is hidden now
         return None, []
     paid = compactor.worth_keeping(request, summary)

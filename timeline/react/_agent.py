@@ -7,7 +7,7 @@ import attrs
 
 from blocks import FoldlineError, ToolCall, checked_calls
 from timeline._async import AsyncTimeline
-from timeline._driving import adrive, drive
+from timeline._flow import adrive, drive
 from timeline._timeline import Timeline
 from timeline.arguments._given import Given, checked_prompt
 from timeline.observe._hooks import acall, call
@@ -126,7 +126,7 @@ class AsyncReactAgent(AgentSettings):
 
     async def _run(self, calls: tuple[ToolCall, ...]) -> list[int]:
         """All calls at once; each result is appended when it is there."""
-        import asyncio  # here, as in `timeline.engine._flow`
+        import asyncio  # here, as in `timeline._flow`
 
         room = asyncio.Semaphore(PARALLEL_MAX)
         tasks = [asyncio.create_task(self._run_one(tool_call, room)) for tool_call in calls]

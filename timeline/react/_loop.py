@@ -4,7 +4,7 @@
                    ^                                            |
                    +---- tool_use, pause_turn, cut off, silent -+
 
-Knows neither threads nor asyncio: it yields effects (`_driving`), and two shells do them.
+Knows neither threads nor asyncio: it yields effects (`_flow`), and two shells do them.
 """
 
 import logging

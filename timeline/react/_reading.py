@@ -10,7 +10,7 @@ import attrs
 
 from blocks import AccessRefusedError, MisuseError, UnknownPathError
 from timeline._async import AsyncTimeline
-from timeline._driving import adrive, drive
+from timeline._flow import adrive, drive
 from timeline._timeline import Timeline
 from timeline.react._effects import Use
 from timeline.react._pages import (

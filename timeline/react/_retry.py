@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 from blocks import EventId, UsageRecorded
 from render import Overflow, Rendered, overflow_of
 from timeline._async import AsyncTimeline
-from timeline._driving import adrive, drive
+from timeline._flow import adrive, drive
 from timeline._timeline import Timeline
 from timeline.arguments._fixed import System, Tools
 from timeline.react._effects import Use

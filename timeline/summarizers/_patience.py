@@ -7,15 +7,15 @@ thread cannot be ended: it is left behind, and as long as it hangs the summarise
 
 import inspect
 import logging
-import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from render import Summary
+from timeline._flow import AskSummarizer, in_thread
 from timeline.summarizers._summarizer import (
     ExtractiveSummarizer,
     Summarizer,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from asyncio import Task
 
 log = logging.getLogger("foldline")
-_T = TypeVar("_T")
 
 
 @attrs.define(eq=False)
@@ -41,6 +40,12 @@ class Patience:
     """Whom the latest call was to."""
     _parts: "tuple[Future[Any] | Task[Any], ...]" = attrs.field(default=(), init=False)
     """What that call runs in."""
+
+    def asking(self, summarizer: Summarizer, request: SummaryRequest) -> AskSummarizer:
+        """What a flow yields to have its summariser asked."""
+        return AskSummarizer(
+            partial(self.ask, summarizer, request), partial(self.aask, summarizer, request)
+        )
 
     def ask(self, summarizer: Summarizer, request: SummaryRequest) -> Summary:
         """What a sync summariser answers.
@@ -101,22 +106,6 @@ class Patience:
         if self._asked is summarizer and not all(part.done() for part in self._parts):
             raise SummaryFailedError("the summariser still hangs in an earlier call")
         return request.context.policy.summary_seconds
-
-
-def in_thread(call: Callable[[], _T]) -> "Future[_T]":
-    """A call in a thread of its own that no exit waits for."""
-    answer: Future[_T] = Future()
-    answer.set_running_or_notify_cancel()
-    context = copy_context()
-
-    def work() -> None:
-        try:
-            answer.set_result(context.run(call))
-        except BaseException as error:  # noqa: BLE001 -- raised again where it is waited for
-            answer.set_exception(error)
-
-    threading.Thread(target=work, name="foldline-summary", daemon=True).start()
-    return answer
 
 
 def _is_quick(summarizer: Summarizer, request: SummaryRequest) -> bool:

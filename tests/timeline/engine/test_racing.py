@@ -311,13 +311,12 @@ def test_what_is_durable_is_never_said_to_have_failed() -> None:
 def test_others_hold_back_but_not_for_ever() -> None:
     precedence = Precedence()
     first, second = (Contest(precedence, lambda _: 0.0) for _ in range(2))
-    with first, second:
-        assert len(list(first.lost())) == 1
-        assert len(list(first.lost())) == 0, "no wait: the others hold back now"
-        assert len(list(first.hold_back())) == 0
-        assert len(list(second.hold_back())) == PATIENCE
-    with second:
-        assert len(list(second.hold_back())) == 0, "whoever is done gives precedence back"
+    assert len(list(first.lost())) == 1
+    assert len(list(first.lost())) == 0, "no wait: the others hold back now"
+    assert len(list(first.hold_back())) == 0
+    assert len(list(second.hold_back())) == PATIENCE
+    first.leave()
+    assert len(list(second.hold_back())) == 0, "whoever is done gives precedence back"
 
 
 def test_nobody_holds_back_for_who_is_gone() -> None:
