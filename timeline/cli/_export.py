@@ -4,8 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from timeline.cli._console import plural, print_json, say
-from timeline.cli._errors import DONE
+from timeline.cli._console import DONE, plural, print_json, say
 from timeline.cli._store import hidden_option, log_of, opened, store_option
 
 NAME = "export"

@@ -2,8 +2,7 @@
 
 import argparse
 
-from timeline.cli._console import print_json, say
-from timeline.cli._errors import DONE
+from timeline.cli._console import DONE, print_json, say
 from timeline.cli._store import log_of, opened, store_option
 
 NAME = "fork"

@@ -4,10 +4,8 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from timeline.cli._console import plural, print_json, say
-from timeline.cli._errors import DONE, complain
-from timeline.cli._files import session_from, session_options
-from timeline.cli._store import location, store_option
+from timeline.cli._console import DONE, complain, plural, print_json, say
+from timeline.cli._store import location, session_from, session_options, store_option
 
 if TYPE_CHECKING:
     from blocks import Event

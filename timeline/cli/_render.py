@@ -6,10 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from timeline.cli._console import print_json
-from timeline.cli._errors import DONE
-from timeline.cli._files import system_from, tools_from
-from timeline.cli._store import log_of, opened, store_option
+from timeline.cli._console import DONE, print_json
+from timeline.cli._store import log_of, opened, store_option, system_from, tools_from
 
 if TYPE_CHECKING:
     from timeline import Options

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from timeline.cli._chart import check_chart, write_chart
-from timeline.cli._console import print_json
-from timeline.cli._errors import DONE, FAILED, UsageError, complain
-from timeline.cli._files import session_from, session_options, system_from, tools_from
-from timeline.cli._progress import progress_bar
+from timeline.cli._console import DONE, FAILED, UsageError, complain, print_json, progress_bar
+from timeline.cli._store import session_from, session_options, system_from, tools_from
 from timeline.cli._story import tell
 
 if TYPE_CHECKING:

@@ -2,8 +2,7 @@
 
 import argparse
 
-from timeline.cli._console import plural, print_json, say
-from timeline.cli._errors import DONE, FAILED
+from timeline.cli._console import DONE, FAILED, plural, print_json, say
 from timeline.cli._store import existing, store_option
 
 NAME = "verify"

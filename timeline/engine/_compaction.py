@@ -37,11 +37,14 @@ from render import (
 )
 from timeline._flow import CallHook, Flow
 from timeline.engine._artifacts import ArtifactService
-from timeline.engine._attempt import Attempt
-from timeline.engine._edits import NoSuchEditError, edited_plan, outcome, rewritten
+from timeline.engine._attempt import Attempt, NoSuchEditError, edited_plan, outcome, rewritten
 from timeline.observe._hooks import Compacted, Compacting, Edit, Hooks
-from timeline.summarizers._patience import Patience
-from timeline.summarizers._summarizer import ExtractiveSummarizer, Summarizer, SummaryRequest
+from timeline.summarizers._summarizer import (
+    ExtractiveSummarizer,
+    Patience,
+    Summarizer,
+    SummaryRequest,
+)
 
 log = logging.getLogger("foldline")
 

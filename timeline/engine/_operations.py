@@ -25,10 +25,9 @@ from timeline.arguments._checks import checked_name, checked_struct, checked_tex
 from timeline.arguments._fixed import System, Tools
 from timeline.engine._appends import Appending
 from timeline.engine._observers import Observers
-from timeline.engine._plans import commit_plan, expand, propose
+from timeline.engine._plans import commit_plan, expand, propose, upgrade
 from timeline.engine._prepare_summary import Preparation
 from timeline.engine._snapshot import Shot
-from timeline.engine._upgrade import upgrade
 from timeline.summarizers._summarizer import Summarizer
 
 if TYPE_CHECKING:

@@ -15,13 +15,11 @@ from attrs.validators import gt, optional
 
 from render import Json, Model
 from timeline._models import known_models, model_named
-from timeline.fake_provider._draft import Answer, Draft, answer, drafts_of
 from timeline.fake_provider._fault import ApiError, Fault
 from timeline.fake_provider._meter import Meter
-from timeline.fake_provider._reply import Reply
-from timeline.fake_provider._responder import Responder, tutorial_responder
+from timeline.fake_provider._reply import Answer, Draft, Reply, answer, drafts_of
+from timeline.fake_provider._responder import Responder, as_responder, tutorial_responder
 from timeline.fake_provider._rules import misshapen, too_long, unlawful
-from timeline.fake_provider._script import as_responder
 from timeline.fake_provider._signature import sign
 
 _LOST: Final = Reply(text="Nobody will ever read all of this sentence.")

@@ -11,11 +11,10 @@ from timeline._flow import adrive, drive
 from timeline._timeline import Timeline
 from timeline.arguments._given import Given, checked_prompt
 from timeline.observe._hooks import acall, call
-from timeline.react._asking import Asker
+from timeline.react._asking import Ask, Asker, Effect, Flow, Notify, RunTools, Use
 from timeline.react._calling import Done
-from timeline.react._effects import Ask, Effect, Flow, Notify, RunTools, Use
+from timeline.react._hooks import Outcome
 from timeline.react._loop import Loop
-from timeline.react._outcome import Outcome
 from timeline.react._settings import AgentSettings, is_client, is_kind
 
 if TYPE_CHECKING:

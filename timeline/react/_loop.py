@@ -15,10 +15,16 @@ import attrs
 from blocks import FoldlineError, OpaqueBlock, ToolCall, UserFollowup, UserSteer
 from render import Place, Rendered, View
 from timeline.arguments._given import Given
-from timeline.react._asking import asked
-from timeline.react._effects import Flow, Notify, RunTools, Use
-from timeline.react._hooks import SessionStarted, StepDone, StepStarted
-from timeline.react._outcome import Outcome, Usage, stop_of, text_in
+from timeline.react._asking import Flow, Notify, RunTools, Use, asked
+from timeline.react._hooks import (
+    Outcome,
+    SessionStarted,
+    StepDone,
+    StepStarted,
+    Usage,
+    stop_of,
+    text_in,
+)
 from timeline.react._retry import overflow_in, retried
 from timeline.react._settings import AgentSettings
 

@@ -12,7 +12,7 @@ from blocks import AccessRefusedError, MisuseError, UnknownPathError
 from timeline._async import AsyncTimeline
 from timeline._flow import adrive, drive
 from timeline._timeline import Timeline
-from timeline.react._effects import Use
+from timeline.react._asking import Use
 from timeline.react._pages import (
     BYTES_MAX,
     HITS_MAX,

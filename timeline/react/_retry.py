@@ -15,7 +15,7 @@ from timeline._async import AsyncTimeline
 from timeline._flow import adrive, drive
 from timeline._timeline import Timeline
 from timeline.arguments._fixed import System, Tools
-from timeline.react._effects import Use
+from timeline.react._asking import Use
 
 log = logging.getLogger("foldline")
 _E = TypeVar("_E")
