@@ -65,6 +65,15 @@ def print_json(value: Any) -> None:
     sys.stdout.write(visible(data) + "\n")
 
 
+def answer(options: argparse.Namespace, facts: dict[str, Any], text: str) -> int:
+    """What was done: facts for machines, or a line for people."""
+    if options.json:
+        print_json(facts)
+    else:
+        say(text)
+    return DONE
+
+
 def plural(number: int, word: str) -> str:
     """`1 call`, `2 calls`."""
     return f"{number:,} {word}{'' if number == 1 else 's'}"

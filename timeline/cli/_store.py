@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from blocks import Recorded
     from persistence import EventStore, StoreLocation
     from persistence.sessions import Session
+    from timeline.arguments._fixed import System, Tools
 
 DEFAULT = "foldline.duckdb"
 VARIABLE = "FOLDLINE_STORE"
@@ -111,28 +112,28 @@ def session_from(file: str, options: argparse.Namespace) -> "Session":
     return read_session(file, format=options.format, **limit)
 
 
-def system_from(path: Path | None) -> str | list[dict[str, Any]] | None:
-    """A system prompt: a JSON string, or a list of text blocks.
+def fixed_options(parser: argparse.ArgumentParser) -> None:
+    """What a request has besides messages."""
+    add = parser.add_argument
+    add("--system", type=Path, metavar="FILE", help="system prompt: a JSON string or text blocks")
+    add("--tools", type=Path, metavar="FILE", help="tool definitions: a JSON list")
+
+
+def fixed_from(options: argparse.Namespace) -> "tuple[System, Tools]":
+    """System prompt and tool definitions, as these options say.
 
     Raises:
-        UsageError: it is something else.
+        UsageError: the system prompt is neither a JSON string nor a list of text blocks, or the tools
+            are no list of objects with a name.
     """
-    value = _json(path)
-    if value is None or isinstance(value, str):
-        return value
-    return _objects(value, "text", f"--system {path}: give a JSON string or a list of text blocks")
-
-
-def tools_from(path: Path | None) -> list[dict[str, Any]] | None:
-    """Tool definitions: a JSON list of objects with a name.
-
-    Raises:
-        UsageError: it is something else.
-    """
-    value = _json(path)
-    if value is None:
-        return None
-    return _objects(value, "name", f"--tools {path}: give a JSON list of objects with a name")
+    system, tools = _json(options.system), _json(options.tools)
+    if system is not None and not isinstance(system, str):
+        wanted = "give a JSON string or a list of text blocks"
+        system = _objects(system, "text", f"--system {options.system}: {wanted}")
+    if tools is not None:
+        wanted = "give a JSON list of objects with a name"
+        tools = _objects(tools, "name", f"--tools {options.tools}: {wanted}")
+    return system, tools
 
 
 def _json(path: Path | None) -> Any:

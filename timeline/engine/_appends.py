@@ -25,10 +25,7 @@ from blocks import (
     UserPrompt,
     UserSteer,
 )
-from render import (
-    Rendered,
-    provider_of,
-)
+from render import Rendered, provider_of
 from timeline._flow import Flow
 from timeline.arguments._blocks import answered_by, refuse_repeated_response, refuse_repeated_result
 from timeline.arguments._checks import (

@@ -111,13 +111,16 @@ class Journal:
         before = self.version
         after = yield from self._insist((*self.pending, *stamped))
         if after == before + len(self.pending) + len(stamped):
-            self.pending = ()
-            self.view = commit(self.view, *stamped)
-            self._behind = False
+            self._is_durable(commit(self.view, *stamped))
         else:  # others have appended, too
             self.pending = ()
             yield from self._load_now_or_later()
         return after
+
+    def _is_durable(self, view: View) -> int:
+        """All of a view is in the store, with what was pending; its version."""
+        self.pending, self.view, self._behind = (), view, False
+        return view.version
 
     def _checked(self, events: Sequence[Event], check: Check) -> Flow[int]:
         """Append events where nothing in the view speaks against it."""
@@ -127,10 +130,7 @@ class Journal:
             yield from self.catch_up()
             check(self.view)
         yield from self._write((*self.pending, *events), self.version)
-        self.pending = ()
-        self.view = commit(self.view, *events)
-        self._behind = False
-        return self.view.version
+        return self._is_durable(commit(self.view, *events))
 
     def _insist(self, events: Sequence[Event]) -> Flow[int]:
         """Append events, at whatever version the log is then; the new version.
@@ -260,10 +260,7 @@ class Journal:
         except VersionConflictError:
             self._hold(decided)
             raise
-        self.pending = ()
-        self.view = view.settled()
-        self._behind = False
-        return self.version
+        return self._is_durable(view.settled())
 
     def remember(self, event: RequestRendered) -> None:
         stamped = self._stamp(event)

@@ -12,6 +12,11 @@ from timeline._flow import CallHook, Flow
 from timeline.engine._engine import Engine
 from timeline.observe._steps import Observer, Span, Step, StepKind, Tracer, steps_of
 
+_TOLD: Final = (
+    *("tokens_before", "tokens_after", "tokens_freed"),
+    *("blocks", "first", "last", "detail"),
+)
+"""What a tracer is told of a step."""
 _ENDS: Final[frozenset[StepKind]] = frozenset({"rehydrated", "rendered"})
 
 
@@ -69,15 +74,7 @@ class _Told:
 
 
 def _attributes(step: Step) -> dict[str, str | int]:
-    return {
-        "foldline.tokens_before": step.tokens_before,
-        "foldline.tokens_after": step.tokens_after,
-        "foldline.tokens_freed": step.tokens_freed,
-        "foldline.blocks": step.blocks,
-        "foldline.first": step.first,
-        "foldline.last": step.last,
-        "foldline.detail": step.detail,
-    }
+    return {f"foldline.{name}": getattr(step, name) for name in _TOLD}
 
 
 def _totals(name: TimelineId, rendered: Rendered) -> dict[str, str | int | bool]:

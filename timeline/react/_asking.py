@@ -25,13 +25,6 @@ _T = TypeVar("_T")
 
 
 @attrs.frozen
-class Use:
-    """Do something with the timeline; with an async one it is to be awaited."""
-
-    do: Callable[[], Any]
-
-
-@attrs.frozen
 class Ask:
     """Send the model one request; the answer is its response."""
 
@@ -53,6 +46,8 @@ class Notify:
     argument: object
 
 
+Use: TypeAlias = Callable[[], Any]
+"""Do something with the timeline; with an async one it is to be awaited."""
 Effect: TypeAlias = Use | Ask | RunTools | Notify
 Flow: TypeAlias = Generator[Effect, Any, _T]
 

@@ -69,12 +69,6 @@ def summarize(summarizer: Summarizer, request: SummaryRequest) -> Summary:
     return checked(answer)
 
 
-async def asummarize(summarizer: Summarizer, request: SummaryRequest) -> Summary:
-    """Ask a summariser of either kind."""
-    answer = summarizer(request)
-    return checked(await answer if inspect.isawaitable(answer) else answer)
-
-
 def checked_summary(summary: StructuredSummary) -> StructuredSummary:
     """The summary as it can be stored and sent.
 
@@ -144,7 +138,7 @@ class Patience:
             TypeError: as above.
         """
         if _is_quick(summarizer, request):
-            return await asummarize(summarizer, request)
+            return await self._answer(summarizer, request)
         from asyncio import ensure_future, wait
 
         seconds = self._check(summarizer, request)
