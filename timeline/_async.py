@@ -1,7 +1,6 @@
 """The same timeline for asyncio: the same methods, with `await`."""
 
 from collections.abc import Awaitable, Callable
-from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
 import attrs
@@ -104,12 +103,7 @@ class AsyncTimeline(Shell):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
 

@@ -30,7 +30,7 @@ from blocks import (
 )
 from persistence import DuckDBStore, EventStore, MemoryStore
 from tests._builders import blocks_in, events_of, open_timeline, response, text, text_in, tool_use
-from timeline import AsyncTimeline, Compacting, Hooks, Timeline
+from timeline import AsyncTimeline, Compacting, Hooks, Step, Timeline
 from timeline.engine._precedence import CONFLICTS_MAX, PATIENCE, Contest, Precedence
 
 WRITERS = 6
@@ -224,6 +224,23 @@ def test_a_render_whose_hook_appends_through_another_timeline_holds() -> None:
         timeline.record(response(text(f"step {number} " + "word " * 60), id=f"r{number}"))
     assert "I was faster." in text_in(timeline.render())
     assert events_of(timeline, RangeCompacted)
+
+
+def test_a_request_made_anew_has_what_others_have_appended_meanwhile() -> None:
+    """An observer's note is in the request, and so is what another timeline appends after it."""
+    store = MemoryStore()
+    other = open_timeline(store=store)
+
+    def watch(_: Step) -> None:
+        if timeline.version < 4:
+            timeline.note("I have seen it.")
+            other.note("So have I.")
+
+    timeline = open_timeline(store=store, observers=[watch])
+    timeline.user("go")
+    said = text_in(timeline.render())
+    assert "I have seen it." in said
+    assert "So have I." in said
 
 
 def test_who_is_overtaken_without_end_is_told_so_in_the_end() -> None:
