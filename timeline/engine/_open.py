@@ -42,11 +42,9 @@ class Opening:
         options = cast("Options", checked_options(self.options))
         settings = Settings.of(options)
         store = _store_of(options)
-        if not isinstance(store, str | PathLike):
-            self.operations = verbs_of(name, store, settings, options)
-            return
-        self.owned = open_store(store)
-        self.operations = verbs_of(name, self.owned, settings, options)
+        if isinstance(store, str | PathLike):
+            store = self.owned = open_store(store)
+        self.operations = verbs_of(name, store, settings, options)
 
     def give_up(self) -> None:
         """Let go of the file."""
