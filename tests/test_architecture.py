@@ -15,7 +15,7 @@ from render import PROVIDERS
 from render.compaction.rungs._ladder import RUNGS
 from render.policy._rungs import RungName
 from timeline import Hooks, known_models
-from timeline.cli._parser import COMMANDS
+from timeline.cli._main import COMMANDS
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")

@@ -20,10 +20,9 @@ EDGES = frozenset(
         "persistence/testing/_contract.py",
         "timeline/summarizers/_anthropic.py",
         "timeline/engine/_prepare_summary.py",
-        "timeline/_driving.py",
+        "timeline/_flow.py",
         "timeline/observe/_hooks.py",
         "timeline/engine/_artifacts.py",
-        "timeline/summarizers/_patience.py",
         "timeline/react/_calling.py",
     }
 )

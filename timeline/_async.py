@@ -1,18 +1,16 @@
 """The same timeline for asyncio: the same methods, with `await`."""
 
 from collections.abc import Awaitable, Callable
-from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
 import attrs
 
 from blocks import checked_calls
-from timeline._timeline import Timeline
-from timeline.engine._flow import Flow, RunBlocking, adrive
+from timeline._flow import Flow, RunBlocking, arun
+from timeline._timeline import Shell, Timeline, bound, documented_as
 from timeline.engine._open import Opening
 from timeline.engine._operations import Operations
 from timeline.engine._settings import Options
-from timeline.engine._shell import Shell, bound, documented_as
 from timeline.engine._snapshot import Shot, Snapshot
 
 _T = TypeVar("_T")
@@ -42,14 +40,14 @@ class AsyncTimeline(Shell):
         """Open a timeline, or begin it; see `Timeline.open`."""
         opening = Opening(name, options)
         try:
-            await adrive(opening.flow())
+            await arun(opening.flow())
         except BaseException:
-            await adrive(_done(opening.give_up))
+            await arun(_done(opening.give_up))
             raise
         return cls(operations=opening.operations, owned=opening.owned)
 
     async def _run(self, flow: Flow[_T]) -> _T:
-        return await adrive(self._operations.engine.current(flow), self._lock)
+        return await arun(self._operations.engine.current(flow), self._lock)
 
     async def _shot(self, flow: Flow[Shot]) -> "Snapshot[Awaitable[AsyncTimeline]]":
         return Snapshot(shot=await self._run(flow), timeline=self)
@@ -90,27 +88,22 @@ class AsyncTimeline(Shell):
 
     async def close(self) -> None:
         """Flush, and close the store if `open` made it, whether the flush failed or not. Idempotent."""
-        await adrive(self._operations.preparation.finish())
+        await arun(self._operations.preparation.finish())
         async with self._lock:
             engine = self._operations.engine
             if engine.closed:
                 return
             try:
-                await adrive(engine.close())
+                await arun(engine.close())
             finally:
                 engine.closed = True  # also when it was cancelled
                 if self._owned is not None:
-                    await adrive(_done(self._owned.close))
+                    await arun(_done(self._owned.close))
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
 

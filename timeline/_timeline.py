@@ -1,20 +1,124 @@
 """The timeline: append to it, render it, reopen it later."""
 
+import inspect
 import threading
-from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, cast
 
 import attrs
 
-from blocks import checked_calls
-from timeline.engine._flow import Flow, drive
+from blocks import CallId, TimelineId, checked_calls, misfit
+from persistence import EventStore
+from render import View
+from timeline._flow import Flow, run
 from timeline.engine._open import Opening
 from timeline.engine._operations import Operations
-from timeline.engine._settings import Options
-from timeline.engine._shell import Shell, bound
+from timeline.engine._settings import Options, Settings
 from timeline.engine._snapshot import Shot, Snapshot
 
+if TYPE_CHECKING:
+    from persistence import ArtifactStore, Requester
+
+_P = ParamSpec("_P")
+_S = TypeVar("_S", bound="Shell")
 _T = TypeVar("_T")
+_R = TypeVar("_R")
+_F = TypeVar("_F", bound=Callable[..., object])
+
+
+@attrs.define(kw_only=True, eq=False, repr=False)
+class Shell:
+    """A timeline, whoever drives its operations."""
+
+    _operations: Operations = attrs.field(alias="operations")
+    _owned: EventStore | None = attrs.field(default=None, alias="owned")
+    """The store, if it was made for this timeline."""
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__} {self.id!r}: version {self.version}, "
+            f"model {self.settings.model.name}, window {self.settings.limit:,}>"
+        )
+
+    @property
+    def id(self) -> TimelineId:
+        """Its name in the store."""
+        return self._operations.engine.id
+
+    @property
+    def settings(self) -> Settings:
+        """What it was opened with: model, policy, limit, counter."""
+        return self._operations.settings
+
+    @property
+    def artifacts(self) -> "ArtifactStore | None":
+        """Where large results go; None: there is no such place. Opened when first asked for."""
+        return self._operations.engine.artifact_service.store
+
+    @property
+    def requester(self) -> "Requester":
+        """In whose name artifacts are stored and read."""
+        return self._operations.engine.artifact_service.reader
+
+    @property
+    def version(self) -> int:
+        """Events that are durable."""
+        return self._operations.engine.version
+
+    @property
+    def view(self) -> View:
+        """The log as it stands, from the latest summary onward."""
+        return self._operations.engine.view
+
+    @property
+    def open_calls(self) -> tuple[CallId, ...]:
+        """Tool calls that wait for a result."""
+        return self._operations.open_calls()
+
+
+def documented_as(other: Callable[..., object]) -> Callable[[_F], _F]:
+    """A function that does for asyncio what another one does: it is documented in the same words."""
+
+    def decorate(function: _F) -> _F:
+        function.__doc__ = other.__doc__
+        return function
+
+    return decorate
+
+
+def bound(
+    run: Callable[[_S, Flow[_T]], _R],
+    operation: Callable[Concatenate[Operations, _P], Flow[_T]],
+) -> Callable[Concatenate[_S, _P], _R]:
+    """A method of a shell: it takes what an operation takes, says what it says, and returns what `run`
+    makes of its flow.
+
+    Raises, when called:
+        ArgumentError: the operation does not take these arguments.
+    """
+    shell, _, _ = run.__qualname__.rpartition(".")
+    name = f"{shell}.{operation.__name__}"
+
+    @wraps(operation)
+    def method(self: _S, *args: _P.args, **named: _P.kwargs) -> _R:
+        try:
+            flow = operation(self._operations, *args, **named)  # pyright: ignore[reportPrivateUsage] -- its own
+        except TypeError as wrong:  # Python's, about the arguments: no flow has begun yet
+            raise misfit(operation, f"{name}()", named, wrong) from None
+        return run(self, flow)
+
+    @wraps(operation)
+    async def amethod(self: _S, *args: _P.args, **named: _P.kwargs) -> Any:
+        return await cast("Any", method(self, *args, **named))
+
+    found: Any = amethod if inspect.iscoroutinefunction(run) else method
+    found.__qualname__, found.__module__ = name, run.__module__
+    signature = inspect.signature(operation)
+    result = signature.return_annotation.__args__[-1]  # of Flow[result]
+    found.__signature__ = signature.replace(return_annotation=result)
+    found.__annotations__ = {**operation.__annotations__, "return": result}
+    return cast("Callable[Concatenate[_S, _P], _R]", found)
 
 
 @checked_calls()
@@ -68,14 +172,14 @@ class Timeline(Shell):
         """
         opening = Opening(name, options)
         try:
-            drive(opening.flow())
+            run(opening.flow())
         except BaseException:
             opening.give_up()
             raise
         return cls(operations=opening.operations, owned=opening.owned)
 
     def _run(self, flow: Flow[_T]) -> _T:
-        return drive(self._operations.engine.current(flow), self._lock)
+        return run(self._operations.engine.current(flow), self._lock)
 
     def _shot(self, flow: Flow[Shot]) -> "Snapshot[Timeline]":
         return Snapshot(shot=self._run(flow), timeline=self)
@@ -116,13 +220,13 @@ class Timeline(Shell):
 
     def close(self) -> None:
         """Flush, and close the store if `open` made it, whether the flush failed or not. Idempotent."""
-        drive(self._operations.preparation.finish())
+        run(self._operations.preparation.finish())
         with self._lock:
             engine = self._operations.engine
             if engine.closed:
                 return
             try:
-                drive(engine.close())
+                run(engine.close())
             finally:
                 if self._owned is not None:
                     self._owned.close()
@@ -130,10 +234,5 @@ class Timeline(Shell):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -1,4 +1,4 @@
 """Tests of `timeline`: a module's suite has its name, or is given here.
 
-_async, _driving: engine/test_plans.py, arguments/test_misuse.py
+_async, _flow: engine/test_plans.py, engine/test_racing.py, arguments/test_misuse.py
 """

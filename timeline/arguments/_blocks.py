@@ -1,20 +1,28 @@
-"""Blocks as callers append them: of the kinds that there are, with the fields that those have.
+"""What is appended, as callers give it.
 
-More is not asked of them.  What was recorded elsewhere comes in this way, and recorded logs hold
-results without calls, ids that repeat, images that a redaction has made unreadable.
+Blocks are of the kinds that there are, with the fields that those have.  More is not asked of them.  What
+was recorded elsewhere comes in this way, and recorded logs hold results without calls, ids that repeat,
+images that a redaction has made unreadable.
+
+A response answers a request of this timeline.  It, and the result of a call, is taken only once; that is
+looked up in the window before each try to commit, as another process may have been faster.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from blocks import (
+    AlreadyRecordedError,
+    Answered,
     Block,
+    CallId,
     DocumentPart,
     ImagePart,
     MisuseError,
     OpaqueBlock,
+    UnknownCallError,
     canonical_block,
     encode_block,
     images_of,
@@ -22,6 +30,7 @@ from blocks import (
     is_web_url,
     tag_of,
 )
+from render import Rendered, View
 from timeline.arguments._checks import checked_text, checked_words
 
 
@@ -69,3 +78,48 @@ def _reason(block: Block) -> str:
     except msgspec.ValidationError as error:
         return str(error)
     return "it cannot be read back"
+
+
+def refuse_repeated_response(view: View, response: str) -> None:
+    """Refuse a response whose id is in the log.
+
+    Raises:
+        AlreadyRecordedError: with the version of its last event.
+    """
+    version = view.recorded_at(response) if response else 0
+    if version:
+        raise AlreadyRecordedError(f"response {response!r}", version)
+
+
+def refuse_repeated_result(view: View, call_id: CallId) -> None:
+    """Refuse the result of a call that nobody made, or that has its result.
+
+    Raises:
+        UnknownCallError: with the open calls.
+        AlreadyRecordedError: with the version of that result.
+    """
+    unanswered = view.unanswered(call_id)
+    if unanswered is None:
+        raise UnknownCallError(call_id, view.groups[-1].open_calls if view.groups else ())
+    if unanswered <= 0:
+        version = view.answered_at(call_id)
+        raise AlreadyRecordedError(f"the result of call {call_id!r}", version)
+
+
+def answered_by(rendered: Rendered | None, version: int) -> Answered | None:
+    """The request that a response answers, if somebody says which; `version`: of the timeline.
+
+    Raises:
+        MisuseError: it is no request, or of another timeline.
+    """
+    if rendered is None:
+        return None
+    given = cast("object", rendered)
+    if not isinstance(given, Rendered):
+        raise MisuseError(f"record(): rendered is what render() returned, not {in_words(given)}")
+    if rendered.shown > version:
+        raise MisuseError(
+            f"record(): this request showed version {rendered.shown}, and the timeline has {version}: "
+            "record the response where the request came from"
+        )
+    return Answered(shown=rendered.shown, sent=rendered.sent)

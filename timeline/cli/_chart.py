@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from timeline.cli._errors import UsageError
+from timeline.cli._console import UsageError
 from timeline.cli._visible import line
 
 if TYPE_CHECKING:

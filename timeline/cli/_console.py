@@ -1,15 +1,40 @@
-"""Where the command writes: tables and colours for people, wide plain lines for everything else."""
+"""Where the command writes: tables and colours for people, wide plain lines for everything else; and how it ends."""
 
+import argparse
 import json
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from blocks import clean_json
 from timeline.cli._visible import line, unguarded, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from timeline.replay._replay import Progress
+
+DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+
+class UsageError(Exception):
+    """The command line itself was wrong."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line instead of repeating the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        complain(f"{message}; see {self.prog} --help")
+        raise SystemExit(USAGE)
+
+
+def complain(message: str) -> None:
+    """One line on stderr."""
+    print(f"foldline: {line(' '.join(message.split()))}", file=sys.stderr)
+
 
 PIPE_COLUMNS = 200
 """Into a pipe or a file nothing needs to be cut to the width of a screen."""
@@ -40,6 +65,15 @@ def print_json(value: Any) -> None:
     sys.stdout.write(visible(data) + "\n")
 
 
+def answer(options: argparse.Namespace, facts: dict[str, Any], text: str) -> int:
+    """What was done: facts for machines, or a line for people."""
+    if options.json:
+        print_json(facts)
+    else:
+        say(text)
+    return DONE
+
+
 def plural(number: int, word: str) -> str:
     """`1 call`, `2 calls`."""
     return f"{number:,} {word}{'' if number == 1 else 's'}"
@@ -51,3 +85,17 @@ def when(seconds: float, form: str = DAY_AND_TIME) -> str:
         return datetime.fromtimestamp(seconds).astimezone().strftime(form)
     except (ValueError, OverflowError, OSError):
         return f"@{seconds:.3g}"
+
+
+@contextmanager
+def progress_bar(title: str, total: int) -> "Generator[Progress | None]":
+    """A bar that is gone at the end; None when stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=screen(sys.stderr), transient=True) as bar:
+        task = bar.add_task(line(title), total=total)
+        yield lambda done, _: bar.update(task, completed=done)

@@ -4,8 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from timeline.cli._console import plural, print_json, say
-from timeline.cli._errors import DONE
+from timeline.cli._console import DONE, answer, plural
 from timeline.cli._store import hidden_option, log_of, opened, store_option
 
 NAME = "export"
@@ -36,8 +35,6 @@ def run(options: argparse.Namespace) -> int:
         return DONE
     with atomic_write(options.out) as file:
         file.writelines(line.encode() for line in lines)
-    if options.json:
-        print_json({"timeline": options.id, "file": str(options.out), "events": len(events)})
-    else:
-        say(f"{options.id}: {plural(len(events), 'event')} in {options.out}")
-    return DONE
+    facts = {"timeline": options.id, "file": str(options.out), "events": len(events)}
+    said = f"{options.id}: {plural(len(events), 'event')} in {options.out}"
+    return answer(options, facts, said)

@@ -2,8 +2,7 @@
 
 import argparse
 
-from timeline.cli._console import print_json, say
-from timeline.cli._errors import DONE
+from timeline.cli._console import answer
 from timeline.cli._store import log_of, opened, store_option
 
 NAME = "fork"
@@ -31,8 +30,5 @@ def run(options: argparse.Namespace) -> int:
             fork = timeline.fork(options.new, at=options.at)
             version = fork.version
     at = last if options.at is None else options.at
-    if options.json:
-        print_json({"timeline": options.new, "parent": options.id, "at": at, "version": version})
-    else:
-        say(f"{options.new}: {options.id} up to version {at}")
-    return DONE
+    facts = {"timeline": options.new, "parent": options.id, "at": at, "version": version}
+    return answer(options, facts, f"{options.new}: {options.id} up to version {at}")

@@ -4,10 +4,8 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from timeline.cli._console import plural, print_json, say
-from timeline.cli._errors import DONE, complain
-from timeline.cli._files import session_from, session_options
-from timeline.cli._store import location, store_option
+from timeline.cli._console import answer, complain, plural
+from timeline.cli._store import location, session_from, session_options, store_option
 
 if TYPE_CHECKING:
     from blocks import Event
@@ -46,12 +44,8 @@ def run(options: argparse.Namespace) -> int:
         "calls": len(session.calls),
         "notices": len(session.notices),
     }
-    if options.json:
-        print_json(facts)
-    else:
-        calls = plural(len(session.calls), "call")
-        say(f"{name}: {plural(len(events), 'event')}, {calls} ({session.format}) in {place}")
-    return DONE
+    held = f"{plural(len(events), 'event')}, {plural(len(session.calls), 'call')}"
+    return answer(options, facts, f"{name}: {held} ({session.format}) in {place}")
 
 
 def _events(session: "Session") -> "Iterator[Event]":

@@ -3,8 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from timeline.cli._console import print_json, screen, when
-from timeline.cli._errors import DONE
+from timeline.cli._console import DONE, print_json, screen, when
 from timeline.cli._store import opened, store_option
 
 if TYPE_CHECKING:

@@ -5,15 +5,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from timeline.cli._console import print_json, screen
-from timeline.cli._errors import DONE
-from timeline.cli._files import system_from, tools_from
-from timeline.cli._store import log_of, opened, store_option
+from timeline.cli._console import DONE, answer, screen
+from timeline.cli._store import fixed_from, fixed_options, log_of, opened, store_option
 
 if TYPE_CHECKING:
     from persistence import EventStore
     from render import CompactionPlan
     from timeline import Options, Timeline
+    from timeline.arguments._fixed import System, Tools
 
 NAME = "plan"
 HELP = "show what a compaction would do now, without doing it"
@@ -29,8 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--policy", default="default", metavar="NAME", help="a policy, or a .toml file")
     add("--model", default="", metavar="NAME", help="for the window and the rules of a model")
     add("--counter", choices=("model", "o200k", "estimate"), default="model", help="who counts")
-    add("--system", type=Path, metavar="FILE", help="system prompt: a JSON string or text blocks")
-    add("--tools", type=Path, metavar="FILE", help="tool definitions: a JSON list")
+    fixed_options(parser)
     add("--commit", type=Path, metavar="FILE", help="carry out the plan that --json printed")
     store_option(parser)
 
@@ -42,10 +40,10 @@ def run(options: argparse.Namespace) -> int:
     with opened(options) as store:
         log_of(store, options.id)
         with Timeline.open(options.id, **_chosen(options, store)) as timeline:
-            fixed = system_from(options.system), tools_from(options.tools)
+            system, tools = fixed_from(options)
             if options.commit:
-                return _commit(options, timeline, *fixed)
-            plan = timeline.propose(system=fixed[0], tools=fixed[1])
+                return _commit(options, timeline, system, tools)
+            plan = timeline.propose(system=system, tools=tools)
     if options.json:
         sys.stdout.write(plan.to_json().decode() + "\n")
     else:
@@ -69,10 +67,7 @@ def _chosen(options: argparse.Namespace, store: "EventStore") -> "Options":
 
 
 def _commit(
-    options: argparse.Namespace,
-    timeline: "Timeline",
-    system: "list[dict[str, object]] | str | None",
-    tools: "list[dict[str, object]] | None",
+    options: argparse.Namespace, timeline: "Timeline", system: "System", tools: "Tools"
 ) -> int:
     from blocks import StoreError, VersionConflictError
     from render import CompactionPlan
@@ -85,12 +80,9 @@ def _commit(
             f"{options.commit} was made for version {plan.version} of {options.id!r}, which is at"
             f" {before} now; make a new plan"
         ) from error
-    if options.json:
-        print_json({"version": version, "committed": version != before})
-        return DONE
     said = f"committed, version {version}" if version != before else "had been committed before"
-    screen().print(f"{options.id}: {said}")
-    return DONE
+    facts = {"version": version, "committed": version != before}
+    return answer(options, facts, f"{options.id}: {said}")
 
 
 def _print(plan: "CompactionPlan") -> None:

@@ -3,13 +3,10 @@
 import argparse
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from timeline.cli._console import print_json
-from timeline.cli._errors import DONE
-from timeline.cli._files import system_from, tools_from
-from timeline.cli._store import log_of, opened, store_option
+from timeline.cli._console import DONE, print_json
+from timeline.cli._store import fixed_from, fixed_options, log_of, opened, store_option
 
 if TYPE_CHECKING:
     from timeline import Options
@@ -26,8 +23,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--provider", choices=("anthropic",), default="anthropic", help="whose request")
     add("--model", default="", metavar="NAME", help="for the rules of a model")
     add("--thinking", choices=("keep", "drop"), default="keep", help="recorded thinking blocks")
-    add("--system", type=Path, metavar="FILE", help="system prompt: a JSON string or text blocks")
-    add("--tools", type=Path, metavar="FILE", help="tool definitions: a JSON list")
+    fixed_options(parser)
     store_option(parser)
 
 
@@ -35,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     """The request alone, as JSON; indented for people."""
     from timeline import Timeline
 
-    system, tools = system_from(options.system), tools_from(options.tools)
+    system, tools = fixed_from(options)
     with opened(options) as store:
         last = len(log_of(store, options.id))
         chosen: Options = {"store": store, "keep_thinking": options.thinking == "keep"}

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from timeline.cli._chart import check_chart, write_chart
-from timeline.cli._console import print_json
-from timeline.cli._errors import DONE, FAILED, UsageError, complain
-from timeline.cli._files import session_from, session_options, system_from, tools_from
-from timeline.cli._progress import progress_bar
+from timeline.cli._console import DONE, FAILED, UsageError, complain, print_json, progress_bar
+from timeline.cli._store import fixed_from, fixed_options, session_from, session_options
 from timeline.cli._story import tell
 
 if TYPE_CHECKING:
@@ -53,8 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--dump", type=Path, metavar="FILE", help="write every request as a line of JSON")
     add("--plot", type=Path, metavar="FILE", help="draw cost against recall: a .png or .svg file")
     session_options(parser)
-    add("--system", type=Path, metavar="FILE", help="system prompt: a JSON string or text blocks")
-    add("--tools", type=Path, metavar="FILE", help="tool definitions: a JSON list")
+    fixed_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -135,6 +132,7 @@ def _dump(path: Path | None) -> "AbstractContextManager[Dump | None]":
 def _options(policy: str, options: argparse.Namespace) -> "ReplayOptions":
     from timeline.replay import ReplayOptions
 
+    system, tools = fixed_from(options)
     return ReplayOptions(
         window=options.window,
         counter=options.counter,
@@ -143,7 +141,7 @@ def _options(policy: str, options: argparse.Namespace) -> "ReplayOptions":
         summarizer=options.summarizer,
         base_url=options.base_url,
         keep_thinking=options.thinking == "keep",
-        system=system_from(options.system),
-        tools=tools_from(options.tools),
+        system=system,
+        tools=tools,
         name=options.name,
     )

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from timeline.cli._console import plural, print_json, screen, when
-from timeline.cli._errors import DONE
+from timeline.cli._console import DONE, plural, print_json, screen, when
 from timeline.cli._store import hidden_option, opened, store_option
 from timeline.cli._visible import line
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from timeline.cli._console import print_json, screen, when
-from timeline.cli._errors import DONE
+from timeline.cli._console import DONE, print_json, screen, when
 from timeline.cli._store import hidden_option, log_of, opened, store_option
 from timeline.cli._visible import line
 

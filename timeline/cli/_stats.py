@@ -5,8 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from timeline.cli._console import print_json, screen
-from timeline.cli._errors import DONE
+from timeline.cli._console import DONE, print_json, screen
 from timeline.cli._store import log_of, opened, store_option
 
 if TYPE_CHECKING:

@@ -1,14 +1,20 @@
-"""The store that a command works on."""
+"""What a command works on: a store, session files, JSON for options."""
 
 import argparse
+import json
 import os
 from collections.abc import Generator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from timeline.cli._console import UsageError
 
 if TYPE_CHECKING:
     from blocks import Recorded
     from persistence import EventStore, StoreLocation
+    from persistence.sessions import Session
+    from timeline.arguments._fixed import System, Tools
 
 DEFAULT = "foldline.duckdb"
 VARIABLE = "FOLDLINE_STORE"
@@ -84,3 +90,68 @@ def log_of(store: "EventStore", name: str) -> "list[Recorded]":
     while page := store.read(TimelineId(name), after=len(found), limit=PAGE):
         found += page
     return found
+
+
+def session_options(parser: argparse.ArgumentParser) -> None:
+    """How session files are read."""
+    add = parser.add_argument
+    add("--format", default="auto", metavar="NAME", help="format of a file, if not detected")
+    add("--bytes-max", type=int, metavar="N", help="bytes a file may have, unpacked (256 MiB)")
+
+
+def session_from(file: str, options: argparse.Namespace) -> "Session":
+    """A session file, as these options say.
+
+    Raises:
+        SessionFormatError: it cannot be read.
+        MisuseError: an option makes no sense.
+    """
+    from persistence.sessions import read_session
+
+    limit = {} if options.bytes_max is None else {"bytes_max": options.bytes_max}
+    return read_session(file, format=options.format, **limit)
+
+
+def fixed_options(parser: argparse.ArgumentParser) -> None:
+    """What a request has besides messages."""
+    add = parser.add_argument
+    add("--system", type=Path, metavar="FILE", help="system prompt: a JSON string or text blocks")
+    add("--tools", type=Path, metavar="FILE", help="tool definitions: a JSON list")
+
+
+def fixed_from(options: argparse.Namespace) -> "tuple[System, Tools]":
+    """System prompt and tool definitions, as these options say.
+
+    Raises:
+        UsageError: the system prompt is neither a JSON string nor a list of text blocks, or the tools
+            are no list of objects with a name.
+    """
+    system, tools = _json(options.system), _json(options.tools)
+    if system is not None and not isinstance(system, str):
+        wanted = "give a JSON string or a list of text blocks"
+        system = _objects(system, "text", f"--system {options.system}: {wanted}")
+    if tools is not None:
+        wanted = "give a JSON list of objects with a name"
+        tools = _objects(tools, "name", f"--tools {options.tools}: {wanted}")
+    return system, tools
+
+
+def _json(path: Path | None) -> Any:
+    if path is None:
+        return None
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UsageError(f"{path}: no JSON ({error})") from error
+
+
+def _objects(value: Any, key: str, complaint: str) -> list[dict[str, Any]]:
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        if all(_has(item, key) for item in items):
+            return items
+    raise UsageError(complaint)
+
+
+def _has(item: Any, key: str) -> bool:
+    return isinstance(item, dict) and isinstance(cast("dict[str, Any]", item).get(key), str)

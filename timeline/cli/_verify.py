@@ -2,8 +2,7 @@
 
 import argparse
 
-from timeline.cli._console import plural, print_json, say
-from timeline.cli._errors import DONE, FAILED
+from timeline.cli._console import DONE, FAILED, answer, plural, say
 from timeline.cli._store import existing, store_option
 
 NAME = "verify"
@@ -23,13 +22,11 @@ def run(options: argparse.Namespace) -> int:
 
     place = existing(options)
     report = verify(place)
-    if options.json:
-        print_json({**attrs.asdict(report), "ok": report.ok, "store": str(place)})
-    else:
-        for problem in report.problems:
-            where = f" {problem.timeline} version {problem.version}:" if problem.timeline else ""
-            say(f"problem:{where} {problem.what}")
-        what = f"{plural(report.timelines, 'timeline')}, {plural(report.events, 'event')}"
-        found = "holds together" if report.ok else plural(len(report.problems), "problem")
-        say(f"{place}: {what}, {found}")
+    for problem in () if options.json else report.problems:
+        where = f" {problem.timeline} version {problem.version}:" if problem.timeline else ""
+        say(f"problem:{where} {problem.what}")
+    what = f"{plural(report.timelines, 'timeline')}, {plural(report.events, 'event')}"
+    found = "holds together" if report.ok else plural(len(report.problems), "problem")
+    facts = {**attrs.asdict(report), "ok": report.ok, "store": str(place)}
+    answer(options, facts, f"{place}: {what}, {found}")
     return DONE if report.ok else FAILED

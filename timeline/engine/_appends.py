@@ -8,6 +8,7 @@ import msgspec
 
 from blocks import (
     Block,
+    BlockId,
     CallId,
     Envelope,
     Event,
@@ -15,6 +16,7 @@ from blocks import (
     Plan,
     SystemMessage,
     TextPart,
+    ToolResult,
     TurnHeader,
     TurnId,
     UsageRecorded,
@@ -23,10 +25,9 @@ from blocks import (
     UserPrompt,
     UserSteer,
 )
-from render import (
-    Rendered,
-    provider_of,
-)
+from render import Rendered, provider_of
+from timeline._flow import Flow
+from timeline.arguments._blocks import answered_by, refuse_repeated_response, refuse_repeated_result
 from timeline.arguments._checks import (
     checked_keys,
     checked_kind,
@@ -34,20 +35,47 @@ from timeline.arguments._checks import (
     checked_text,
     checked_words,
 )
-from timeline.arguments._given import Given, Output, checked_prompt, given_parts
-from timeline.arguments._repeats import refuse_repeated_response, refuse_repeated_result
-from timeline.arguments._responses import answered_by
-from timeline.engine._flow import Flow
+from timeline.arguments._given import Given, Output, checked_prompt, given_parts, output_parts
+from timeline.engine._engine import Engine
 from timeline.engine._hiding import hide, restore
-from timeline.engine._queries import Looking
-from timeline.engine._recorder import Recorder
+from timeline.engine._ids import IdFactory
+from timeline.engine._settings import Settings
+
+
+@attrs.frozen(kw_only=True)
+class Recorder:
+    """Makes blocks of one turn."""
+
+    ids: IdFactory
+    turn: TurnId
+
+    def new_id(self) -> BlockId:
+        """The next block id."""
+        return BlockId(self.ids())
+
+    def result(
+        self, call_id: str, output: Output, envelope: Envelope, *, is_error: bool
+    ) -> ToolResult:
+        """A tool's output: a text, or parts (ours, or content blocks of the provider's)."""
+        return ToolResult(
+            id=self.new_id(),
+            turn=self.turn,
+            call_id=CallId(call_id),
+            parts=output_parts(output, "tool_result()"),
+            is_error=is_error,
+            envelope=envelope,
+        )
+
 
 INTERRUPTED: Final = "Interrupted: this call did not finish. It may have had a part of its effects."
 
 
 @attrs.frozen(kw_only=True)
-class Appending(Looking):
+class Appending:
     """The operations that add to what was said, or change what is shown of it."""
+
+    engine: Engine
+    settings: Settings
 
     @property
     def _recorder(self) -> Recorder:

@@ -5,7 +5,7 @@ Whatever goes wrong here is logged, and the content stays where it is: the agent
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -33,9 +33,8 @@ from render import (
     replayable_calls,
     returned,
     total_tokens,
-    wanted,
 )
-from timeline.engine._flow import Flow, RunBlocking
+from timeline._flow import Flow, RunBlocking
 
 if TYPE_CHECKING:
     from persistence import ArtifactStore, KeyRing, Requester
@@ -116,13 +115,10 @@ class ArtifactService:
 
     # Bringing it back.
 
-    def bring_back(self, view: View, context: Context) -> Flow[tuple[Returned, ...]]:
+    def bring_back(
+        self, view: View, context: Context, artifacts: Sequence[ArtifactId]
+    ) -> Flow[tuple[Returned, ...]]:
         """The artifacts that the agent has named, as far as it may see them and there is room."""
-        if self.opener is None:
-            return ()
-        artifacts = wanted(view, context.policy)
-        if not artifacts:
-            return ()
         if self._turn != view.turn:
             self._turn, self._held = view.turn, {}
         for artifact in artifacts:
@@ -159,7 +155,7 @@ class ArtifactService:
         """What the sources of replayable results look like now, as far as a probe can tell."""
         found: dict[CallId, Determinism] = {}
         built_in = {"externalize", "summarize", "drop"}  # none of which asks about sources
-        if self.probe is None or built_in.issuperset(context.policy.rungs):
+        if built_in.issuperset(context.policy.rungs):
             return found
         for call in replayable_calls(view, context):
             state: Determinism | None = yield RunBlocking(partial(self._look, call))

@@ -1,7 +1,8 @@
-"""What a render has heard from other people's code: it holds when the render has to begin anew.
+"""What a render has heard from other people's code, and what becomes of it.
 
 A hook or a summariser is called once, also when the timeline moves on meanwhile (it may have appended
-something itself) and everything is decided again.
+something itself) and everything is decided again: what was heard holds then, too.  A hook's edit becomes
+the plan with another cut or another summary, or the reason why not.
 """
 
 import logging
@@ -10,12 +11,23 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 import attrs
+import msgspec
 
-from blocks import ArtifactId, BlockId, Event
-from render import RangePlan, Summary, View
-from timeline.engine._flow import Flow
+from blocks import ArtifactId, BlockId, Event, Provenance, StructuredSummary
+from render import (
+    Context,
+    PlannedCompaction,
+    RangePlan,
+    Summary,
+    View,
+    apply_compaction,
+    recut,
+    total_tokens,
+)
+from timeline._flow import CallHook, Flow
 from timeline.engine._journal import Journal
 from timeline.observe._hooks import Edit
+from timeline.summarizers._summarizer import checked_summary
 
 log = logging.getLogger("foldline")
 
@@ -39,9 +51,7 @@ class Attempt:
     """By source hash: the cut, what was hidden on request then, and the answer."""
     _latest: View | None = attrs.field(default=None, init=False, repr=False)
     """The view after what was kept last."""
-    is_nested: bool = attrs.field(
-        default=attrs.Factory(lambda self: self.journal.away > 0, takes_self=True), init=False
-    )
+    is_nested: bool = False
     """Another flow of this timeline waits for foreign code, which may be what has begun this one:
     it is not called again, or there would be no end to it."""
 
@@ -97,3 +107,69 @@ class Attempt:
     def cuts(self) -> tuple[int, ...]:
         """Where the ranges end that were summarised."""
         return tuple(cut for cut, _, _ in self._summaries.values())
+
+
+Edited: TypeAlias = tuple[PlannedCompaction, Summary | None]
+"""A plan, and the summary that it is to have if nobody is to be asked."""
+
+
+class NoSuchEditError(Exception):
+    """Why an edit is not carried out."""
+
+
+def edited_plan(view: View, planned: PlannedCompaction, edit: Edit, context: Context) -> Edited:
+    """The plan as a hook wants it.
+
+    Raises:
+        NoSuchEditError: it cannot be had.
+    """
+    if planned.fitted is None:
+        raise NoSuchEditError("this compaction folds nothing")
+    if edit.keep_from is not None:
+        changed = recut(planned, _version(view, edit.keep_from), context)
+        if changed is None or changed.fitted is None:
+            raise NoSuchEditError(f"no compaction may cut at {edit.keep_from!r}")
+        planned = changed
+    if edit.summary is None or callable(edit.summary):
+        return planned, None
+    known = Provenance(source_hash=planned.fitted.range.source_hash if planned.fitted else "")
+    return planned, Summary(summary=_checked(edit.summary), provenance=known)
+
+
+def rewritten(summary: Summary, edit: Edit, attempt: Attempt) -> Flow[Summary]:
+    """The summary after a hook's function has seen it."""
+    if not callable(edit.summary):
+        return summary
+    with attempt.away():
+        changed: object = yield CallHook(edit.summary, summary.summary)
+    return attrs.evolve(summary, summary=_checked(changed))
+
+
+def outcome(
+    view: View, planned: PlannedCompaction, summary: Summary | None, context: Context
+) -> View:
+    """The view after an edited compaction.
+
+    Raises:
+        NoSuchEditError: the request would not fit, or gain too little.
+    """
+    after = apply_compaction(view, planned, summary, context)
+    tokens = total_tokens(after, context)
+    if after.compaction is view.compaction or tokens > context.limit:
+        raise NoSuchEditError(f"it leaves {tokens} tokens of {planned.plan.tokens_before}")
+    return after
+
+
+def _version(view: View, key: int | str) -> int:
+    entries = view.entries
+    found = (e.version for e in entries if key in (e.version, e.path, e.block.id))
+    return next(found, 0)
+
+
+def _checked(given: object) -> StructuredSummary:
+    if not isinstance(given, StructuredSummary):
+        raise NoSuchEditError(f"a summary is a StructuredSummary, not {type(given).__name__}")
+    try:
+        return checked_summary(given)
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:
+        raise NoSuchEditError(f"this summary holds what it cannot: {error}") from error

@@ -25,7 +25,6 @@ from render import (
     Summary,
     View,
     apply_compaction,
-    compaction_due,
     decide,
     extractive,
     gains_enough,
@@ -36,13 +35,16 @@ from render import (
     total_tokens,
     truncated,
 )
+from timeline._flow import CallHook, Flow
 from timeline.engine._artifacts import ArtifactService
-from timeline.engine._attempt import Attempt
-from timeline.engine._edits import NoSuchEditError, edited_plan, outcome, rewritten
-from timeline.engine._flow import AskSummarizer, CallHook, Flow
+from timeline.engine._attempt import Attempt, NoSuchEditError, edited_plan, outcome, rewritten
 from timeline.observe._hooks import Compacted, Compacting, Edit, Hooks
-from timeline.summarizers._patience import Patience
-from timeline.summarizers._summarizer import ExtractiveSummarizer, Summarizer, SummaryRequest
+from timeline.summarizers._summarizer import (
+    ExtractiveSummarizer,
+    Patience,
+    Summarizer,
+    SummaryRequest,
+)
 
 log = logging.getLogger("foldline")
 
@@ -61,17 +63,17 @@ class Compactor:
     artifact_service: ArtifactService | None = None
     """Moves content to the artifact store; without one nothing is externalized."""
 
-    def compact(self, view: View, context: Context, attempt: Attempt, *, force: bool) -> Flow[View]:
-        """The view after a compaction, if one is due and nothing speaks against it.
+    def compact(
+        self, view: View, context: Context, attempt: Attempt, trigger: Trigger
+    ) -> Flow[View]:
+        """The view after a compaction that is due, if nothing speaks against it.
 
         Raises:
             VersionConflictError: the hooks have appended something; what was planned is out of date.
         """
-        trigger = "forced" if force else compaction_due(view, context)
-        if trigger is None or not context.policy.compacts:
+        is_under_way = attempt.is_nested and trigger != "forced"
+        if is_under_way and total_tokens(view, context) <= context.limit:
             return view
-        if attempt.is_nested and not force and total_tokens(view, context) <= context.limit:
-            return view  # somebody is at it
         known = yield from self.known(view, context, trigger, attempt.cuts)
         planned = plan_compaction(view, context, trigger, known)
         if (
@@ -140,7 +142,7 @@ class Compactor:
         """What somebody has paid for or can look at."""
         cuts = (*cuts, *self._prepared_cuts(view, context, trigger))
         known = ExternalFacts(cuts=cuts, on_refused=_refused)
-        if self.artifact_service is None:
+        if self.artifact_service is None or self.artifact_service.probe is None:
             return known
         current = yield from self.artifact_service.current(view, context)
         return attrs.evolve(known, current=current)
@@ -195,7 +197,7 @@ class Compactor:
             return _degraded(extractive(request.plan))
         try:
             with attempt.away():
-                answer: Summary = yield AskSummarizer(self.patience, self.summarizer, request)
+                answer: Summary = yield self.patience.asking(self.summarizer, request)
         except Exception as error:
             policy = request.context.policy
             if policy.on_failure == "raise":
@@ -214,6 +216,11 @@ class Compactor:
         if isinstance(spent, Provenance):
             return spent
         return Provenance(source_hash=request.plan.source_hash, model=model)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the summariser asks no model."""
+        return not getattr(self.summarizer, "name", FREE)
 
     def _model(self, context: Context) -> str:
         """The model that the summariser asks; empty when it asks none."""

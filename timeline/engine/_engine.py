@@ -27,14 +27,16 @@ from render import (
     Rendered,
     Validator,
     View,
+    compaction_due,
     render,
+    wanted,
 )
+from timeline._flow import Flow, RunBlocking
 from timeline.arguments._blocks import checked_blocks
 from timeline.arguments._checks import checked_time
 from timeline.engine._artifacts import ArtifactService
 from timeline.engine._attempt import Attempt
 from timeline.engine._compaction import Compactor
-from timeline.engine._flow import Flow, RunBlocking
 from timeline.engine._journal import Check, Journal
 
 PAGE = 2000
@@ -102,28 +104,31 @@ class Engine(Journal):
         What hooks and observers append meanwhile is in the request: then all is decided anew.
         """
         self.check_open()
-        attempt, forced, passes = Attempt(journal=self), force, 0
-        decisions: list[Event] = []
+        attempt, forced, passes = Attempt(journal=self, is_nested=self.away > 0), force, 0
+        decisions: tuple[Event, ...] = ()
         while True:
+            if passes:
+                yield from self.catch_up()
             passes += 1
             made = yield from self.repeated(partial(self._settled, context, attempt, force=forced))
             version, rendered, forced = self.view.version, made.rendered, False
             decisions += rendered.decisions
-            yield from self.compactor.report(
-                rendered.decisions, made.tokens, rendered.tokens, attempt
-            )
+            if rendered.decisions:
+                yield from self.compactor.report(
+                    rendered.decisions, made.tokens, rendered.tokens, attempt
+                )
             if tell is not None and not attempt.is_nested:
                 with attempt.away():
                     yield from tell(made.before, rendered)
             if self.view.version == version or passes == PASSES_MAX:
                 break
-        event = rendered.event(context.now, context.policy.ttl_seconds)
-        self.remember(event)
-        return attrs.evolve(rendered, decisions=tuple(decisions))
+        self.remember(rendered.event(context.now, context.policy.ttl_seconds))
+        if len(decisions) > len(rendered.decisions):
+            return attrs.evolve(rendered, decisions=decisions)
+        return rendered
 
     def _settled(self, context: Context, attempt: Attempt, *, force: bool) -> Flow["_Made"]:
         """Decide, show, and commit what was decided."""
-        yield from self.catch_up()
         before = self.view
         self._validator = self._validator or context.provider.validator()
         stages = render(before, context, self._validator)
@@ -152,10 +157,15 @@ class Engine(Journal):
                 return cast("Decided", stop.value)
             match need:
                 case Compact(view):
-                    compactor = self.compactor
-                    answer = yield from compactor.compact(view, context, attempt, force=force)
+                    trigger = "forced" if force else compaction_due(view, context)
+                    answer = view
+                    if trigger and context.policy.compacts:
+                        compact = self.compactor.compact
+                        answer = yield from compact(view, context, attempt, trigger)
                 case BringBack(view):
-                    answer = yield from self.artifact_service.bring_back(view, context)
+                    service, answer = self.artifact_service, ()
+                    if service.opener and (named := wanted(view, context.policy)):
+                        answer = yield from service.bring_back(view, context, named)
 
     # Reading.
 

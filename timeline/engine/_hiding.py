@@ -35,8 +35,8 @@ from blocks import (
     text_of,
 )
 from render import Entry, Redaction, View, decide, redaction_of, without_excerpts
+from timeline._flow import Flow
 from timeline.engine._engine import Engine
-from timeline.engine._flow import Flow
 
 REPLACEMENT: Final = "[hidden on request]"
 """What stands for a block unless another text is given."""

@@ -5,7 +5,8 @@ log is then; a decision is made anew, from a fresh view.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TypeAlias, TypeVar
 
@@ -27,9 +28,9 @@ from blocks import (
 )
 from persistence import EventStore
 from render import View, commit, open_view
-from timeline.engine._flow import Flow, RunBlocking, rest_after
+from timeline._flow import Flow, RunBlocking
 from timeline.engine._ids import IdFactory
-from timeline.engine._precedence import Contest, Precedence, precedence_in
+from timeline.engine._precedence import Contest, Precedence, precedence_in, rest_after
 
 log = logging.getLogger("foldline")
 
@@ -110,13 +111,16 @@ class Journal:
         before = self.version
         after = yield from self._insist((*self.pending, *stamped))
         if after == before + len(self.pending) + len(stamped):
-            self.pending = ()
-            self.view = commit(self.view, *stamped)
-            self._behind = False
+            self._is_durable(commit(self.view, *stamped))
         else:  # others have appended, too
             self.pending = ()
             yield from self._load_now_or_later()
         return after
+
+    def _is_durable(self, view: View) -> int:
+        """All of a view is in the store, with what was pending; its version."""
+        self.pending, self.view, self._behind = (), view, False
+        return view.version
 
     def _checked(self, events: Sequence[Event], check: Check) -> Flow[int]:
         """Append events where nothing in the view speaks against it."""
@@ -126,10 +130,7 @@ class Journal:
             yield from self.catch_up()
             check(self.view)
         yield from self._write((*self.pending, *events), self.version)
-        self.pending = ()
-        self.view = commit(self.view, *events)
-        self._behind = False
-        return self.view.version
+        return self._is_durable(commit(self.view, *events))
 
     def _insist(self, events: Sequence[Event]) -> Flow[int]:
         """Append events, at whatever version the log is then; the new version.
@@ -140,7 +141,8 @@ class Journal:
         version = self.version
         with self._contest() as contest:
             while True:
-                yield from contest.hold_back()
+                if self._precedence.holder is not None:
+                    yield from contest.hold_back()
                 try:
                     yield from self._write(events, version)
                     return version + len(events)
@@ -182,7 +184,8 @@ class Journal:
         """
         with self._contest() as contest:
             while True:
-                yield from contest.hold_back()
+                if self._precedence.holder is not None:
+                    yield from contest.hold_back()
                 try:
                     return (yield from decide())
                 except VersionConflictError:
@@ -191,8 +194,14 @@ class Journal:
                 yield from contest.lost()
                 yield from self.load()
 
-    def _contest(self) -> Contest:
-        return Contest(self._precedence, self.rest)
+    @contextmanager
+    def _contest(self) -> Generator[Contest]:
+        contest = Contest(self._precedence, self.rest)
+        try:
+            yield contest
+        finally:
+            if self._precedence.holder is not None:
+                contest.leave()
 
     def _hold(self, events: Iterable[Event]) -> None:
         """Let what was paid for wait for the next commit: it is true whatever else happened."""
@@ -251,10 +260,7 @@ class Journal:
         except VersionConflictError:
             self._hold(decided)
             raise
-        self.pending = ()
-        self.view = view.settled()
-        self._behind = False
-        return self.version
+        return self._is_durable(view.settled())
 
     def remember(self, event: RequestRendered) -> None:
         stamped = self._stamp(event)

@@ -1,6 +1,6 @@
 """Telling observers and tracers what a render did, once it is committed."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
@@ -8,10 +8,15 @@ import attrs
 
 from blocks import TimelineId
 from render import Context, Rendered, View
-from timeline.engine._engine import Teller
-from timeline.engine._flow import CallHook, Flow
+from timeline._flow import CallHook, Flow
+from timeline.engine._engine import Engine
 from timeline.observe._steps import Observer, Span, Step, StepKind, Tracer, steps_of
 
+_TOLD: Final = (
+    *("tokens_before", "tokens_after", "tokens_freed"),
+    *("blocks", "first", "last", "detail"),
+)
+"""What a tracer is told of a step."""
 _ENDS: Final[frozenset[StepKind]] = frozenset({"rehydrated", "rendered"})
 
 
@@ -22,17 +27,13 @@ class Observers:
     observers: tuple[Observer, ...] = ()
     tracer: Tracer | None = None
 
-    def render(
-        self, name: TimelineId, context: Context, render: Callable[[Teller | None], Flow[Rendered]]
-    ) -> Flow[Rendered]:
-        """Drive a render that tells what it did."""
-        if not self.observers and self.tracer is None:
-            return (yield from render(None))
+    def render(self, engine: Engine, context: Context, *, force: bool) -> Flow[Rendered]:
+        """A render that tells what it did."""
         with self._span() as span:
-            told = _Told(name=name, context=context, watch=self, span=span)
-            rendered = yield from render(told.tell)
+            told = _Told(name=engine.id, context=context, watch=self, span=span)
+            rendered = yield from engine.render(context, told.tell, force=force)
             if span:
-                span.set_attributes(_totals(name, rendered))
+                span.set_attributes(_totals(engine.id, rendered))
         return rendered
 
     @contextmanager
@@ -73,15 +74,7 @@ class _Told:
 
 
 def _attributes(step: Step) -> dict[str, str | int]:
-    return {
-        "foldline.tokens_before": step.tokens_before,
-        "foldline.tokens_after": step.tokens_after,
-        "foldline.tokens_freed": step.tokens_freed,
-        "foldline.blocks": step.blocks,
-        "foldline.first": step.first,
-        "foldline.last": step.last,
-        "foldline.detail": step.detail,
-    }
+    return {f"foldline.{name}": getattr(step, name) for name in _TOLD}
 
 
 def _totals(name: TimelineId, rendered: Rendered) -> dict[str, str | int | bool]:

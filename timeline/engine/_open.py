@@ -8,12 +8,12 @@ import attrs
 
 from blocks import MisuseError, TimelineId
 from persistence import EventStore, MemoryStore, open_store
+from timeline._flow import Flow, RunBlocking
 from timeline.arguments._checks import checked_name
 from timeline.arguments._options import checked_options
 from timeline.engine._artifacts import ArtifactService, opener_of
 from timeline.engine._compaction import Compactor
 from timeline.engine._engine import Engine
-from timeline.engine._flow import Flow, RunBlocking
 from timeline.engine._ids import time_ordered
 from timeline.engine._observers import Observers
 from timeline.engine._operations import Operations
@@ -42,11 +42,9 @@ class Opening:
         options = cast("Options", checked_options(self.options))
         settings = Settings.of(options)
         store = _store_of(options)
-        if not isinstance(store, str | PathLike):
-            self.operations = verbs_of(name, store, settings, options)
-            return
-        self.owned = open_store(store)
-        self.operations = verbs_of(name, self.owned, settings, options)
+        if isinstance(store, str | PathLike):
+            store = self.owned = open_store(store)
+        self.operations = verbs_of(name, store, settings, options)
 
     def give_up(self) -> None:
         """Let go of the file."""
@@ -95,5 +93,8 @@ def verbs_of(
             artifact_service=artifact_service,
         ),
     )
-    watch = Observers(observers=tuple(options.get("observers", ())), tracer=options.get("tracer"))
-    return Operations(engine=engine, settings=settings, watch=watch)
+    observers, tracer = tuple(options.get("observers", ())), options.get("tracer")
+    watch = (
+        Observers(observers=observers, tracer=tracer) if observers or tracer is not None else None
+    )
+    return Operations(engine=engine, settings=settings, observers=watch)

@@ -1,40 +1,50 @@
 """What one can do to a timeline: each operation once, as a flow.
 
-`Timeline` and `AsyncTimeline` are bound to these (`_shell.bound`): the parameters and docstrings here
-are theirs.
+`Timeline` and `AsyncTimeline` are bound to these (`bound`): the parameters and docstrings here are theirs.
+What adds to what was said is in `_appends`; here is what decides, and what one can ask.
 """
 
-from functools import partial
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
 
 import attrs
 
-from render import (
-    CompactionPlan,
-    Context,
-    Rendered,
+from blocks import (
+    Block,
+    CallId,
+    EventId,
+    MisuseError,
+    Recorded,
+    TimelineForked,
+    TimelineId,
+    window_of,
 )
-from timeline.arguments._checks import (
-    checked_struct,
-)
+from render import CompactionPlan, Context, Rendered, View, open_view, show
+from timeline._flow import Flow, RunBlocking
+from timeline.arguments._checks import checked_name, checked_struct, checked_text, checked_whole
 from timeline.arguments._fixed import System, Tools
 from timeline.engine._appends import Appending
-from timeline.engine._flow import Flow
 from timeline.engine._observers import Observers
-from timeline.engine._plans import commit_plan, expand, propose
+from timeline.engine._plans import commit_plan, expand, propose, upgrade
 from timeline.engine._prepare_summary import Preparation
-from timeline.engine._upgrade import upgrade
+from timeline.engine._snapshot import Shot
 from timeline.summarizers._summarizer import Summarizer
+
+if TYPE_CHECKING:
+    from persistence import Hit
 
 
 def _preparation_of(operations: "Operations") -> Preparation:
-    return Preparation(operations.engine)
+    engine = operations.engine
+    return Preparation(engine, is_possible=not engine.compactor.is_free)
 
 
 @attrs.frozen(kw_only=True)
 class Operations(Appending):
     """The operations of one timeline."""
 
-    watch: Observers = attrs.field(factory=Observers)
+    observers: Observers | None = None
+    """None: nobody is to be told what a render does."""
     preparation: Preparation = attrs.field(
         default=attrs.Factory(_preparation_of, takes_self=True), init=False
     )
@@ -48,10 +58,12 @@ class Operations(Appending):
             SummaryFailedError: no summary could be had, and `Policy.on_failure` is "raise"; so may
                 be what else a summariser raises.
         """
-        context = self._context(system, tools)
-        yield from self.preparation.wait(context)
+        context = self.settings.context(system, tools, self.engine.clock())
+        if self.preparation.is_possible:
+            yield from self.preparation.wait(context)
         rendered = yield from self._rendered(context, force=False)
-        yield from self.preparation.start(context)
+        if self.preparation.is_possible:
+            yield from self.preparation.start(context)
         return rendered
 
     def compact(self, *, system: System = None, tools: Tools = None) -> Flow[Rendered]:
@@ -62,13 +74,15 @@ class Operations(Appending):
             VersionConflictError: other writers of this timeline were faster each time.
             SummaryFailedError: as from `render`.
         """
-        context = self._context(system, tools)
-        yield from self.preparation.finish()
+        context = self.settings.context(system, tools, self.engine.clock())
+        if self.preparation.is_possible:
+            yield from self.preparation.finish()
         return (yield from self._rendered(context, force=True))
 
     def _rendered(self, context: Context, *, force: bool) -> Flow[Rendered]:
-        rendering = partial(self.engine.render, context, force=force)
-        return (yield from self.watch.render(self.engine.id, context, rendering))
+        if self.observers is None:
+            return (yield from self.engine.render(context, force=force))
+        return (yield from self.observers.render(self.engine, context, force=force))
 
     def upgrade_summary(
         self,
@@ -84,7 +98,11 @@ class Operations(Appending):
             MisuseError: the system prompt or a tool's definition is none.
             SummaryFailedError: as from `render`.
         """
-        return (yield from upgrade(self.engine, self._context(system, tools), summarizer))
+        return (
+            yield from upgrade(
+                self.engine, self.settings.context(system, tools, self.engine.clock()), summarizer
+            )
+        )
 
     def expand(self) -> Flow[int]:
         """Undo the newest compaction: all that it took out of the prompt is visible again.
@@ -101,7 +119,11 @@ class Operations(Appending):
         Raises:
             MisuseError: the system prompt or a tool's definition is none.
         """
-        return (yield from propose(self.engine, self._context(system, tools)))
+        return (
+            yield from propose(
+                self.engine, self.settings.context(system, tools, self.engine.clock())
+            )
+        )
 
     def commit_plan(
         self, plan: CompactionPlan, *, system: System = None, tools: Tools = None
@@ -114,4 +136,104 @@ class Operations(Appending):
             MisuseError: it is no plan, or the artifact store did not take what it moves there.
         """
         checked_struct(plan, CompactionPlan, "commit_plan()", "plan")
-        return (yield from commit_plan(self.engine, plan, self._context(system, tools)))
+        return (
+            yield from commit_plan(
+                self.engine, plan, self.settings.context(system, tools, self.engine.clock())
+            )
+        )
+
+    # Asking: these leave a timeline as it is.
+
+    def open_calls(self) -> tuple[CallId, ...]:
+        """Calls of the newest round that have no result yet, in order."""
+        view = self.engine.view
+        calls = view.groups[-1].open_calls if view.groups else ()
+        return tuple(call_id for call_id in calls if view.unanswered(call_id))  # none came late
+
+    def read(self, path: str) -> Flow[Block]:
+        """The original block at a path: visible, hidden or folded.
+
+        Raises:
+            UnknownPathError: nothing was ever appended there.
+            MisuseError: the path is no text.
+        """
+        checked_text(path, "read()", "path")
+        return (yield from self.engine.read(path))
+
+    def search(self, query: str, *, limit: int = 20) -> Flow[Sequence["Hit"]]:
+        """The blocks that match a query, visible or not, best first; see `search_blocks`.
+
+        Raises:
+            MisuseError: the query is no text, or asks for nothing, or the limit is not positive.
+        """
+        checked_text(query, "search()", "query")
+        checked_whole(limit, "search()", "limit", 1)
+        from persistence import search_blocks
+
+        store, name = self.engine.store, self.engine.id
+        found: Sequence[Hit] = yield RunBlocking(lambda: search_blocks(store, query, name, limit))
+        return found
+
+    def events(self, *, after: int = 0) -> Flow[Sequence[Recorded]]:
+        """The log, with versions, oldest first.
+
+        Raises:
+            MisuseError: `after` is no version.
+        """
+        checked_whole(after, "events()", "after")
+        return (yield from self.engine.events(after))
+
+    def at(self, version: int) -> Flow[View]:
+        """The view as it was at a version.
+
+        Raises:
+            MisuseError: the log has no such version.
+        """
+        checked_whole(version, "at()", "version")
+        events: list[Recorded] = yield from self.engine.events()
+        if not 0 <= version <= len(events):
+            raise MisuseError(f"version {version} is not in 0..{len(events)}")
+        return open_view(window_of(events[:version]))
+
+    def render_at(
+        self, version: int, *, system: System = None, tools: Tools = None
+    ) -> Flow[Rendered]:
+        """The request that the log renders to at a version; decides and records nothing.
+
+        Raises:
+            MisuseError: the log has no such version, or the system prompt or a tool's definition is none.
+        """
+        view = yield from self.at(version)
+        return show(view, self.settings.context(system, tools, self.engine.clock()))
+
+    def snapshot(self) -> Flow[Shot]:
+        """The timeline as it is now: whatever is appended later, the snapshot stays the same."""
+        version = yield from self.engine.flush()
+        return Shot(
+            view=self.engine.view, version=version, settings=self.settings, at=self.engine.clock()
+        )
+
+    def fork(self, name: str, *, at: int | None = None) -> Flow[Self]:
+        """A new timeline in the same store that begins as a copy of this one.
+
+        Raises:
+            MisuseError: the name is none, or the log has no version `at`.
+            TimelineExistsError: there is a timeline of this name.
+            UnknownTimelineError: nothing was ever appended to this one.
+        """
+        checked_name(name, "fork()")
+        if at is not None:
+            checked_whole(at, "fork()", "at")
+        yield from self.engine.flush()
+        version = self.engine.version if at is None else at
+        event = TimelineForked(
+            id=EventId(self.engine.ids()),
+            at=self.engine.clock(),
+            parent=self.engine.id,
+            version=version,
+        )
+        source, store, target = self.engine.id, self.engine.store, TimelineId(name)
+        yield RunBlocking(lambda: store.fork(source, target, event, at=version))
+        forked = attrs.evolve(self, engine=attrs.evolve(self.engine, id=target))
+        yield from forked.engine.load()
+        return forked

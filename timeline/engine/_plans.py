@@ -1,4 +1,4 @@
-"""Compactions as data: made now, looked at, committed later, undone."""
+"""Compactions as data: made now, looked at, committed later, undone, their summaries written anew."""
 
 from collections.abc import Iterator
 from functools import reduce
@@ -20,6 +20,7 @@ from blocks import (
     RangeCompacted,
     RangeExpanded,
     Recorded,
+    SummaryReplaced,
     VersionConflictError,
     window_of,
 )
@@ -29,17 +30,22 @@ from render import (
     Context,
     Entry,
     PlannedCompaction,
+    Summary,
     View,
+    compaction_event,
     decide,
+    fitted_at,
+    fold,
     gains_enough,
     open_view,
     plan_compaction,
     restore_plan,
     total_tokens,
 )
+from timeline._flow import Flow
 from timeline.engine._attempt import Attempt
 from timeline.engine._engine import Engine
-from timeline.engine._flow import Flow
+from timeline.summarizers._summarizer import Summarizer, SummaryRequest
 
 
 def propose(engine: Engine, context: Context) -> Flow[CompactionPlan]:
@@ -85,7 +91,7 @@ def commit_plan(engine: Engine, plan: CompactionPlan, context: Context) -> Flow[
 
 
 def _carry_out(engine: Engine, planned: PlannedCompaction, context: Context) -> Flow[int]:
-    attempt = Attempt(journal=engine)
+    attempt = Attempt(journal=engine, is_nested=engine.away > 0)
     view = yield from engine.compactor.carry_out(engine.view, planned, context, attempt)
     named = tuple(_named(planned.plan, view.decisions))
     found = yield from engine.settle(attrs.evolve(view, decisions=named))
@@ -200,3 +206,65 @@ def _is_part(event: Event, at: float) -> bool:
 
 def _is_rung(event: Event) -> bool:
     return isinstance(event, BlocksHidden) and event.reason in LADDER and not event.redacted
+
+
+def upgrade(engine: Engine, context: Context, summarizer: Summarizer | None) -> Flow[bool]:
+    """Write the summary in force anew, from its source; False: nothing came of it that is new."""
+    compaction = engine.view.compaction
+    if compaction is None:
+        return False
+    before = yield from _before(engine, compaction.version)
+    found = fitted_at(before, context, compaction.event.trigger, compaction.event.cut)
+    if found is None:
+        return False
+    request = SummaryRequest(plan=found.range, view=before, context=found.context)
+    summary, paid = yield from _rewritten(engine, request, summarizer)
+    if summary is None:
+        return False
+    written = compaction_event(before, found.range, summary, found.context)
+    if written.summary == compaction.event.summary:
+        return False
+    event = SummaryReplaced(
+        id=EventId(""),
+        at=engine.clock(),
+        compaction=compaction.version,
+        summary=written.summary,
+        provenance=summary.provenance,
+    )
+    yield from engine.commit(*paid, event)
+    return True
+
+
+def _rewritten(
+    engine: Engine, request: SummaryRequest, summarizer: Summarizer | None
+) -> Flow[tuple[Summary | None, list[Event]]]:
+    """A summary that is not degraded, and the fact that it was paid for."""
+    compactor, view = engine.compactor, engine.view
+    if summarizer is not None:
+        compactor = attrs.evolve(compactor, summarizer=summarizer)
+    known = compactor.prepared(attrs.evolve(request, view=view))
+    if known or compactor.is_spent(view, request.context):
+        return known, []
+    withheld = view.state.withheld
+    summary = yield from compactor.summary(
+        request, Attempt(journal=engine, is_nested=engine.away > 0)
+    )
+    if engine.view.state.withheld != withheld:  # it may quote what is hidden now
+        return None, []
+    paid = compactor.worth_keeping(request, summary)
+    return None if summary.degraded else summary, [paid] if paid else []
+
+
+def _before(engine: Engine, version: int) -> Flow[View]:
+    """The view just before an event, but for what was hidden on request since, or restored."""
+    log: list[Recorded] = yield from engine.events()
+    before = open_view(window_of(log[: version - 1]))
+    later = (recorded for recorded in log[version - 1 :] if _is_about_hides(recorded[1]))
+    return attrs.evolve(fold(before, later), version=before.version)
+
+
+def _is_about_hides(event: Event) -> bool:
+    """Whether it changes what may be shown of blocks that somebody wants hidden."""
+    if isinstance(event, BlocksHidden):
+        return event.reason == "requested"
+    return isinstance(event, BlocksRestored | SummaryReplaced)

@@ -5,15 +5,16 @@ than the appends of the others, takes precedence, and the others hold back for a
 courtesy and no lock: nobody waits for long, so nothing gets stuck on somebody who is gone.
 """
 
+import random
 from collections.abc import Callable
-from typing import Final, Self
+from typing import Final
 from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
 
 import attrs
 
 from blocks import TimelineId
 from persistence import EventStore
-from timeline.engine._flow import Flow, Pause
+from timeline._flow import Flow, Pause
 
 POLITE_CONFLICTS: Final = 2
 """Conflicts in a row after which one may take precedence."""
@@ -21,6 +22,15 @@ CONFLICTS_MAX: Final = 30
 """In a row, after which it is no accident: somebody appends whenever this is tried, say."""
 PATIENCE: Final = 40
 """Pauses, two seconds in all, after which one does not hold back any longer."""
+REST_SECONDS: Final = 0.001
+"""About what a commit takes."""
+REST_SECONDS_MAX: Final = 0.1
+
+
+def rest_after(conflicts: int) -> float:
+    """How long to wait after so many conflicts in a row: longer each time, and never in step."""
+    longest = min(REST_SECONDS * 2 ** min(conflicts, 10), REST_SECONDS_MAX)
+    return random.uniform(0, longest)  # noqa: S311 -- no secret
 
 
 @attrs.define(eq=False)
@@ -52,10 +62,8 @@ class Contest:
     _rest: Callable[[int], float]
     _conflicts: int = attrs.field(default=0, init=False)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def leave(self) -> None:
+        """It is over, however it ended: give precedence back."""
         if self._first() is self:
             self._precedence.holder = None
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from render import Context, Summary, compaction_due
+from timeline._flow import Await, Begin, Flow
 from timeline.engine._engine import Engine
-from timeline.engine._flow import AskSummarizer, Await, Begin, Flow
 from timeline.summarizers._summarizer import SummaryRequest
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ class Preparation:
     """At most one summary on its way."""
 
     engine: Engine
+    is_possible: bool
+    """Whether the summariser asks a model at all."""
     _work: "Future[None] | Task[None] | None" = attrs.field(default=None, init=False)
     _tried: int = attrs.field(default=-1, init=False)
     """Version of the compaction after which a preparation was last tried."""
@@ -53,9 +55,7 @@ class Preparation:
         _inside.set(True)
         engine, compactor = self.engine, self.engine.compactor
         try:
-            summary: Summary = yield AskSummarizer(
-                compactor.patience, compactor.summarizer, request
-            )
+            summary: Summary = yield compactor.patience.asking(compactor.summarizer, request)
             event = compactor.worth_keeping(request, summary)
             if event and engine.view.state.withheld == request.view.state.withheld:
                 yield from engine.current(engine.commit(event))
@@ -66,6 +66,7 @@ class Preparation:
         """When a compaction is due now: let what is on its way arrive, rather than pay twice."""
         if self._work and not self._work.done() and compaction_due(self.engine.view, context):
             yield from self.finish()
+            yield from self.engine.catch_up()
 
     def finish(self) -> Flow[None]:
         """Wait for what is on its way."""

@@ -19,8 +19,8 @@ from timeline.fake_provider._provider import FakeProvider as FakeProvider
 from timeline.fake_provider._reply import Call as Call
 from timeline.fake_provider._reply import Reply as Reply
 from timeline.fake_provider._responder import Responder as Responder
+from timeline.fake_provider._responder import Script as Script
+from timeline.fake_provider._responder import summary_reply as summary_reply
 from timeline.fake_provider._responder import tutorial_responder as tutorial_responder
-from timeline.fake_provider._script import Script as Script
+from timeline.fake_provider._responder import wants_summary as wants_summary
 from timeline.fake_provider._server import FakeServer as FakeServer
-from timeline.fake_provider._summary import summary_reply as summary_reply
-from timeline.fake_provider._summary import wants_summary as wants_summary

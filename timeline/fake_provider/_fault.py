@@ -1,6 +1,6 @@
 """What goes wrong on demand: with the request, with the connection, or with the answer."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final, Literal, Self, TypeAlias
 
 import attrs
@@ -132,20 +132,10 @@ class Fault:
         Raises:
             MisuseError: there is none.
         """
-        makers: dict[str, Callable[[], Self]] = {
-            "overflow": cls.overflow,
-            "rate_limit": cls.rate_limit,
-            "server_error": cls.server_error,
-            "overloaded": cls.overloaded,
-            "overloaded_in_stream": cls.overloaded_in_stream,
-            "slow": cls.slow,
-            "cut": cls.cut,
-            "garbled": cls.garbled,
-            "refusal": cls.refusal,
-            "max_tokens": cls.max_tokens,
-            "pause": cls.pause,
-            "empty": cls.empty,
-        }
+        of_request = (cls.overflow, cls.rate_limit, cls.server_error, cls.overloaded)
+        of_wire = (cls.overloaded_in_stream, cls.slow, cls.cut, cls.garbled)
+        of_model = (cls.refusal, cls.max_tokens, cls.pause, cls.empty)
+        makers = {maker.__name__: maker for maker in (*of_request, *of_wire, *of_model)}
         if name not in makers:
             raise MisuseError(f"no fault {name!r}; there are {', '.join(makers)}")
         return makers[name]()

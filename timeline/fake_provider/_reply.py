@@ -1,7 +1,8 @@
-"""What the fake provider's model says in one response."""
+"""What the fake provider's model says in one response, cut where the output has no more room."""
 
-from collections.abc import Iterable
-from typing import Any, Final
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, TypeAlias
 
 import attrs
 from attrs.validators import ge, le
@@ -49,3 +50,82 @@ class Reply:
     def stopped(self) -> str:
         """Why the model stops."""
         return self.stop_reason or ("tool_use" if self.calls else "end_turn")
+
+
+Count: TypeAlias = Callable[[str], int]
+
+
+@attrs.frozen(kw_only=True)
+class Draft:
+    """One content block, and the part of it that a stream says bit by bit."""
+
+    block: Json
+    said: str = ""
+
+    def cut(self, chars: int) -> "Draft":
+        """Only the first characters of what is said.  Thinking that was cut has no signature."""
+        said = self.said[:chars]
+        block = dict(self.block)
+        match block["type"]:
+            case "text":
+                block["text"] = said
+            case "thinking":
+                block |= {"thinking": said, "signature": ""}
+            case _:  # of an input that was cut, what was complete
+                block["input"] = dict(list(block["input"].items())[:-1])
+        return Draft(block=block, said=said)
+
+
+@attrs.frozen(kw_only=True)
+class Answer:
+    """What is said in the end, and why it stops there."""
+
+    drafts: tuple[Draft, ...]
+    stop_reason: str
+    output_tokens: int
+
+
+def drafts_of(
+    reply: Reply, sign: Callable[[str], str], new_id: Callable[[str], str]
+) -> Iterator[Draft]:
+    """The content blocks of a reply."""
+    if reply.thinking is not None:
+        signature = sign(reply.thinking)
+        block: Json = {"type": "thinking", "thinking": reply.thinking, "signature": signature}
+        yield Draft(block=block, said=reply.thinking)
+    if reply.text:
+        yield Draft(block={"type": "text", "text": reply.text}, said=reply.text)
+    yield from (Draft(block=block) for block in reply.blocks)
+    for call in reply.calls:
+        yield _call(call, call.id or new_id("toolu"))
+
+
+def _call(call: Call, call_id: str) -> Draft:
+    block = {"type": "tool_use", "id": call_id, "name": call.name, "input": call.input}
+    return Draft(block=block, said=json.dumps(call.input, ensure_ascii=False))
+
+
+def answer(reply: Reply, drafts: Sequence[Draft], rooms: dict[str, int], count: Count) -> Answer:
+    """As much of a reply as there is room for; `rooms`: tokens, by the reason to stop there."""
+    reason = min(rooms, key=lambda name: rooms[name])
+    kept, used = _fitting(drafts, rooms[reason], count)
+    if used > rooms[reason]:
+        return Answer(drafts=kept, stop_reason=reason, output_tokens=rooms[reason])
+    if reply.stopped == "max_tokens" and kept and kept[-1].said:
+        kept = (*kept[:-1], kept[-1].cut(len(kept[-1].said) // 2))
+    return Answer(drafts=kept, stop_reason=reply.stopped, output_tokens=max(used, 1))
+
+
+def _fitting(drafts: Sequence[Draft], room: int, count: Count) -> tuple[tuple[Draft, ...], int]:
+    """The drafts that fit, the last one perhaps in part, and the tokens up to where it ended."""
+    kept: list[Draft] = []
+    used = 0
+    for draft in drafts:
+        tokens = count(draft.said or json.dumps(draft.block))
+        if used + tokens > room:
+            chars = len(draft.said) * (room - used) // tokens
+            kept += [draft.cut(chars)] if chars else []
+            return tuple(kept), used + tokens
+        kept.append(draft)
+        used += tokens
+    return tuple(kept), used

@@ -1,18 +1,93 @@
-"""The model behind the fake provider when no script says otherwise: small, and always the same.
+"""Who answers for the fake provider's model: a script, or a small model that is always the same.
 
-It reads on from file to file: a name that the user or a tool mentioned and that no tool was asked
-for yet goes to the first tool that takes a text.  When there is none left, it says what it saw.
+The model reads on from file to file: a name that the user or a tool mentioned and that no tool was asked
+for yet goes to the first tool that takes a text.  When there is none left, it says what it saw.  Whoever
+answers, a request for a summary gets one: JSON, quoted, not written.
 """
 
 import re
-from collections.abc import Callable, Iterator
-from typing import Final, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, Self, TypeAlias
 
+import attrs
+import msgspec
+
+from blocks import MisuseError, OpenItem, StructuredSummary, ToolOutcome
 from render import Json
 from timeline.fake_provider._fault import Fault
 from timeline.fake_provider._json import blocks_of, child
 from timeline.fake_provider._reply import Call, Reply
-from timeline.fake_provider._summary import last_words, summary_reply, wants_summary
+
+MARKER: Final = "[foldline: summarise]"
+"""How our summariser's instruction begins."""
+_TEXT_CHARS: Final = 160
+_LIST_MAX: Final = 5
+_EMPTY: Final[Json] = {"string": "", "array": [], "object": {}, "integer": 0, "number": 0}
+
+
+def wants_summary(request: Json) -> bool:
+    """Whether the output has to be JSON, or the last words are those of our own summariser."""
+    return _schema(request) is not None or last_words(request).startswith(MARKER)
+
+
+def last_words(request: Json) -> str:
+    """The last text of the last message, if that is the user's."""
+    message = request["messages"][-1]
+    texts = [b["text"] for b in blocks_of(message["content"]) if b["type"] == "text"]
+    return texts[-1] if texts and message["role"] == "user" else ""
+
+
+def summary_reply(request: Json) -> Reply:
+    """A valid summary of the conversation, in the fields that the request asks for."""
+    summary: Json = msgspec.to_builtins(_summary(request))
+    asked = child(_schema(request) or {}, "properties")
+    if asked:
+        summary = {name: _value(name, child(asked, name), summary) for name in asked}
+    return Reply(text=msgspec.json.encode(summary).decode())
+
+
+def _schema(request: Json) -> Json | None:
+    """The JSON schema of the output format; a reference at its top followed."""
+    asked = child(child(request, "output_config"), "format")
+    if asked.get("type") != "json_schema":
+        return None
+    schema = child(asked, "schema")
+    reference = str(schema.get("$ref", "")).rpartition("/")[2]
+    return child(child(schema, "$defs"), reference) or schema
+
+
+def _value(name: str, about: Json, summary: Json) -> Any:
+    if name in summary:
+        return summary[name]
+    if "default" in about:
+        return about["default"]
+    choices: list[Any] = about.get("enum") or [_EMPTY.get(str(about.get("type")))]
+    return choices[0]
+
+
+def _summary(request: Json) -> StructuredSummary:
+    blocks = [
+        (message["role"], block)
+        for message in request["messages"]
+        for block in blocks_of(message["content"])
+    ]
+    said = [(role, b["text"][:_TEXT_CHARS]) for role, b in blocks if b["type"] == "text"]
+    mine = [text for role, text in said if role == "assistant"]
+    calls = (b for _, b in reversed(blocks) if b["type"] == "tool_use")
+    outcomes = tuple(
+        ToolOutcome(tool=call["name"], outcome="called", detail=str(call["input"])[:_TEXT_CHARS])
+        for call in islice(calls, _LIST_MAX)
+    )
+    return StructuredSummary(
+        task=next((text for role, text in said if role == "user"), "(no task)"),
+        facts=tuple(mine[-_LIST_MAX:]) or ("Nothing was said yet.",),
+        tool_outcomes=outcomes[::-1],
+        state=mine[-1] if mine else "Just begun.",
+        open_items=(OpenItem(item="Go on with the task."),),
+    )
+
 
 Responder: TypeAlias = Callable[[Json], Reply | Fault]
 """From a request to what the model answers."""
@@ -106,3 +181,71 @@ def _texts(message: Json) -> Iterator[Json]:
 def _blocks(request: Json, kind: str) -> Iterator[Json]:
     for message in request["messages"]:
         yield from (b for b in blocks_of(message["content"]) if b["type"] == kind)
+
+
+class CallLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A tool call of a script file."""
+
+    name: str
+    input: dict[str, Any] = {}
+    id: str = ""
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One answer of a script file: a reply, or the name of a fault."""
+
+    thinking: str | None = None
+    text: str = ""
+    calls: tuple[CallLine, ...] = ()
+    stop_reason: str = ""
+    delay_seconds: float = 0.0
+    fault: str = ""
+
+    def turn(self) -> Reply | Fault:
+        """What it says."""
+        if self.fault:
+            return Fault.named(self.fault)
+        return Reply(
+            thinking=self.thinking,
+            text=self.text,
+            calls=[Call(call.name, call.input, call.id) for call in self.calls],
+            stop_reason=self.stop_reason,
+            delay_seconds=self.delay_seconds,
+        )
+
+
+def _iterator(turns: Iterable[Reply | Fault]) -> Iterator[Reply | Fault]:
+    return iter(turns)
+
+
+@attrs.define
+class Script:
+    """Plays its answers in order; requests for a summary are answered aside and use none up."""
+
+    turns: Iterator[Reply | Fault] = attrs.field(converter=_iterator)
+    end: Reply = attrs.field(default=Reply(text="The script is over."))
+    """Said when nothing is left."""
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The script of a file: a JSON list of objects.
+
+        Raises:
+            MisuseError: it is none.
+        """
+        try:
+            lines = msgspec.json.decode(path.read_bytes(), type=list[Line])
+            return cls([line.turn() for line in lines])
+        except (MisuseError, msgspec.DecodeError, ValueError) as error:
+            raise MisuseError(f"{path} is no script: {error}") from error
+
+    def __call__(self, request: Json) -> Reply | Fault:
+        if wants_summary(request):
+            return summary_reply(request)
+        turn: Reply | Fault = next(self.turns, self.end)
+        return turn
+
+
+def as_responder(given: Responder | Iterable[Reply | Fault]) -> Responder:
+    """A list of answers is a script."""
+    return given if callable(given) else Script(given)

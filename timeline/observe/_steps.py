@@ -5,6 +5,7 @@ out from the events that were committed, and only when somebody watches.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import attrs
@@ -139,31 +140,20 @@ _BLANK: Final = Step(
 
 
 def _step(event: Event, versions: dict[BlockId, int]) -> Step | None:
+    """What an event says of its step; the step's place and tokens are still to be filled in."""
+    step = partial(attrs.evolve, _BLANK)
     match event:
-        case BlocksHidden():
-            found = [versions[h.block] for h in event.hidden if h.block in versions]
-            return attrs.evolve(
-                _BLANK,
-                kind=_KINDS[event.reason],
-                blocks=len(event.hidden),
-                first=min(found, default=0),
-                last=max(found, default=0),
-            )
-        case RangeCompacted():
-            folded = [
-                version for version in versions.values() if event.start <= version < event.cut
-            ]
-            return attrs.evolve(
-                _BLANK,
-                kind="summarized",
-                blocks=len(folded),
-                first=event.start,
-                last=event.cut - 1,
-                detail=event.trigger,
-            )
+        case BlocksHidden(hidden=hidden):
+            found = [versions[h.block] for h in hidden if h.block in versions] or [0]
+            kind, ends = _KINDS[event.reason], (min(found), max(found))
+            return step(kind=kind, blocks=len(hidden), first=ends[0], last=ends[1])
+        case RangeCompacted(start=start, cut=cut):
+            folded = sum(start <= version < cut for version in versions.values())
+            last, why = cut - 1, event.trigger
+            return step(kind="summarized", blocks=folded, first=start, last=last, detail=why)
         case CompactionSkipped():
-            return attrs.evolve(_BLANK, kind="skipped", detail=event.reason)
+            return step(kind="skipped", detail=event.reason)
         case SummaryPrepared():
-            return attrs.evolve(_BLANK, kind="prepared", last=event.cut - 1)
+            return step(kind="prepared", last=event.cut - 1)
         case _:
             return None

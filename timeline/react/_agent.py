@@ -7,15 +7,14 @@ import attrs
 
 from blocks import FoldlineError, ToolCall, checked_calls
 from timeline._async import AsyncTimeline
-from timeline._driving import adrive, drive
+from timeline._flow import adrive, drive
 from timeline._timeline import Timeline
 from timeline.arguments._given import Given, checked_prompt
 from timeline.observe._hooks import acall, call
-from timeline.react._asking import Asker
+from timeline.react._asking import Ask, Asker, Effect, Flow, Notify, RunTools
 from timeline.react._calling import Done
-from timeline.react._effects import Ask, Effect, Flow, Notify, RunTools, Use
+from timeline.react._hooks import Outcome
 from timeline.react._loop import Loop
-from timeline.react._outcome import Outcome
 from timeline.react._settings import AgentSettings, is_client, is_kind
 
 if TYPE_CHECKING:
@@ -70,14 +69,14 @@ class ReactAgent(AgentSettings):
 
     def _perform(self, effect: Effect) -> object:
         match effect:
-            case Use():
-                return effect.do()
             case Ask():
                 return Asker(self.client, self).ask(effect.arguments)
             case RunTools():
                 return [_append(self, self.caller.call(tool_call)) for tool_call in effect.calls]
             case Notify():
                 return [call(hook, effect.argument) for hook in effect.hooks]
+            case use:
+                return use()
 
 
 @checked_calls()
@@ -115,18 +114,18 @@ class AsyncReactAgent(AgentSettings):
 
     async def _perform(self, effect: Effect) -> object:
         match effect:
-            case Use():
-                return await effect.do()
             case Ask():
                 return await Asker(self.client, self).aask(effect.arguments)
             case RunTools():
                 return await self._run(effect.calls)
             case Notify():
                 return [await acall(hook, effect.argument) for hook in effect.hooks]
+            case use:
+                return await use()
 
     async def _run(self, calls: tuple[ToolCall, ...]) -> list[int]:
         """All calls at once; each result is appended when it is there."""
-        import asyncio  # here, as in `timeline.engine._flow`
+        import asyncio  # here, as in `timeline._flow`
 
         room = asyncio.Semaphore(PARALLEL_MAX)
         tasks = [asyncio.create_task(self._run_one(tool_call, room)) for tool_call in calls]

@@ -1,20 +1,56 @@
-"""Asking the model: whole or streamed, once more when the response broke off on its way.
+"""What the loop asks for: effects that a sync and an async shell perform.
 
-The SDK's client retries by itself what fails before a response begins (429, 500, 529, a connection
-that was refused); a stream that breaks off later it cannot mend.  Nothing of such a response is
-recorded.
+Everything that takes time is an `Effect` that the loop yields; it is sent the result, or has the
+error thrown in.  What is no `Exception` (Ctrl-C, a cancelled task) ends the generator; the shell
+then leaves the log in order.
+
+The model is asked for a response whole or streamed, and once more when the response broke off on its way.
+The SDK's client retries by itself what fails before a response begins (429, 500, 529, a connection that
+was refused); a stream that breaks off later it cannot mend.  Nothing of such a response is recorded.
 """
 
 import logging
-from typing import Any, Final
+from collections.abc import Callable, Generator
+from typing import Any, Final, TypeAlias, TypeVar
 
 import attrs
 
+from blocks import ToolCall
 from render import Json
 from timeline.observe._hooks import acall, call
-from timeline.react._effects import Ask, Flow, Notify
 from timeline.react._hooks import Hook, StreamLost
 from timeline.react._settings import AgentSettings
+
+_T = TypeVar("_T")
+
+
+@attrs.frozen
+class Ask:
+    """Send the model one request; the answer is its response."""
+
+    arguments: Json
+
+
+@attrs.frozen
+class RunTools:
+    """Run these calls and append what they give."""
+
+    calls: tuple[ToolCall, ...]
+
+
+@attrs.frozen
+class Notify:
+    """Call hooks."""
+
+    hooks: tuple[Hook, ...]
+    argument: object
+
+
+Use: TypeAlias = Callable[[], Any]
+"""Do something with the timeline; with an async one it is to be awaited."""
+Effect: TypeAlias = Use | Ask | RunTools | Notify
+Flow: TypeAlias = Generator[Effect, Any, _T]
+
 
 log = logging.getLogger("foldline")
 

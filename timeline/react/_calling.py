@@ -27,7 +27,7 @@ from blocks import (
     ToolCall,
     fields_in,
 )
-from timeline._driving import adrive, drive
+from timeline._flow import adrive, drive
 from timeline.arguments._given import Output, output_parts
 from timeline.react._signature import accepted
 from timeline.react._tool import Function, Tool, ToolReply
@@ -138,7 +138,7 @@ def _perform(run: _Run) -> object:
 
 
 async def _aperform(run: _Run) -> object:
-    import asyncio  # here, as in `timeline.engine._flow`
+    import asyncio  # here, as in `timeline._flow`
 
     try:
         if inspect.iscoroutinefunction(run.function):

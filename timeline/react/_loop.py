@@ -4,7 +4,7 @@
                    ^                                            |
                    +---- tool_use, pause_turn, cut off, silent -+
 
-Knows neither threads nor asyncio: it yields effects (`_driving`), and two shells do them.
+Knows neither threads nor asyncio: it yields effects (`_flow`), and two shells do them.
 """
 
 import logging
@@ -15,10 +15,16 @@ import attrs
 from blocks import FoldlineError, OpaqueBlock, ToolCall, UserFollowup, UserSteer
 from render import Place, Rendered, View
 from timeline.arguments._given import Given
-from timeline.react._asking import asked
-from timeline.react._effects import Flow, Notify, RunTools, Use
-from timeline.react._hooks import SessionStarted, StepDone, StepStarted
-from timeline.react._outcome import Outcome, Usage, stop_of, text_in
+from timeline.react._asking import Flow, Notify, RunTools, asked
+from timeline.react._hooks import (
+    Outcome,
+    SessionStarted,
+    StepDone,
+    StepStarted,
+    Usage,
+    stop_of,
+    text_in,
+)
 from timeline.react._retry import overflow_in, retried
 from timeline.react._settings import AgentSettings
 
@@ -79,14 +85,14 @@ class Loop:
     def run(self, prompt: str, *parts: Given) -> Flow[Outcome]:
         """A turn: what the user asks, and everything that the agent does about it."""
         if self.timeline.open_calls:
-            yield Use(self.timeline.close_calls)
+            yield self.timeline.close_calls
         yield from self._started("startup")
-        yield Use(lambda: self.timeline.user(prompt, *parts))
+        yield lambda: self.timeline.user(prompt, *parts)
         return (yield from self._rounds())
 
     def resume(self) -> Flow[Outcome]:
         """Go on where a crash or an error ended a run; calls left open are closed first."""
-        yield Use(self.timeline.close_calls)
+        yield self.timeline.close_calls
         yield from self._started("resume")
         if is_done(self.timeline.view):
             return self._outcome("end_turn")
@@ -123,7 +129,7 @@ class Loop:
                 raise
             return (yield from self._too_long(error))
         yield from self._crossed()
-        yield Use(lambda: self.timeline.record(answer.response, rendered=answer.rendered))
+        yield lambda: self.timeline.record(answer.response, rendered=answer.rendered)
         stop = yield from self._react(answer)
         done = StepDone(
             round=self.rounds,
@@ -156,7 +162,7 @@ class Loop:
         log.warning("the run ends: %s", error)
         if isinstance(error, WindowExceededError):
             self._hear(error.response)
-            yield Use(lambda: self.timeline.record(error.response, rendered=error.rendered))
+            yield lambda: self.timeline.record(error.response, rendered=error.rendered)
             yield from self._decline(WINDOW)
         return WINDOW
 
@@ -189,14 +195,14 @@ class Loop:
     def _decline(self, stop: str) -> Flow[None]:
         """Calls of an answer that was stopped must not be run, but they must be answered."""
         if open_calls(self.timeline.view):
-            yield Use(lambda: self.timeline.close_calls(NOT_RUN.format(stop)))
+            yield lambda: self.timeline.close_calls(NOT_RUN.format(stop))
 
     def _cut_off(self, rendered: Rendered) -> Flow[str]:
         """Go on after an answer that was too long; make room where the prompt left little."""
         stop = yield from self._nudge(CUT_OFF, "max_tokens")
         if not stop and rendered.tokens > _ROOM * rendered.account.limit:
             definitions = self.settings.definitions
-            yield Use(lambda: self.timeline.compact(system=self.settings.system, tools=definitions))
+            yield lambda: self.timeline.compact(system=self.settings.system, tools=definitions)
             yield from self._crossed()
         return stop
 
@@ -204,7 +210,7 @@ class Loop:
         if self._nudges >= _NUDGES_MAX:
             return stop
         self._nudges += 1
-        yield Use(lambda: self.timeline.notice(text))
+        yield lambda: self.timeline.notice(text)
         return ""
 
 

@@ -3,16 +3,15 @@
 agent = ReactAgent(timeline, client, tools=[*tools, *reading_tools(timeline)])
 """
 
-from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from blocks import AccessRefusedError, MisuseError, UnknownPathError
 from timeline._async import AsyncTimeline
-from timeline._driving import adrive, drive
+from timeline._flow import Calls, adrive, drive
 from timeline._timeline import Timeline
-from timeline.react._effects import Use
 from timeline.react._pages import (
     BYTES_MAX,
     HITS_MAX,
@@ -28,7 +27,6 @@ from timeline.react._tool import Tool, ToolReply, tool
 if TYPE_CHECKING:
     from persistence import ArtifactStore, Requester
 
-_Reading: TypeAlias = Generator[Use, Any, ToolReply]
 
 READ_TIMELINE: Final = "read_timeline"
 HITS: Final = 10
@@ -58,10 +56,8 @@ def reading_tools(
 ) -> tuple[Tool, ...]:
     """`read_timeline`, and `read_artifact` where there is an artifact store: the timeline's own, in
     its requester's name, unless others are given."""
-    if isinstance(timeline, AsyncTimeline):
-        made = [_tool(_async_reader(timeline))]
-    else:
-        made = [_tool(_reader(timeline))]
+    run = adrive if isinstance(timeline, AsyncTimeline) else drive
+    made = [_tool(_reader(timeline, run))]
     if artifacts is not None or timeline.settings.can_externalize:
         group_memo = _Shelf(timeline, artifacts, requester)
         made.append(_tool(_artifact_reader(group_memo, Room.in_prompt(timeline.settings))))
@@ -100,33 +96,24 @@ class _Asked:
     lines: int
 
 
-def _reader(timeline: Timeline) -> Callable[..., ToolReply]:
-    def read_timeline(path: str = "", query: str = "", start: int = 0, lines: int = 0) -> ToolReply:
-        return drive(_answer(timeline, _Asked(path, query, start, lines)), lambda use: use.do())
+def _reader(
+    timeline: Timeline | AsyncTimeline, run: Callable[[Calls[ToolReply]], object]
+) -> Callable[..., object]:
+    def read_timeline(path: str = "", query: str = "", start: int = 0, lines: int = 0) -> object:
+        return run(_answer(timeline, _Asked(path, query, start, lines)))
 
     read_timeline.__doc__ = GUIDE
     return read_timeline
 
 
-def _async_reader(timeline: AsyncTimeline) -> Callable[..., object]:
-    async def read_timeline(
-        path: str = "", query: str = "", start: int = 0, lines: int = 0
-    ) -> ToolReply:
-        flow = _answer(timeline, _Asked(path, query, start, lines))
-        return await adrive(flow, lambda use: use.do())
-
-    read_timeline.__doc__ = GUIDE
-    return read_timeline
-
-
-def _answer(timeline: Timeline | AsyncTimeline, asked: _Asked) -> _Reading:
+def _answer(timeline: Timeline | AsyncTimeline, asked: _Asked) -> Calls[ToolReply]:
     path, query, start = asked.path.strip(), asked.query.strip(), max(asked.start, 0)
     if bool(path) == bool(query):
         return refused("give either a path or a query")
     room = Room.in_prompt(timeline.settings)
     try:
         if path:
-            block = yield Use(lambda: timeline.read(path))
+            block = yield lambda: timeline.read(path)
             if block.id in timeline.view.state.withheld:
                 return refused(WITHHELD)
             return block_page(path, block, start, asked.lines, room)
@@ -139,11 +126,11 @@ def _answer(timeline: Timeline | AsyncTimeline, asked: _Asked) -> _Reading:
     return hits_page(query, hits[start:], start, room)
 
 
-def _hits(timeline: Timeline | AsyncTimeline, query: str, count: int) -> Generator[Use, Any, Any]:
+def _hits(timeline: Timeline | AsyncTimeline, query: str, count: int) -> Calls[Any]:
     """The best hits, without blocks that are hidden on request."""
     withheld = timeline.view.state.withheld
     more = max(count, min(count + len(withheld), LIMIT_MAX))
-    found = yield Use(lambda: timeline.search(query, limit=more))
+    found = yield lambda: timeline.search(query, limit=more)
     return [hit for hit in found if hit.block not in withheld][:count]
 
 

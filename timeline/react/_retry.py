@@ -12,10 +12,10 @@ from typing import Any, TypeVar, cast
 from blocks import EventId, UsageRecorded
 from render import Overflow, Rendered, overflow_of
 from timeline._async import AsyncTimeline
-from timeline._driving import adrive, drive
+from timeline._flow import Calls, adrive, drive
 from timeline._timeline import Timeline
 from timeline.arguments._fixed import System, Tools
-from timeline.react._effects import Use
+from timeline.react._asking import Use
 
 log = logging.getLogger("foldline")
 _E = TypeVar("_E")
@@ -38,7 +38,7 @@ def retry_with_compaction(
         whatever `call` raised: another error; or the overflow, when no smaller request is left.
     """
     flow = retried(timeline, partial(_once, call), system, tools, retries_max)
-    answer: _T = drive(flow, lambda use: use.do())
+    answer: _T = drive(flow)
     return answer
 
 
@@ -52,12 +52,12 @@ async def aretry_with_compaction(
 ) -> _T:
     """The same for an `AsyncTimeline`."""
     flow = retried(timeline, partial(_once, call), system, tools, retries_max)
-    answer: _T = await adrive(flow, lambda use: use.do())
+    answer: _T = await adrive(flow)
     return answer
 
 
-def _once(call: Callable[[Rendered], object], rendered: Rendered) -> Generator[Use, Any, Any]:
-    return (yield Use(lambda: call(rendered)))
+def _once(call: Callable[[Rendered], object], rendered: Rendered) -> Calls[Any]:
+    return (yield lambda: call(rendered))
 
 
 def retried(
@@ -68,7 +68,7 @@ def retried(
     retries_max: int = RETRIES_MAX,
 ) -> Generator[_E | Use, Any, _T]:
     """What the flow that `call` makes of a request returns; see `retry_with_compaction`."""
-    rendered: Rendered = yield Use(lambda: timeline.render(system=system, tools=tools))
+    rendered: Rendered = yield lambda: timeline.render(system=system, tools=tools)
     for _ in range(retries_max):
         try:
             return (yield from call(rendered))
@@ -77,8 +77,8 @@ def retried(
             if overflow is None:
                 raise
             usage = measured(rendered, overflow)
-            yield Use(partial(timeline.learn, usage))
-            smaller: Rendered = yield Use(lambda: timeline.compact(system=system, tools=tools))
+            yield partial(timeline.learn, usage)
+            smaller: Rendered = yield lambda: timeline.compact(system=system, tools=tools)
             if smaller.account.estimated >= rendered.account.estimated:
                 log.warning("the prompt is too long and compaction cannot make it shorter")
                 raise

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
@@ -34,32 +34,29 @@ def _tool(given: Any) -> Tool | Mapping[str, Any]:
     return cast("Mapping[str, Any]", given)
 
 
-def is_kind(kind: type, what: str) -> Any:
-    """A validator: of this class."""
+def _must_be(what: str, is_right: Callable[[Any], bool]) -> Any:
+    """A validator: something of which this is true."""
 
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
-        if not isinstance(value, kind):
+        if not is_right(value):
             raise MisuseError(f"{attribute.name} is {what}, not {in_words(value)}")
 
     return check
 
 
+def is_kind(kind: type, what: str) -> Any:
+    """A validator: of this class."""
+    return _must_be(what, lambda value: isinstance(value, kind))
+
+
+is_client: Final = _must_be(
+    "an anthropic.Anthropic() (or AsyncAnthropic(), or its .beta)", lambda v: hasattr(v, "messages")
+)
+"""A validator: something that has messages, as the provider's clients have."""
+
+
 def _whole(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
     checked_whole(value, "an agent", attribute.name, 1)
-
-
-def is_client(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
-    """A validator: something that has messages, as the provider's clients have."""
-    if not hasattr(value, "messages"):
-        raise MisuseError(
-            f"{attribute.name} is an anthropic.Anthropic() (or AsyncAnthropic(), or its .beta), "
-            f"not {in_words(value)}"
-        )
-
-
-def _is_clock(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
-    if not callable(value):
-        raise MisuseError(f"{attribute.name} is a function, not {in_words(value)}")
 
 
 @attrs.frozen(kw_only=True)
@@ -82,7 +79,9 @@ class AgentSettings:
         factory=dict[str, Any], repr=False, validator=is_kind(Mapping, "a dict of arguments")
     )
     """Further arguments of every call to the model: `thinking`, `tool_choice`, `betas`, ..."""
-    clock: Callable[[], float] = attrs.field(default=time.time, validator=_is_clock)
+    clock: Callable[[], float] = attrs.field(
+        default=time.time, validator=_must_be("a function", callable)
+    )
     """For the envelopes of results."""
 
     def __attrs_post_init__(self) -> None:

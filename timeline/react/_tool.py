@@ -10,8 +10,11 @@ def show_contract(contract: str, pages: int = 10) -> str:
     '''
 """
 
+import os
 import re
 from collections.abc import Callable, Iterable, Sequence
+from hashlib import file_digest
+from pathlib import Path
 from typing import Any, Final, TypeAlias, TypedDict, Unpack, get_args, overload
 
 import attrs
@@ -161,3 +164,14 @@ def _check_capture(made: Tool) -> None:
 def as_tool(given: Tool | Function) -> Tool:
     """A plain function is a tool, too."""
     return given if isinstance(given, Tool) else tool(given)
+
+
+def file_state(path: str | os.PathLike[str]) -> Determinism:
+    """A file's content hash and the time of its last change; a ready `capture` for `tool`.
+
+    Raises:
+        OSError: there is no such file, or it cannot be read.
+    """
+    with Path(path).open("rb") as file:
+        digest = file_digest(file, "sha256").hexdigest()
+        return Determinism.of_sha256(digest, mtime=os.fstat(file.fileno()).st_mtime)

@@ -5,8 +5,9 @@ It asks once, and once more when the first answer is no good; after that it give
 """
 
 import inspect
-from collections.abc import Generator, Mapping
-from typing import Any, Final, TypeAlias, cast
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final, cast
 
 import attrs
 import msgspec
@@ -30,7 +31,7 @@ from render import (
     summary_prompts,
     without_thinking,
 )
-from timeline._driving import adrive, drive
+from timeline._flow import Calls, adrive, drive
 from timeline._models import model_named
 from timeline.summarizers._summarizer import SummaryFailedError, SummaryRequest
 from timeline.tokens import counter_for
@@ -105,9 +106,6 @@ def _kept_1h(message: _Answer) -> int:
     return tokens if isinstance(tokens, int) else 0
 
 
-_Calls: TypeAlias = Generator[dict[str, Any], object, Summary]
-
-
 @attrs.frozen(kw_only=True)
 class AnthropicSummarizer:
     """Asks a model for the structured summary; with an async client it is for `AsyncTimeline`.
@@ -134,10 +132,10 @@ class AnthropicSummarizer:
         """A `Summary`, or with an async client an awaitable of one."""
         create = self.client.messages.create
         if inspect.iscoroutinefunction(inspect.unwrap(create)):
-            return adrive(self._calls(request), lambda arguments: create(**arguments))
-        return drive(self._calls(request), lambda arguments: create(**arguments))
+            return adrive(self._calls(request))
+        return drive(self._calls(request))
 
-    def _calls(self, request: SummaryRequest) -> _Calls:
+    def _calls(self, request: SummaryRequest) -> Calls[Summary]:
         """The calls to make, one after the other; is sent their answers."""
         context = request.context
         model = model_named(self.model) if self.model else context.model
@@ -167,17 +165,20 @@ class AnthropicSummarizer:
 
     def _ask(
         self, prompt: Prompt, request: SummaryRequest, spent: _Spent
-    ) -> Generator[dict[str, Any], object, StructuredSummary]:
+    ) -> Calls[StructuredSummary]:
         """One summary, with one more try when the first gave none."""
         failure: Exception | None = None
         for _ in range(TRIES_MAX):
             try:
-                answer: object = yield {
-                    **self.options,
-                    **prompt.request,
-                    "model": spent.model.name,
-                    "max_tokens": self.answer_tokens,
-                }
+                answer: object = yield partial(
+                    self.client.messages.create,
+                    **{
+                        **self.options,
+                        **prompt.request,
+                        "model": spent.model.name,
+                        "max_tokens": self.answer_tokens,
+                    },
+                )
             except Exception as error:  # noqa: BLE001 -- the edge to a foreign client: tried again, then told
                 failure = error
                 if "thinking" in str(error):  # a signature of another organisation, or too old

@@ -1,16 +1,28 @@
-"""Summarisers: who writes the text that stands for folded blocks.
+"""Summarisers: who writes the text that stands for folded blocks, and how long to wait for it.
 
 The default is extractive: it quotes, needs no model, and gives the same text every time.
+
+Any other is foreign code that talks to a network.  It is called in a thread of its own (or, if it is
+async, in a task of its own), and given up when it takes longer than the policy's `summary_seconds`.  A
+thread cannot be ended: it is left behind, and as long as it hangs the summariser is not asked again.
 """
 
 import inspect
-from typing import Any, Protocol
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 import msgspec
 
 from blocks import FoldlineError, Provenance, StructuredSummary, clean_json
 from render import Context, RangePlan, Summary, View, extractive
+from timeline._flow import AskSummarizer, in_thread
+
+if TYPE_CHECKING:
+    from asyncio import Task
 
 
 class SummaryFailedError(FoldlineError):
@@ -57,12 +69,6 @@ def summarize(summarizer: Summarizer, request: SummaryRequest) -> Summary:
     return checked(answer)
 
 
-async def asummarize(summarizer: Summarizer, request: SummaryRequest) -> Summary:
-    """Ask a summariser of either kind."""
-    answer = summarizer(request)
-    return checked(await answer if inspect.isawaitable(answer) else answer)
-
-
 def checked_summary(summary: StructuredSummary) -> StructuredSummary:
     """The summary as it can be stored and sent.
 
@@ -85,3 +91,104 @@ def checked(answer: object) -> Summary:
     except msgspec.ValidationError as error:
         raise TypeError(f"a summariser's Summary holds what it cannot: {error}") from error
     return answer if written == answer.summary else attrs.evolve(answer, summary=written)
+
+
+log = logging.getLogger("foldline")
+
+
+@attrs.define(eq=False)
+class Patience:
+    """How one timeline waits for its summariser."""
+
+    _asked: Summarizer | None = attrs.field(default=None, init=False)
+    """Whom the latest call was to."""
+    _parts: "tuple[Future[Any] | Task[Any], ...]" = attrs.field(default=(), init=False)
+    """What that call runs in."""
+
+    def asking(self, summarizer: Summarizer, request: SummaryRequest) -> AskSummarizer:
+        """What a flow yields to have its summariser asked."""
+        return AskSummarizer(
+            partial(self.ask, summarizer, request), partial(self.aask, summarizer, request)
+        )
+
+    def ask(self, summarizer: Summarizer, request: SummaryRequest) -> Summary:
+        """What a sync summariser answers.
+
+        Raises:
+            SummaryFailedError: it took too long, or still hangs in an earlier call.
+            TypeError: it answered with something else than a `Summary`.
+        """
+        if _is_quick(summarizer, request):
+            return summarize(summarizer, request)
+        seconds = self._check(summarizer, request)
+        answer = in_thread(lambda: summarize(summarizer, request))
+        self._asked, self._parts = summarizer, (answer,)
+        try:
+            return checked(answer.result(seconds))
+        except TimeoutError:
+            if answer.done():  # the summariser's own
+                raise
+            raise _too_long(seconds) from None
+
+    async def aask(self, summarizer: Summarizer, request: SummaryRequest) -> Summary:
+        """What a summariser of either kind answers; a plain function is called in a thread.
+
+        Raises:
+            SummaryFailedError: as above.
+            TypeError: as above.
+        """
+        if _is_quick(summarizer, request):
+            return await self._answer(summarizer, request)
+        from asyncio import ensure_future, wait
+
+        seconds = self._check(summarizer, request)
+        started: tuple[Future[Any], ...] = ()
+        if not _is_async(summarizer):
+            started = (in_thread(lambda: summarizer(request)),)
+        task = ensure_future(self._answer(summarizer, request, *started))
+        task.add_done_callback(_heard)
+        self._asked, self._parts = summarizer, (task, *started)
+        try:
+            await wait([task], timeout=seconds)
+            is_done = task.done()
+        finally:
+            task.cancel()
+        if not is_done:
+            raise _too_long(seconds)
+        return task.result()
+
+    async def _answer(
+        self, summarizer: Summarizer, request: SummaryRequest, *started: "Future[Any]"
+    ) -> Summary:
+        from asyncio import wrap_future
+
+        answer = await wrap_future(started[0]) if started else summarizer(request)
+        return checked(await answer if inspect.isawaitable(answer) else answer)
+
+    def _check(self, summarizer: Summarizer, request: SummaryRequest) -> float:
+        """How long to wait for an answer, in seconds."""
+        if self._asked is summarizer and not all(part.done() for part in self._parts):
+            raise SummaryFailedError("the summariser still hangs in an earlier call")
+        return request.context.policy.summary_seconds
+
+
+def _is_quick(summarizer: Summarizer, request: SummaryRequest) -> bool:
+    """Whether nothing can hang, or nobody minds."""
+    is_ours = isinstance(summarizer, ExtractiveSummarizer)
+    return is_ours or not request.context.policy.summary_seconds
+
+
+def _is_async(summarizer: Summarizer) -> bool:
+    called: Callable[..., Any] = type(summarizer).__call__
+    return inspect.iscoroutinefunction(summarizer) or inspect.iscoroutinefunction(called)
+
+
+def _too_long(seconds: float) -> SummaryFailedError:
+    log.warning("the summariser gave no answer in %g seconds; it is left behind", seconds)
+    return SummaryFailedError(f"no summary in {seconds:g} seconds (`summary_seconds`)")
+
+
+def _heard(task: "Task[Any]") -> None:
+    """Nobody waits for it any more: what it raised is not to be reported as forgotten."""
+    if not task.cancelled():
+        task.exception()

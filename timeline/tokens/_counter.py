@@ -1,18 +1,86 @@
 """Three ways to count: as the model would, in plain o200k tokens, or by a cheap estimate."""
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Protocol
+from hashlib import blake2b
+from typing import Protocol, TypeAlias
 
 import attrs
 
 from blocks import MisuseError, Part, did_you_mean
 from render import Model
-from timeline.tokens._cache import CountCache
 from timeline.tokens._chunks import CHUNK_CHARS_MAX, EXACT_BYTES_MAX, chunks, utf8_bytes
-from timeline.tokens._estimate import estimated
 from timeline.tokens._parts import flat_part_tokens, part_tokens
 from timeline.tokens._ranks import o200k
+
+_DIGEST_CHARS_MIN = 512
+"""Shorter texts are their own key: a digest would cost and weigh more."""
+
+Key: TypeAlias = str | bytes
+
+
+@attrs.define
+class CountCache:
+    """Two generations: the younger fills up, takes the elder's place, and starts empty.
+
+    What was asked for recently is always in one of them, the size is bounded, and threads need no
+    lock: every step is one operation on one dict, and a lost entry is only counted again.
+    """
+
+    entries_max: int = 65_536
+    _young: dict[Key, int] = attrs.field(init=False, factory=dict[Key, int])
+    _old: dict[Key, int] = attrs.field(init=False, factory=dict[Key, int])
+
+    def get(self, text: str, count: Callable[[str], int]) -> int:
+        """The count of `text`, by `count` when it is not known."""
+        key = _key(text)
+        tokens = self._young.get(key)
+        if tokens is None:
+            tokens = self._old.get(key)
+            tokens = count(text) if tokens is None else tokens
+            self._keep(key, tokens)
+        return tokens
+
+    def _keep(self, key: Key, tokens: int) -> None:
+        if len(self._young) >= self.entries_max // 2:
+            self._old, self._young = self._young, {}
+        self._young[key] = tokens
+
+
+def _key(text: str) -> Key:
+    if len(text) < _DIGEST_CHARS_MIN:
+        return text
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+_SCALED = (
+    (0.20, bytes(range(ord("a"), ord("z") + 1))),
+    (1.00, bytes(range(ord("A"), ord("Z") + 1))),
+    (0.85, bytes(range(ord("0"), ord("9") + 1))),
+    (0.02, b" \t"),
+    (0.20, b"\r\n"),
+    (0.45, bytes(code for code in range(33, 127) if not chr(code).isalnum())),
+    (0.55, bytes(range(0xC0, 0xE0))),  # first byte of two: Cyrillic, Greek, accents
+    (2.00, bytes(range(0xF0, 0x100))),  # first byte of four: emoji
+    (1.00, bytes((*range(9), 11, 12, *range(14, 32), 127))),  # control characters
+)
+_UNSCALED = bytes(range(0xE0, 0xF0))
+"""First byte of three: CJK, about one token a character under every tokenizer."""
+
+
+def estimated(text: str, factor: float) -> int:
+    """Tokens of `text` for a tokenizer with this factor over o200k."""
+    data = text.encode("utf-8", "surrogatepass")
+    scaled = sum(weight * _among(data, members) for weight, members in _SCALED)
+    tokens = round(scaled * factor + _among(data, _UNSCALED))
+    return min(max(tokens, min(len(data), 1)), len(data))
+
+
+def _among(data: bytes, members: bytes) -> int:
+    """How many bytes of `data` are in `members`."""
+    return len(data) - len(data.translate(None, members))
+
 
 _CJK = re.compile(
     "[\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]+"

@@ -3,15 +3,116 @@
 Provider docs, vision: an image is scaled down until its long edge and its tokens fit the model's
 tier, and then costs ceil(width/28) * ceil(height/28).  PDF support: a page costs its text, 1,500 to
 3,000 tokens, and its image.
+
+The data itself says how large an image is and how many pages a PDF has.  Magic bytes decide, not the
+media type: recorded logs often carry the wrong one, or no data at all.  Nothing here raises; what cannot
+be read is `None`.
 """
 
+import binascii
 import json
+import re
+import struct
 from collections.abc import Callable
 from math import ceil
+from typing import TypeAlias
 
 from blocks import DocumentPart, ImagePart, Part, TextPart
 from render import Model
-from timeline.tokens._media import image_size, pdf_pages
+
+Size: TypeAlias = tuple[int, int]
+
+_HEADER_CHARS = 64
+_JPEG_CHARS = 512 * 1024
+"""A JPEG's size may follow several segments of metadata of up to 64 kB each."""
+_MARKER = 0xFF
+_FRAME_HEADERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_SPACE = str.maketrans("", "", " \t\r\n")
+_PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
+_COUNT = re.compile(rb"/Count\s+(\d{1,6})")
+_PDF_BYTES_PER_PAGE = 100_000
+_PDF_PAGES_MAX = 600
+"""Provider docs, PDF support; a damaged page count must not make a document endless."""
+
+
+def image_size(data: str) -> Size | None:
+    """Width and height in pixels of a PNG, GIF, WebP or JPEG."""
+    header = _decoded(data, _HEADER_CHARS)
+    if header.startswith(b"\xff\xd8"):
+        size = _jpeg_size(_decoded(data, _JPEG_CHARS))
+    else:
+        size = _header_size(header.ljust(32, b"\0"))
+    return size if size and min(size) > 0 else None
+
+
+def pdf_pages(data: str) -> int:
+    """Pages of a PDF, at least 1.
+
+    Page objects may be packed into compressed streams, where nothing short of a PDF reader sees
+    them; then the page tree's count helps, and last the size.
+    """
+    pdf = _decoded(data, len(data))
+    pages = len(_PAGE.findall(pdf))
+    pages = pages or max((int(count) for count in _COUNT.findall(pdf)), default=0)
+    pages = pages or 1 + len(pdf) // _PDF_BYTES_PER_PAGE
+    return min(pages, _PDF_PAGES_MAX)
+
+
+def _decoded(data: str, chars: int) -> bytes:
+    """The first `chars` characters as bytes; empty when they are no base64."""
+    prefix = data[:chars].translate(_SPACE)
+    try:
+        return binascii.a2b_base64(prefix[: len(prefix) // 4 * 4])
+    except ValueError:  # not base64, or not even ASCII: a redacted log
+        return b""
+
+
+def _header_size(header: bytes) -> Size | None:
+    """The formats that say their size in the first 30 bytes."""
+    if header.startswith(b"\x89PNG\r\n\x1a\n"):
+        return _unpacked(">II", header, 16)
+    if header.startswith((b"GIF87a", b"GIF89a")):
+        return _unpacked("<HH", header, 6)
+    if header.startswith(b"RIFF") and header[8:12] == b"WEBP":
+        return _webp_size(header)
+    return None
+
+
+def _webp_size(header: bytes) -> Size | None:
+    """RFC 9649: lossy, lossless and extended files keep the size in three different ways."""
+    match header[12:16]:
+        case b"VP8 ":
+            width, height = _unpacked("<HH", header, 26)
+            return width & 0x3FFF, height & 0x3FFF
+        case b"VP8L":
+            bits = int.from_bytes(header[21:25], "little")
+            return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+        case b"VP8X":
+            width = int.from_bytes(header[24:27], "little")
+            return 1 + width, 1 + int.from_bytes(header[27:30], "little")
+        case _:
+            return None
+
+
+def _jpeg_size(jpeg: bytes) -> Size | None:
+    """From the first frame header (ITU T.81, annex B)."""
+    at = 2
+    while at + 9 <= len(jpeg) and jpeg[at] == _MARKER:
+        marker = jpeg[at + 1]
+        if marker == _MARKER:  # a fill byte
+            at += 1
+        elif marker in _FRAME_HEADERS:
+            height, width = _unpacked(">HH", jpeg, at + 5)
+            return width, height
+        else:
+            at += 2 + int.from_bytes(jpeg[at + 2 : at + 4], "big")
+    return None
+
+
+def _unpacked(layout: str, data: bytes, at: int) -> Size:
+    first, second = struct.unpack_from(layout, data, at)
+    return int(first), int(second)
+
 
 FLAT_TOKENS = 1_500
 """An image, or a page, where no model says better."""

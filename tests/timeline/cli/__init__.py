@@ -1,8 +1,8 @@
 """Tests of `timeline/cli`: a module's suite has its name, or is given here.
 
-_chart, _scatter: test_comparison.py
+_chart: test_comparison.py
 _console, _screen: test_visible.py
-_errors, _main, _parser, _progress: test_process.py, test_store_commands.py
+_console, _main: test_process.py, test_store_commands.py
 _export, _fork, _import, _list, _render, _search, _show, _stats, _store, _verify: test_store_commands.py
-_files, _replay, _story: test_replay_command.py
+_replay, _story: test_replay_command.py
 """

@@ -8,7 +8,7 @@ import pytest
 
 from tests.timeline.cli.conftest import Run
 from tests.timeline.replay.invented import invented, session_file
-from timeline.cli._scatter import Scale, letter, scatter
+from timeline.cli._comparison import Scale, letter, scatter
 from timeline.replay import Means
 
 SMALL = ("--window", 3000, "--counter", "estimate")

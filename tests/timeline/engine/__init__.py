@@ -1,13 +1,14 @@
 """Tests of `timeline/engine`: a module's suite has its name, or is given here.
 
 _artifacts: ../../render/stages/test_rehydrate.py, test_plans.py
-_attempt, _compaction: test_plans.py, test_switch.py, ../summarizers/test_failures.py
-_appends, _engine, _flow, _ids, _operations, _recorder, _settings: ../test_timeline.py
-_edits: ../observe/test_hooks_at_work.py
+_attempt: ../observe/test_hooks_at_work.py, test_plans.py
+_compaction: test_plans.py, test_switch.py, ../summarizers/test_failures.py
+_appends, _engine, _ids, _settings: ../test_timeline.py
 _journal: test_racing.py, test_flight.py, ../summarizers/test_paid_once.py
-_lock, _precedence: test_racing.py
 _observers: ../observe/test_steps.py
-_observers: ../observe/test_steps.py
+_operations: test_shell.py, test_queries.py
+_precedence: test_racing.py
+_plans: test_upgrade.py
 _sharing: test_hiding.py
 _snapshot: ../react/test_snapshot.py
 """

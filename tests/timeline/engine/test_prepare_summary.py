@@ -20,7 +20,7 @@ from tests._practice import Practice
 from tests.timeline.summarizers.stores import Failing, Watched
 from tests.timeline.summarizers.talk import MODEL, SMALL, SYSTEM, aopened, atalk, opened, talk
 from timeline import Hooks, Timeline
-from timeline.engine._flow import drive
+from timeline._flow import run
 from timeline.fake_provider import FakeServer, Fault, Reply, summary_reply
 
 SOON = attrs.evolve(SMALL, prepare_ratio=0.7)
@@ -66,7 +66,7 @@ def prepared(client: Any, **changes: Any) -> Timeline:
 
 def settle(timeline: Timeline) -> None:
     """Wait for what is on its way."""
-    drive(timeline._operations.preparation.finish())
+    run(timeline._operations.preparation.finish())
 
 
 def until_compacted(timeline: Timeline, first: int = TURNS) -> None:

@@ -30,7 +30,7 @@ from blocks import (
 )
 from persistence import DuckDBStore, EventStore, MemoryStore
 from tests._builders import blocks_in, events_of, open_timeline, response, text, text_in, tool_use
-from timeline import AsyncTimeline, Compacting, Hooks, Timeline
+from timeline import AsyncTimeline, Compacting, Hooks, Step, Timeline
 from timeline.engine._precedence import CONFLICTS_MAX, PATIENCE, Contest, Precedence
 
 WRITERS = 6
@@ -226,6 +226,23 @@ def test_a_render_whose_hook_appends_through_another_timeline_holds() -> None:
     assert events_of(timeline, RangeCompacted)
 
 
+def test_a_request_made_anew_has_what_others_have_appended_meanwhile() -> None:
+    """An observer's note is in the request, and so is what another timeline appends after it."""
+    store = MemoryStore()
+    other = open_timeline(store=store)
+
+    def watch(_: Step) -> None:
+        if timeline.version < 4:
+            timeline.note("I have seen it.")
+            other.note("So have I.")
+
+    timeline = open_timeline(store=store, observers=[watch])
+    timeline.user("go")
+    said = text_in(timeline.render())
+    assert "I have seen it." in said
+    assert "So have I." in said
+
+
 def test_who_is_overtaken_without_end_is_told_so_in_the_end() -> None:
     timeline, _, rival, _ = racing(0, window=2000)
     for number in range(30):
@@ -311,13 +328,12 @@ def test_what_is_durable_is_never_said_to_have_failed() -> None:
 def test_others_hold_back_but_not_for_ever() -> None:
     precedence = Precedence()
     first, second = (Contest(precedence, lambda _: 0.0) for _ in range(2))
-    with first, second:
-        assert len(list(first.lost())) == 1
-        assert len(list(first.lost())) == 0, "no wait: the others hold back now"
-        assert len(list(first.hold_back())) == 0
-        assert len(list(second.hold_back())) == PATIENCE
-    with second:
-        assert len(list(second.hold_back())) == 0, "whoever is done gives precedence back"
+    assert len(list(first.lost())) == 1
+    assert len(list(first.lost())) == 0, "no wait: the others hold back now"
+    assert len(list(first.hold_back())) == 0
+    assert len(list(second.hold_back())) == PATIENCE
+    first.leave()
+    assert len(list(second.hold_back())) == 0, "whoever is done gives precedence back"
 
 
 def test_nobody_holds_back_for_who_is_gone() -> None:

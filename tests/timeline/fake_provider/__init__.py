@@ -1,9 +1,8 @@
 """Tests of `timeline/fake_provider`: a module's suite has its name, or is given here.
 
-_app, _catalogue, _json, _provider, _reply, _stream, _wire: test_replies.py
-_draft, _signature: test_thinking.py
-_fault, _server: test_faults.py
-_meter: test_cache.py
-_script: test_by_hand.py
-_summary: test_responder.py
+_app, _json, _provider, _reply: test_replies.py
+_app, _fault, _server: test_faults.py
+_provider: test_cache.py
+_reply, _signature: test_thinking.py
+_responder: test_by_hand.py
 """

@@ -7,7 +7,7 @@ import pytest
 
 from tests._practice import Practice
 from timeline.fake_provider import Call, FakeProvider, Reply
-from timeline.fake_provider._stream import events
+from timeline.fake_provider._app import events
 
 from .requests import TOOL, request, user
 

@@ -9,7 +9,7 @@ import pytest
 from blocks import StructuredSummary
 from render.compaction import _prompt as prompts
 from timeline.fake_provider import Reply, Script, summary_reply, tutorial_responder, wants_summary
-from timeline.fake_provider._summary import MARKER
+from timeline.fake_provider._responder import MARKER
 
 from .requests import TOOL, assistant, request, result, user
 

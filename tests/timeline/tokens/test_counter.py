@@ -13,8 +13,8 @@ from blocks import DocumentPart, ImagePart, MisuseError, ProviderPart, TextPart
 from render import Model
 from timeline._models import model_named
 from timeline.tokens import O200kCounter, TextCounter, counter_for
-from timeline.tokens._cache import CountCache
 from timeline.tokens._chunks import utf8_bytes
+from timeline.tokens._counter import CountCache
 from timeline.tokens._ranks import o200k
 
 OLD = model_named("claude-sonnet-4-5")

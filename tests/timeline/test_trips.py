@@ -1,0 +1,69 @@
+"""Who follows one `render()` through the code has a short trip: few files, seldom back and forth."""
+
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import attrs
+import pytest
+
+import timeline as package
+from tests._builders import open_timeline, response, text, tool_use
+from timeline import Timeline
+
+HOME = str(Path(package.__file__).parent)
+
+
+@attrs.define
+class Trip:
+    """The files of `timeline` that are entered, in order, as `sys.setprofile` tells them."""
+
+    entered: list[str] = attrs.field(factory=list[str])
+    _stack: list[str] = attrs.field(factory=list[str])
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> None:
+        if event not in {"call", "return"} or not frame.f_code.co_filename.startswith(HOME):
+            return
+        if event == "return":
+            self._stack.pop()
+            return
+        name = frame.f_code.co_filename.removeprefix(HOME)
+        if not self._stack or self._stack[-1] != name:
+            self.entered.append(name)
+        self._stack.append(name)
+
+
+@pytest.fixture
+def talk() -> Timeline:
+    timeline = open_timeline(window=6000)
+    timeline.user("go")
+    for number in range(6):
+        rendered = timeline.render(system="You are.")
+        answer = response(text("x"), tool_use(f"c{number}", "look"), id=f"m{number}")
+        timeline.record(answer, rendered=rendered)
+        timeline.tool_result(f"c{number}", "some text of a result " * 20)
+    return timeline
+
+
+def trip_of(timeline: Timeline, name: str) -> list[str]:
+    trip, before = Trip(), sys.getprofile()
+    call = getattr(timeline, name)
+    sys.setprofile(trip)
+    try:
+        call(system="You are.")
+    finally:
+        sys.setprofile(before)
+    return trip.entered
+
+
+def test_a_render_in_which_nothing_happens_goes_straight_through(talk: Timeline) -> None:
+    entered = trip_of(talk, "render")
+    assert len(set(entered)) <= 8, sorted(set(entered))
+    assert len(entered) <= 20, entered
+
+
+def test_a_compaction_adds_who_takes_part_in_it(talk: Timeline) -> None:
+    entered = trip_of(talk, "compact")
+    assert talk.view.compaction is not None
+    assert len(set(entered)) <= 12, sorted(set(entered))

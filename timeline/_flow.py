@@ -1,0 +1,275 @@
+"""Flows: whatever takes time is written once, as a generator that asks for it; drivers do what it asks.
+
+A flow yields what is to be done and is sent the result (or has the error thrown in).  The sync driver
+does it itself, the async one awaits it; the logic in between exists once.
+
+The flow of a timeline holds the timeline's lock, but not while it waits for other people's code.  A hook,
+an observer or a summariser may use the timeline that called it, from its own thread or task or from
+another one that it waits for.  So the lock is free meanwhile, and the flow finds out afterwards whether
+the timeline has moved on.
+"""
+
+import contextlib
+import contextvars
+import threading
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from concurrent.futures import Future, wait
+from functools import partial
+from typing import Any, Self, TypeAlias, TypeVar
+
+import attrs
+
+from timeline.observe._hooks import acall, call
+
+_T = TypeVar("_T")
+
+Calls: TypeAlias = Generator[Callable[[], Any], Any, _T]
+"""A flow that yields functions to be called; what they return is to be awaited where asyncio runs it."""
+
+
+def done(do: Callable[[], Any]) -> Any:
+    """Perform what a flow of `Calls` asks for."""
+    return do()
+
+
+def drive(flow: Generator[Any, Any, _T], perform: Callable[[Any], Any] = done) -> _T:
+    """Run a flow to its end; what it returned."""
+    step: Callable[[], Any] = partial(next, flow)
+    with contextlib.closing(flow):  # an interrupt ends it half way
+        while True:
+            try:
+                effect = step()
+            except StopIteration as stop:
+                result: _T = stop.value
+                return result
+            try:
+                step = partial(flow.send, perform(effect))
+            except Exception as error:  # noqa: BLE001 -- the flow decides; it re-raises what it cannot mend
+                step = partial(flow.throw, error)
+
+
+async def adrive(
+    flow: Generator[Any, Any, _T], perform: Callable[[Any], Awaitable[Any]] = done
+) -> _T:
+    """Run a flow to its end, awaiting what it asks for."""
+    step: Callable[[], Any] = partial(next, flow)
+    with contextlib.closing(flow):
+        while True:
+            try:
+                effect = step()
+            except StopIteration as stop:
+                result: _T = stop.value
+                return result
+            try:
+                step = partial(flow.send, await perform(effect))
+            except Exception as error:  # noqa: BLE001 -- as above
+                step = partial(flow.throw, error)
+
+
+# What the flow of a timeline asks for.
+
+
+@attrs.frozen
+class RunBlocking:
+    """Something blocking, such as a commit."""
+
+    do: Callable[[], Any]
+
+
+@attrs.frozen
+class AskSummarizer:
+    """A summary is needed."""
+
+    ask: Callable[[], Any]
+    aask: Callable[[], Awaitable[Any]]
+    """The same for asyncio."""
+
+
+@attrs.frozen
+class CallHook:
+    """A hook is to be called; the answer is what it returned."""
+
+    hook: Callable[[Any], Any]
+    argument: object
+
+
+@attrs.frozen
+class Begin:
+    """A flow is to run in the background, under the same lock; the answer is what `Await` waits for."""
+
+    flow: Generator[Any, Any, None]
+
+
+@attrs.frozen
+class Await:
+    """What was begun is to end first, however it ends."""
+
+    work: Any
+    """A future, or for asyncio a task."""
+
+
+@attrs.frozen
+class Pause:
+    """Nothing is to be done for a while."""
+
+    seconds: float
+
+
+Effect: TypeAlias = RunBlocking | AskSummarizer | CallHook | Begin | Await | Pause
+Flow: TypeAlias = Generator[Effect, Any, _T]
+
+
+# Driving it.
+
+
+def run(flow: Flow[_T], lock: Any = None) -> _T:
+    """Run a flow to its end, holding a `threading` lock but while other people's code is called."""
+    with _Hold(lock) as hold:
+        return drive(flow, hold.perform)
+
+
+async def arun(flow: Flow[_T], lock: Any = None) -> _T:
+    """The same with an `asyncio` lock."""
+    async with _AsyncHold(lock) as hold:
+        return await adrive(flow, partial(hold.perform, flow=flow))
+
+
+@attrs.define
+class _Hold:
+    """One flow's hold on a lock; without one there is nothing to hold."""
+
+    lock: Any
+    _is_held: bool = attrs.field(default=False, init=False)
+
+    def __enter__(self) -> Self:
+        if self.lock is not None:
+            self.lock.acquire()
+            self._is_held = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_held:
+            self._is_held = False
+            self.lock.release()
+
+    @contextlib.contextmanager
+    def away(self) -> Generator[None]:
+        """Others may go on.  An interrupt ends the flow, so that it needs the lock no more."""
+        self.__exit__()
+        try:
+            yield
+        except Exception:
+            self.__enter__()
+            raise
+        self.__enter__()
+
+    def perform(self, effect: Effect) -> object:
+        match effect:
+            case RunBlocking():
+                return effect.do()
+            case AskSummarizer():
+                with self.away():
+                    return effect.ask()
+            case CallHook():
+                with self.away():
+                    return call(effect.hook, effect.argument)
+            case Begin():
+                return in_thread(partial(run, effect.flow, self.lock))
+            case Await():
+                with self.away():
+                    return wait([effect.work])
+            case Pause():
+                time.sleep(effect.seconds)
+                return None
+
+
+@attrs.define
+class _AsyncHold:
+    """The same for asyncio."""
+
+    lock: Any
+    _is_held: bool = attrs.field(default=False, init=False)
+
+    async def __aenter__(self) -> Self:
+        if self.lock is not None:
+            await self.lock.acquire()
+            self._is_held = True
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._is_held:
+            self._is_held = False
+            self.lock.release()
+
+    @contextlib.asynccontextmanager
+    async def away(self) -> AsyncGenerator[None]:
+        """As above; being cancelled ends the flow, too."""
+        await self.__aexit__()
+        try:
+            yield
+        except Exception:
+            await self.__aenter__()
+            raise
+        await self.__aenter__()
+
+    async def perform(self, effect: Effect, flow: Flow[Any]) -> object:
+        import asyncio  # here, because it is a sixth of what importing the library would cost
+
+        match effect:
+            case RunBlocking():
+                return await _finished(effect, flow)
+            case AskSummarizer():
+                async with self.away():
+                    return await effect.aask()
+            case CallHook():
+                async with self.away():
+                    return await acall(effect.hook, effect.argument)
+            case Begin():
+                return asyncio.create_task(arun(effect.flow, self.lock))
+            case Await():
+                async with self.away():
+                    return await asyncio.wait([effect.work])
+            case Pause():
+                await asyncio.sleep(effect.seconds)
+                return None
+
+
+async def _finished(effect: RunBlocking, flow: Flow[Any]) -> object:
+    """What blocking work gave.
+
+    A thread cannot be cancelled: when its task is, what it commits is waited for, and the flow is
+    told, so that the timeline does not lose sight of what its store now holds.
+    """
+    import asyncio
+
+    # No task: one that runs when its loop ends would be cancelled, and its thread left alone.
+    context = contextvars.copy_context()
+    work = asyncio.get_running_loop().run_in_executor(None, context.run, effect.do)
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        while not work.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([work])
+        if work.exception() is None:
+            with contextlib.suppress(StopIteration):
+                flow.send(work.result())
+            flow.close()
+        raise
+
+
+def in_thread(work: Callable[[], _T]) -> Future[_T]:
+    """A call in a thread of its own that no exit waits for."""
+    answer: Future[_T] = Future()
+    answer.set_running_or_notify_cancel()
+    context = contextvars.copy_context()
+
+    def answered() -> None:
+        try:
+            answer.set_result(context.run(work))
+        except BaseException as error:  # noqa: BLE001 -- raised again where it is waited for
+            answer.set_exception(error)
+
+    threading.Thread(target=answered, name="foldline-summary", daemon=True).start()
+    return answer
