@@ -14,8 +14,6 @@ from render.compaction._apply import extractive as extractive
 from render.compaction._apply import fits_after as fits_after
 from render.compaction._apply import skip as skip
 from render.compaction._apply import truncated as truncated
-from render.compaction._fitting import fitted_at as fitted_at
-from render.compaction._fitting import fitting_range as fitting_range
 from render.compaction._prompt import PROMPT_VERSION as PROMPT_VERSION
 from render.compaction._prompt import Prompt as Prompt
 from render.compaction._prompt import RejectedAnswerError as RejectedAnswerError
@@ -47,6 +45,8 @@ from render.compaction.rungs import recut as recut
 from render.compaction.rungs import replayable_calls as replayable_calls
 from render.compaction.rungs import restore_plan as restore_plan
 from render.compaction.rungs import summarize_before as summarize_before
+from render.compaction.rungs._summarize import fitted_at as fitted_at
+from render.compaction.rungs._summarize import fitting_range as fitting_range
 from render.policy._context import Context as Context
 from render.policy._context import Fixed as Fixed
 from render.policy._model import Model as Model
