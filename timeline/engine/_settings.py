@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
@@ -10,7 +9,7 @@ import attrs
 
 from blocks import MisuseError
 from persistence import EventStore
-from render import Context, Fixed, Model, Policy, Provider, TokenCounter, provider_of
+from render import Context, Fixed, Model, Policy, TokenCounter, provider_of
 from timeline._models import model_named
 from timeline._policies import policy_named
 from timeline.arguments._fixed import System, Tools, fixed_content, fixed_of
@@ -107,18 +106,13 @@ class Settings:
             or not isinstance(options.get("artifacts", ""), Path | str),
         )
 
-    @cached_property
-    def provider(self) -> Provider:
-        """That of the model."""
-        return provider_of(self.model)
-
     def context(self, system: System, tools: Tools, now: float) -> Context:
         """What one render may know."""
         fixed = self.fixed(system, tools)
         return Context(
             policy=self.policy,
             model=self.model,
-            provider=self.provider,
+            provider=provider_of(self.model),
             counter=self.counter,
             now=now,
             limit=self.limit,
