@@ -108,6 +108,7 @@ from blocks._paths import path_of as path_of
 from blocks._paths import path_stem as path_stem
 from blocks._paths import turn_in as turn_in
 from blocks._paths import version_in as version_in
+from blocks._signatures import checked_call as checked_call
 from blocks._signatures import checked_calls as checked_calls
 from blocks._signatures import misfit as misfit
 from blocks._summary import ArtifactNote as ArtifactNote

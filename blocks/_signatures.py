@@ -9,6 +9,7 @@ from blocks._errors import ArgumentError, MisuseError
 from blocks._nearest import did_you_mean
 
 _T = TypeVar("_T")
+_F = TypeVar("_F", bound=Callable[..., Any])
 _Function: TypeAlias = Callable[..., Any]
 
 
@@ -35,6 +36,11 @@ def checked_calls(error: type[MisuseError] = ArgumentError) -> Callable[[type[_T
         return cls
 
     return decorate
+
+
+def checked_call(method: _F) -> _F:
+    """One method that raises `ArgumentError` for arguments that it does not have."""
+    return cast("_F", _checked(method, f"{method.__qualname__}()", ArgumentError))
 
 
 def _checked(function: _Function, call: str, error: type[MisuseError]) -> _Function:

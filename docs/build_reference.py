@@ -146,7 +146,9 @@ def methods(node: ast.ClassDef, module: str) -> Iterator[str]:
     for item in functions(node, module):
         if not item.name.startswith("_"):
             marks = {ast.unparse(mark) for mark in item.decorator_list}
-            shown = item.name if "property" in marks else signature(item, item.name)
+            shown = (
+                item.name if {"property", "cached_property"} & marks else signature(item, item.name)
+            )
             yield f"#### `{shown}`\n" if len(shown) <= LINE_MAX else f"#### `{item.name}`\n"
             if len(shown) > LINE_MAX:
                 yield code(shown)

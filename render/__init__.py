@@ -14,8 +14,6 @@ from render.compaction._apply import extractive as extractive
 from render.compaction._apply import fits_after as fits_after
 from render.compaction._apply import skip as skip
 from render.compaction._apply import truncated as truncated
-from render.compaction._fitting import fitted_at as fitted_at
-from render.compaction._fitting import fitting_range as fitting_range
 from render.compaction._prompt import PROMPT_VERSION as PROMPT_VERSION
 from render.compaction._prompt import Prompt as Prompt
 from render.compaction._prompt import RejectedAnswerError as RejectedAnswerError
@@ -27,7 +25,6 @@ from render.compaction._prompt import without_thinking as without_thinking
 from render.compaction._range import RangePlan as RangePlan
 from render.compaction._range import plan_at as plan_at
 from render.compaction._range import plan_range as plan_range
-from render.compaction._trigger import compaction_due as compaction_due
 from render.compaction.rungs import RUNGS as RUNGS
 from render.compaction.rungs import Action as Action
 from render.compaction.rungs import AnyProposal as AnyProposal
@@ -48,8 +45,10 @@ from render.compaction.rungs import recut as recut
 from render.compaction.rungs import replayable_calls as replayable_calls
 from render.compaction.rungs import restore_plan as restore_plan
 from render.compaction.rungs import summarize_before as summarize_before
+from render.compaction.rungs._summarize import fitted_at as fitted_at
+from render.compaction.rungs._summarize import fitting_range as fitting_range
 from render.policy._context import Context as Context
-from render.policy._fixed import Fixed as Fixed
+from render.policy._context import Fixed as Fixed
 from render.policy._model import Model as Model
 from render.policy._model import Rates as Rates
 from render.policy._policy import Policy as Policy
@@ -79,6 +78,7 @@ from render.providers.anthropic import validate_request as validate_request
 from render.providers.anthropic._read import as_json as as_json
 from render.stages._budget import Account as Account
 from render.stages._budget import account as account
+from render.stages._budget import compaction_due as compaction_due
 from render.stages._budget import total_tokens as total_tokens
 from render.stages._cache_points import CachePoint as CachePoint
 from render.stages._clip import clip_oversized as clip_oversized
@@ -102,14 +102,14 @@ from render.summary._room import SummaryRoom as SummaryRoom
 from render.summary._text import format_summary as format_summary
 from render.view._fold import commit as commit
 from render.view._fold import decide as decide
-from render.view._fold import fold as fold
 from render.view._fold import open_view as open_view
 from render.view._group import Entry as Entry
 from render.view._group import Group as Group
 from render.view._group import Place as Place
 from render.view._masks import LADDER as LADDER
 from render.view._provider_blocks import Json as Json
+from render.view._reducer import fold as fold
 from render.view._replace import stand_in as stand_in
 from render.view._view import Compaction as Compaction
+from render.view._view import Shown as Shown
 from render.view._view import View as View
-from render.view._visible import Shown as Shown

@@ -18,18 +18,16 @@ import attrs
 from blocks import CompactionSkipped
 from render.policy._context import Context
 from render.policy._provider import Validator
-from render.stages._budget import account, fixed_tokens, total_tokens, with_artifacts
+from render.stages._budget import account, prefix_of, target_of, total_tokens
 from render.stages._cache_points import CachePoint, place_cache_points
 from render.stages._clip import clip_oversized
 from render.stages._images import limit_images
 from render.stages._misfit import cannot_fit
-from render.stages._prefix import prefix_of
 from render.stages._prune import prune_expired
 from render.stages._rehydrate import Returned
 from render.stages._rendered import Rendered
 from render.stages._thinking import sent_hash, strip_unbound
-from render.view._view import View
-from render.view._visible import slice_visible
+from render.view._view import View, slice_visible
 
 
 @attrs.frozen
@@ -64,10 +62,10 @@ def render(view: View, context: Context, validator: Validator) -> Generator[Need
     """The next request: decide, then show."""
     view = prune_expired(view, context)
     view = clip_oversized(view, context)
-    view = limit_images(view, context)
+    view = limit_images(view, context) if view.pictured else view
     tokens = total_tokens(view, context)
     view = yield Compact(view)
-    view = strip_unbound(view, context)
+    view = strip_unbound(view, context) if view.thought else view
     returned: Sequence[Returned] = yield BringBack(view)
     rendered = show(view, context, validator, returned)
     return Decided(view=view, tokens=tokens, rendered=rendered)
@@ -83,12 +81,15 @@ def show(
     provider, encoder = context.provider, context.encoder
     shown = slice_visible(view)
     pieces = encoder.pieces(shown)
-    points = place_cache_points(shown, pieces, fixed_tokens(context), context)
+    prefix = prefix_of(context)
+    points = place_cache_points(shown, pieces, prefix.tokens, context)
     marks = [(point.piece, point.spot) for point in points]
     messages = provider.messages(pieces, marks, [artifact.text for artifact in returned])
-    prefix = prefix_of(context)
     request = {"system": prefix.system, "tools": prefix.tools, "messages": messages}
-    sizes = with_artifacts(account(view, context), sum(artifact.tokens for artifact in returned))
+    sizes = account(view, context, sum(artifact.tokens for artifact in returned))
+    misfit = None
+    if sizes.total > target_of(context):
+        misfit = cannot_fit(pieces, sizes, context, _not_compacted(view, context))
     return Rendered(
         messages=tuple(messages),
         system=prefix.system,
@@ -105,7 +106,7 @@ def show(
         rehydrated=tuple(artifact.artifact for artifact in returned),
         notices=(*context.notices, *chain.from_iterable(map(attrgetter("notices"), pieces))),
         violations=(validator or provider.validator()).check(request, context.model),
-        cannot_fit=cannot_fit(pieces, sizes, context, _not_compacted(view, context)),
+        cannot_fit=misfit,
     )
 
 

@@ -19,7 +19,7 @@ from render.compaction._cut import (
     turns_cut,
 )
 from render.policy._context import Context
-from render.stages._budget import fixed_tokens, total_tokens
+from render.stages._budget import fixed_tokens, target_of, total_tokens
 from render.view._group import Entry
 from render.view._view import View
 
@@ -125,7 +125,7 @@ def _plan(view: View, context: Context, trigger: Trigger, cut: int) -> RangePlan
 
 def _keep_tokens(context: Context, keep_ratio: float) -> int:
     """Tokens of the verbatim tail: its share, less when the fixed part leaves less."""
-    room = int(context.policy.target_ratio * context.limit) - fixed_tokens(context)
+    room = target_of(context) - fixed_tokens(context)
     share = int(keep_ratio * context.limit)
     return min(share, max(room // 2, KEEP_TOKENS_MIN)) if keep_ratio else 0
 

@@ -1,15 +1,36 @@
 """The context: all that a stage may know besides the view."""
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
-from render.policy._fixed import Fixed
 from render.policy._model import Model
 from render.policy._policy import Policy
 from render.policy._provider import Encoder, Limits, Provider, TokenCounter
 from render.view._provider_blocks import Json
+
+_T = TypeVar("_T")
+
+
+@attrs.frozen(eq=False)
+class Fixed:
+    """System prompt and tools, which no event changes, with what was computed for them: tokens, marks, hash.
+
+    The same object goes from render to render for as long as they are the same.
+    """
+
+    system: tuple[Json, ...]
+    tools: tuple[Json, ...]
+    _memo: dict[Any, Any] = attrs.field(factory=dict[Any, Any], init=False, repr=False)
+
+    def memo(self, key: object, make: Callable[[], _T]) -> _T:
+        """What `make` returned the first time it was asked for with this key."""
+        if key not in self._memo:
+            self._memo[key] = make()
+        found: _T = self._memo[key]
+        return found
 
 
 @attrs.frozen(kw_only=True)

@@ -1,6 +1,7 @@
 """The policy: when to prune and compact, and what stays."""
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
 import attrs
@@ -218,7 +219,7 @@ class Policy:
     summaries_max: int = attrs.field(default=1000, validator=checks.whole())
     """Model calls for summaries per timeline."""
 
-    @property
+    @cached_property
     def compacts(self) -> bool:
         """Whether what is shown may differ from the log to make room."""
         return self.compaction and bool(self.rungs)

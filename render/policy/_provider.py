@@ -7,6 +7,7 @@ names one: they have `Context.provider`.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import attrs
@@ -25,7 +26,7 @@ from render.policy._model import Model, Rates
 from render.view._group import Group
 from render.view._provider_blocks import Json
 from render.view._replace import replaced
-from render.view._visible import Shown
+from render.view._view import Shown
 
 Where: TypeAlias = Literal["user", "result"]
 """In a user's message, or in the result of a tool."""
@@ -121,12 +122,15 @@ class Piece:
     """Tokens of its notes, which outlive every compaction."""
     digest: bytes = b""
     notices: tuple[str, ...] = ()
+    marked: dict[Any, tuple[Json, ...]] = attrs.field(factory=dict, init=False, repr=False)
+    """`items` with cache marks, by their spots; the provider fills it in."""
 
     def tokens_of(self, version: int) -> int:
         """What one block costs as it is shown."""
-        return self.group.memo((self, "tokens"), self._costs).get(version, 0)
+        return self._costs.get(version, 0)
 
-    def _costs(self) -> dict[int, int]:
+    @cached_property
+    def _costs(self) -> Mapping[int, int]:
         costs: dict[int, int] = {}
         for spot in self.spots:
             costs[spot.version] = costs.get(spot.version, 0) + spot.tokens
@@ -147,11 +151,9 @@ class Encoder:
 
     def shown(self, group: Group) -> Piece:
         """The group in the provider's words, its hidden blocks replaced."""
-        return self.piece(replaced(group))
-
-    def piece(self, group: Group) -> Piece:
-        """The group in the provider's words, as it is."""
-        return group.memo(self.key, lambda: self.encode(group))
+        return group.memo(
+            self.key, lambda: self.encode(replaced(group) if group.is_hidden else group)
+        )
 
 
 @attrs.frozen

@@ -1,14 +1,17 @@
-"""What a request may have, and what it has."""
+"""What a request may have, what it has, and when that is so much that a compaction is due."""
 
+from hashlib import sha256
 from operator import attrgetter
 from typing import Final
 
 import attrs
+import msgspec
 
-from blocks import Calibration
+from blocks import Calibration, Trigger
 from render.policy._context import Context
-from render.view._view import View
-from render.view._visible import slice_visible
+from render.stages._prune import is_cold
+from render.view._provider_blocks import Json
+from render.view._view import View, slice_visible
 
 RESERVE_MAX: Final = 0.2
 """Share of the limit that is kept for what comes back, at most: a reserve meant for a large window
@@ -61,32 +64,88 @@ def budget_of(context: Context) -> int:
     return int(context.limit * (1 - policy.safety_ratio)) - reserve
 
 
+def target_of(context: Context) -> int:
+    """Tokens that a compaction should leave."""
+    return int(context.policy.target_ratio * context.limit)
+
+
 def threshold_of(context: Context) -> int:
     """Tokens above which a compaction is due."""
     policy, budget = context.policy, budget_of(context)
     return min(policy.trigger_tokens or int(policy.trigger_ratio * budget), budget)
 
 
+def compaction_due(view: View, context: Context) -> Trigger | None:
+    """Why a compaction is due now; None: it is not.
+
+    Uses the same counts as the final request, so the probe and the request cannot disagree.
+    """
+    total = total_tokens(view, context)
+    if total > threshold_of(context):
+        return None if _breaker_is_open(view, total, context) else "proactive"
+    cold = context.policy.cold_ratio * budget_of(context)
+    if total > cold and view.state.touched_at and is_cold(view, context):
+        return None if _breaker_is_open(view, total, context) else "cold"
+    return None
+
+
+def _breaker_is_open(view: View, total: int, context: Context) -> bool:
+    """After several failures in a row: wait until the timeline has grown, unless it must."""
+    state, policy = view.state, context.policy
+    if state.failures < policy.failures_max or total > context.limit:
+        return False
+    return total < state.failed_tokens + policy.gain_min * context.limit
+
+
+# What precedes the messages.
+
+
+@attrs.frozen(kw_only=True)
+class Prefix:
+    """System and tools as they are sent."""
+
+    system: tuple[Json, ...]
+    tools: tuple[Json, ...]
+    digest: str
+    """Tells it from another one."""
+    tokens: int
+    """Before calibration."""
+
+
+def prefix_of(context: Context) -> Prefix:
+    """System and tools with their mark; without one where the provider would not cache them."""
+    tokens = fixed_tokens(context)
+    enough = tokens >= context.limits.cache_tokens_min
+    ttl = context.policy.system_ttl if enough else None
+    key = ("marked", context.provider.name, ttl, tokens)
+    return context.fixed.memo(key, lambda: _marked(context, ttl, tokens))
+
+
 def fixed_tokens(context: Context) -> int:
     """System prompt and tools, before calibration."""
-    return system_tokens(context) + tools_tokens(context)
+    return sum(_fixed_sizes(context))
 
 
-def system_tokens(context: Context) -> int:
-    """The system prompt."""
-    count, fixed = context.counter.count, context.fixed
-    texts = (str(block.get("text", "")) for block in fixed.system)
-    return fixed.memo(("system", context.counter.name), lambda: sum(map(count, texts)))
+def _fixed_sizes(context: Context) -> tuple[int, int]:
+    """The system prompt; the tools, and what the provider adds to explain them."""
+    fixed, names = context.fixed, (context.provider.name, context.counter.name)
+    system, tools = fixed.memo(("tokens", *names), lambda: _counted(context))
+    return system, tools + (context.overhead_tokens if context.tools else 0)
 
 
-def tools_tokens(context: Context) -> int:
-    """The tool definitions, and what the provider adds to explain them."""
+def _counted(context: Context) -> tuple[int, int]:
     counter, fixed, provider = context.counter, context.fixed, context.provider
-    tokens = fixed.memo(
-        ("tools", provider.name, counter.name),
-        lambda: sum(provider.tool_tokens(tool, counter) for tool in fixed.tools),
-    )
-    return tokens + (context.overhead_tokens if context.tools else 0)
+    system = sum(counter.count(str(block.get("text", ""))) for block in fixed.system)
+    return system, sum(provider.tool_tokens(tool, counter) for tool in fixed.tools)
+
+
+def _marked(context: Context, ttl: str | None, tokens: int) -> Prefix:
+    system, tools = context.provider.prefix(context.fixed.system, context.fixed.tools, ttl)
+    digest = sha256(msgspec.json.encode([system, tools])).hexdigest()
+    return Prefix(system=tuple(system), tools=tuple(tools), digest=digest, tokens=tokens)
+
+
+# All of it.
 
 
 def total_tokens(view: View, context: Context) -> int:
@@ -104,32 +163,28 @@ def _calibration(view: View, context: Context) -> Calibration | None:
     return view.state.calibrations.get(context.model.name) if context.calibrate else None
 
 
-def with_artifacts(sizes: Account, tokens: int) -> Account:
-    """The account of a request into which artifacts of so many tokens came back."""
-    if not tokens:
-        return sizes
-    return attrs.evolve(
-        sizes,
-        rehydrated=tokens,
-        estimated=sizes.estimated + tokens,
-        total=sizes.total + round(tokens * sizes.ratio),
-    )
-
-
-def account(view: View, context: Context) -> Account:
-    """The account of the request that this view would be rendered to."""
+def account(view: View, context: Context, returned: int = 0) -> Account:
+    """The account of the request that this view would be rendered to; `returned`: the tokens of the
+    artifacts that came back into it."""
     latest = context.latest_account
     if not latest or latest[0] is not view:
         latest[:] = view, _account(view, context)
     found: Account = latest[1]
-    return found
+    if not returned:
+        return found
+    return attrs.evolve(
+        found,
+        rehydrated=returned,
+        estimated=found.estimated + returned,
+        total=found.total + round(returned * found.ratio),
+    )
 
 
 def _account(view: View, context: Context) -> Account:
     pieces = context.encoder.pieces(slice_visible(view))
     head = pieces[0].tokens if view.compaction and not view.summarised else 0
     messages = sum(map(attrgetter("tokens"), pieces))
-    system, tools = system_tokens(context), tools_tokens(context)
+    system, tools = _fixed_sizes(context)
     estimated = system + tools + messages
     known = _calibration(view, context)
     return Account(

@@ -13,13 +13,14 @@ At most three points in the messages; another is at the end of system and tools.
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 
 import attrs
 
 from render.policy._context import Context
 from render.policy._provider import Limits, Piece
 from render.view._group import Group
-from render.view._visible import Shown
+from render.view._view import Shown
 
 
 @attrs.frozen(kw_only=True, order=True)
@@ -124,7 +125,7 @@ def _place_of(shown: Shown, pieces: Sequence[Piece], version: int) -> _Place | N
 
 def _piece_of(groups: Sequence[Group], version: int) -> int | None:
     """Index of the group that holds this version; the head, whose versions are old, is none."""
-    index = bisect_left(groups, version, key=lambda group: group.last)
+    index = bisect_left(groups, version, key=attrgetter("last"))
     if index == len(groups) or groups[index].first > version:
         return None
     return index

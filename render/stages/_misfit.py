@@ -23,7 +23,7 @@ from blocks import (
 )
 from render.policy._context import Context
 from render.policy._provider import Piece
-from render.stages._budget import Account
+from render.stages._budget import Account, target_of
 from render.view._group import Entry
 
 PartKind: TypeAlias = Literal[
@@ -141,13 +141,11 @@ class CannotFit:
 def cannot_fit(
     pieces: Sequence[Piece], sizes: Account, context: Context, unwilling: str = ""
 ) -> CannotFit | None:
-    """What is wrong with the size of a request; None: nothing.
+    """What is wrong with the size of a request that is over its target; None: nothing.
 
     `unwilling` says why nothing made room, where that was somebody's will.
     """
-    target = int(context.policy.target_ratio * context.limit)
-    if sizes.total <= target:
-        return None
+    target = target_of(context)
     opened = sum(part.tokens for part in _open(pieces))
     pinned = sum(map(attrgetter("pinned"), pieces)) + opened
     fixed = sizes.system + sizes.tools + round(sizes.ratio * pinned)

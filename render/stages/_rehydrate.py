@@ -19,7 +19,7 @@ from blocks import ArtifactId, AssistantCompletion, ToolCall, artifact_ids_in, l
 from render.policy._context import Context
 from render.policy._policy import Policy
 from render.summary._quote import quoted
-from render.view._group import Group, Place
+from render.view._group import Group
 from render.view._view import View
 
 READERS: Final = frozenset({"read_artifact", "read_timeline"})
@@ -62,7 +62,7 @@ def _named(view: View) -> tuple[ArtifactId, ...]:
 
 def _said(group: Group) -> Iterator[str]:
     """What the agent wrote in a round, but for calls that read artifacts anyway."""
-    for entry in group.placed(Place.RESPONSE):
+    for entry in group.entries:
         match entry.block:
             case AssistantCompletion(text=text):
                 yield text

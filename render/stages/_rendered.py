@@ -8,7 +8,7 @@ from blocks import (
     EventId,
     MisuseError,
     RequestRendered,
-    checked_calls,
+    checked_call,
     in_words,
 )
 from render.policy._provider import Provider, Violation
@@ -19,7 +19,6 @@ from render.view._group import number
 from render.view._provider_blocks import Json
 
 
-@checked_calls()
 @attrs.frozen(kw_only=True)
 class Rendered:
     """A request, and everything worth knowing about it."""
@@ -58,6 +57,7 @@ class Rendered:
         """Whether the prompt is within its limit."""
         return self.account.total <= self.account.limit
 
+    @checked_call
     def anthropic(self, *, max_tokens: int) -> Json:
         """The keyword arguments of `client.messages.create`.
 
@@ -76,6 +76,7 @@ class Rendered:
             )
         return {"model": self.model, "max_tokens": max_tokens, **self.request()}
 
+    @checked_call
     def request(self) -> Json:
         """System, tools and messages: the part of the request that depends on the log."""
         return self.provider.request(self.system, self.tools, self.messages)

@@ -28,16 +28,14 @@ from typing import TypeAlias
 import msgspec
 
 from blocks import AssistantThinking, BlocksHidden, EventId, Hidden
-from render.policy._context import Context
-from render.policy._fixed import Fixed
+from render.policy._context import Context, Fixed
 from render.policy._provider import Piece
-from render.stages._prefix import prefix_of
+from render.stages._budget import prefix_of
 from render.stages._rehydrate import Returned
 from render.view._fold import decide
 from render.view._group import Asked, Entry, Group, Place
 from render.view._provider_blocks import Json
-from render.view._view import View
-from render.view._visible import Shown, slice_visible
+from render.view._view import Shown, View, slice_visible
 
 
 def strip_unbound(view: View, context: Context) -> View:

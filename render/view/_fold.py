@@ -4,13 +4,11 @@ A live view and a reopened one are equal by construction: when a compaction is f
 starts afresh from that event and the events since its cut, exactly as a store's window load does.
 """
 
-from collections.abc import Iterable
-
 import attrs
 
-from blocks import Event, LogWindow, RangeCompacted, Recorded
+from blocks import Event, LogWindow, RangeCompacted
 from render.view._masks import head_of
-from render.view._reducer import Reducer
+from render.view._reducer import fold
 from render.view._registry import Registry
 from render.view._view import Compaction, View
 
@@ -19,14 +17,6 @@ def open_view(window: LogWindow) -> View:
     """The view of a window, as a store loads it."""
     view = View() if window.compaction is None else _after(*window.compaction)
     return attrs.evolve(fold(view, window.events), version=window.version)
-
-
-def fold(view: View, events: Iterable[Recorded]) -> View:
-    """The view after `events`, none of which is a new compaction."""
-    building = Reducer(view)
-    for version, event in events:
-        building.add(version, event)
-    return building.freeze()
 
 
 def commit(view: View, *events: Event) -> View:

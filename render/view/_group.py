@@ -8,15 +8,18 @@ a render costs what is new, not what is visible.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from enum import Enum
-from operator import attrgetter
+from functools import cached_property
+from itertools import compress, count
+from operator import attrgetter, is_not
 from typing import Any, TypeVar
 
 import attrs
 
 from blocks import ArtifactId, Block, CallId, DroppedSpan, FoldState, HideReason, ToolCall, tag_of
 
+_I = TypeVar("_I")
 _T = TypeVar("_T")
 
 NO_ARTIFACT = ArtifactId("")
@@ -111,29 +114,42 @@ class Group:
     """The request that the newest response of the group answers."""
     stale: bool = False
     """Whether that request had shown something else than what now precedes the response."""
-    _memo: dict[Any, Any] = attrs.field(factory=dict[Any, Any], init=False, repr=False)
+    known: dict[Any, Any] = attrs.field(factory=dict[Any, Any], init=False, repr=False)
+    """What was worked out for it so far; see `memo`."""
 
     def memo(self, key: object, make: Callable[[], _T]) -> _T:
         """What `make` returned the first time it was asked for with this key."""
         try:
-            found: _T = self._memo[key]
+            found: _T = self.known[key]
         except KeyError:
-            found = self._memo[key] = make()
+            found = self.known[key] = make()
         return found
 
-    @property
+    @cached_property
     def first(self) -> int:
         """Version of the oldest entry."""
         return self.entries[0].version
 
-    @property
+    @cached_property
     def last(self) -> int:
         """Version of the newest entry."""
         return self.entries[-1].version
 
-    def placed(self, place: Place) -> tuple[Entry, ...]:
+    @cached_property
+    def is_hidden(self) -> bool:
+        """Whether anything in it is shown as something else."""
+        return any(entry.replacement is not None for entry in self.entries)
+
+    def placed(self, place: Place) -> Sequence[Entry]:
         """The entries with this place, in log order."""
-        return self.memo(place, lambda: tuple(e for e in self.entries if e.place is place))
+        return self._by_place.get(place, ())
+
+    @cached_property
+    def _by_place(self) -> Mapping[Place, Sequence[Entry]]:
+        found: dict[Place, list[Entry]] = {}
+        for entry in self.entries:
+            found.setdefault(entry.place, []).append(entry)
+        return found
 
     def place_of(self, version: int) -> int:
         """Where in `entries` the one of this version stands."""
@@ -141,9 +157,10 @@ class Group:
 
     def find(self, key: str) -> Entry | None:
         """The oldest entry with this path or block id."""
-        return self.memo("places", self._places).get(key)
+        return self._by_name.get(key)
 
-    def _places(self) -> dict[str, Entry]:
+    @cached_property
+    def _by_name(self) -> Mapping[str, Entry]:
         entries = list(reversed(self.entries))
         return {key: entry for entry in entries for key in (entry.block.id, entry.path)}
 
@@ -162,7 +179,69 @@ class Group:
             if isinstance(entry.block, ToolCall) and entry.pair not in answered
         )
 
-    @property
-    def is_hidden(self) -> bool:
-        """Whether anything in it is shown as something else."""
-        return self.memo("hidden", lambda: any(e.replacement is not None for e in self.entries))
+    def sealed_at(self, shown: int) -> "Group":
+        """The group once a request has shown it as it was at a version.
+
+        A result that came later, of a call which the request had shown as interrupted, is late.
+        """
+        if self.last <= shown:
+            same = attrs.evolve(self, sealed=shown)
+            same.known.update(self.known)  # it goes on being shown as it was
+            return same
+        asked = {e.pair for e in self.placed(Place.RESPONSE) if e.pair and e.version <= shown}
+        entries = (
+            attrs.evolve(entry, place=Place.LATE, pair="")
+            if entry.place is Place.RESULT and entry.version > shown and entry.pair in asked
+            else entry
+            for entry in self.entries
+        )
+        return attrs.evolve(self, entries=tuple(entries), sealed=shown)
+
+
+@attrs.frozen(eq=False)
+class GroupMemo:
+    """What was worked out for each group of a view, kept for the next view of the same timeline.
+
+    A conversation grows at its end, so nearly all groups of a view were in the one before.  Where the
+    two part is found at the price of a pointer comparison a group; only from there on there is work.
+    """
+
+    _kept: dict[Any, tuple[Sequence[Group], tuple[Any, ...]]] = attrs.field(
+        factory=dict[Any, tuple[Sequence[Group], tuple[Any, ...]]], init=False, repr=False
+    )
+    """By key: the groups that were asked about last, and what was found for each."""
+    _chains: dict[Any, tuple[Any, Sequence[Any], tuple[Any, ...]]] = attrs.field(
+        factory=dict[Any, tuple[Any, Sequence[Any], tuple[Any, ...]]], init=False, repr=False
+    )
+    """The same of what was found for each in the light of those before."""
+
+    def each(
+        self, key: object, groups: Sequence[Group], find: Callable[[Group], _T]
+    ) -> tuple[_T, ...]:
+        """What `find` gives for each group."""
+        old: Sequence[Group]
+        found: tuple[_T, ...]
+        old, found = self._kept.get(key, ((), ()))
+        same = next(compress(count(), map(is_not, old, groups)), min(len(old), len(groups)))
+        if not same == len(old) == len(groups):
+            found = (*found[:same], *map(find, groups[same:]))
+            self._kept[key] = groups, found
+        return found
+
+    def chained(
+        self, key: object, items: Sequence[_I], start: _T, link: Callable[[_T, _I], _T]
+    ) -> tuple[_T, ...]:
+        """What `link` gives for each item, given what it gave for the one before."""
+        old: Sequence[_I]
+        found: tuple[_T, ...]
+        begun, old, found = self._chains.get(key, (start, (), ()))
+        if begun != start:
+            old, found = (), ()
+        same = next(compress(count(), map(is_not, old, items)), min(len(old), len(items)))
+        if not same == len(old) == len(items) or not old:
+            made = list(found[:same])
+            for item in items[same:]:
+                made.append(link(made[-1] if made else start, item))
+            found = tuple(made)
+            self._chains[key] = start, items, found
+        return found

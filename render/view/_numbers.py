@@ -6,6 +6,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from blocks import (
+    Answered,
     ArtifactId,
     BlockId,
     Calibration,
@@ -14,12 +15,17 @@ from blocks import (
     RequestRendered,
     SummaryPrepared,
     UsageRecorded,
+    Waiting,
 )
 from render.view._calibration import calibrated
-from render.view._rounds import now_waiting
 
 REMEMBERED_MAX: Final = 32
 """Artifacts of which the log's fold knows when they came back: more than any cool-down needs."""
+UNKNOWN: Final = "?"
+"""In place of the hash of a request: it is one of several, and nobody said which."""
+ANSWER_SECONDS: Final = 3600.0
+"""A request that has had no answer for so long gets none."""
+WAITING_MAX: Final = 16
 
 
 def after_request(before: FoldState, event: RequestRendered, shown: int) -> FoldState:
@@ -47,6 +53,36 @@ def _returned(state: FoldState, artifacts: Sequence[ArtifactId]) -> dict[Artifac
     kept = {artifact: turn for artifact, turn in known.items() if artifact not in artifacts}
     now = {**kept, **dict.fromkeys(artifacts, state.turns)}
     return dict(list(now.items())[-REMEMBERED_MAX:])
+
+
+def now_waiting(
+    waiting: Sequence[Waiting], event: RequestRendered, shown: int
+) -> tuple[Waiting, ...]:
+    """The requests without an answer, once another is sent; sent twice, it is still one."""
+    if not event.sent:
+        return tuple(waiting)
+    new = Waiting(shown=shown, sent=event.sent, at=event.at)
+    still = [w for w in waiting if w.sent != new.sent and new.at - w.at <= ANSWER_SECONDS]
+    if len(still) == WAITING_MAX:
+        still[:2] = [replace(still[1], sent=UNKNOWN)]
+    return (*still, new)
+
+
+def answered_of(said: Answered | None, state: FoldState) -> tuple[Answered, tuple[Waiting, ...]]:
+    """The request that a response answers, and those that still wait.
+
+    It is the one that the response names, or else the newest.  Where several wait that is a guess, and
+    so is each that is left: any of them may be the one that was answered.
+    """
+    waiting = state.waiting
+    if said is not None:
+        return said, tuple(each for each in waiting if each.sent != said.sent)
+    if not waiting:
+        return Answered(shown=state.shown, sent=""), ()
+    newest, left = waiting[-1], waiting[:-1]
+    sent = UNKNOWN if left else newest.sent
+    guessed = (replace(each, sent=UNKNOWN) for each in left)
+    return Answered(shown=newest.shown, sent=sent), tuple(guessed)
 
 
 def after_usage(before: FoldState, event: UsageRecorded) -> FoldState:

@@ -25,35 +25,34 @@ from blocks import (
     SummaryReplaced,
     ToolResult,
     UsageRecorded,
+    images_of,
 )
 from render.view._group import Asked, Entry, Group, Place
-from render.view._masks import (
-    LADDER,
-    Mask,
-    Replacements,
-    place_of,
-    rehide,
-    rehide_at,
-    unbind,
+from render.view._masks import LADDER, Mask, Replacements, place_of, rehide, rehide_at, unbind
+from render.view._numbers import (
+    after_request,
+    after_restore,
+    after_usage,
+    answered_of,
+    still_prepared,
 )
-from render.view._numbers import after_request, after_restore, after_usage, still_prepared
 from render.view._provider_blocks import is_server_compaction, response_of
 from render.view._registry import Registry
-from render.view._rounds import (
-    answered_of,
-    is_stale,
-    joins,
-    meanwhile,
-    moved,
-    sealed,
-    was_paused,
-)
+from render.view._rounds import is_stale, joins, meanwhile, moved, was_paused
 from render.view._view import View
 
 PREPARED_MAX = 4
 
 
-class Reducer:
+def fold(view: View, events: Iterable[Recorded]) -> View:
+    """The view after `events`, none of which is a new compaction."""
+    building = _Reducer(view)
+    for version, event in events:
+        building.add(version, event)
+    return building.freeze()
+
+
+class _Reducer:
     """Takes events one after the other; `freeze` gives the view."""
 
     def __init__(self, view: View) -> None:
@@ -65,10 +64,9 @@ class Reducer:
         self._turn, self._turn_start = view.turn, view.turn_start
         self._owned: Registry | None = None
         self._bound = list(view.bound)
-        self._prepared = view.prepared
-        self._rewritten = view.rewritten
-        self._summarised = view.summarised
-        self._compacted = view.compacted
+        self._pictured, self._thought = view.pictured, view.thought
+        self._prepared, self._summarised = view.prepared, view.summarised
+        self._rewritten, self._compacted = view.rewritten, view.compacted
         self._tape: list[Recorded] = []
         # What has joined the last of `_groups` and is not yet in it.
         self._joined: list[Entry] = []
@@ -120,6 +118,8 @@ class Reducer:
             turn_start=self._turn_start,
             registry=self._owned or self._view.registry,
             bound=tuple(self._bound),
+            pictured=self._pictured,
+            thought=self._thought,
             prepared=self._prepared,
             rewritten=self._rewritten,
             summarised=self._summarised,
@@ -160,6 +160,9 @@ class Reducer:
         registry.add(entry)
         if isinstance(block, AssistantThinking):
             self._bound.append(version)
+            self._thought = version
+        if images_of(block):
+            self._pictured = version
         self._joined.append(entry)
         self._evolve(blocks=self._state.blocks + 1)
 
@@ -274,7 +277,7 @@ class Reducer:
             group = self._groups[index]
             if group.entries and group.first <= shown:
                 if not group.sealed:
-                    self._groups[index] = sealed(group, shown)
+                    self._groups[index] = group.sealed_at(shown)
                 return
 
     def _skipped(self, version: int, event: CompactionSkipped) -> None:

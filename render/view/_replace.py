@@ -24,11 +24,7 @@ _ADDRESS: Final[tuple[str, ...]] = ("id", "turn", "author", "response")
 
 
 def replaced(group: Group) -> Group:
-    """The group as it is shown; itself when nothing of it is hidden."""
-    return group.memo("replaced", lambda: _replace(group)) if group.is_hidden else group
-
-
-def _replace(group: Group) -> Group:
+    """The group as it is shown."""
     gone = _gone(group)
     return attrs.evolve(group, entries=tuple(_entry(entry, gone) for entry in group.entries))
 

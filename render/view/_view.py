@@ -1,4 +1,4 @@
-"""The view: the log as it stands, from the latest summary onward."""
+"""The view: the log as it stands, from the latest summary onward; and the slice of it that is shown."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -18,9 +18,8 @@ from blocks import (
     SummaryReplaced,
     TurnId,
 )
-from render.view._group import Entry, Group, number
+from render.view._group import Entry, Group, GroupMemo, number
 from render.view._masks import summary_entry
-from render.view._memo import GroupMemo
 from render.view._registry import Registry
 
 NO_TURN = TurnId("")
@@ -69,6 +68,10 @@ class View:
     """Where things are; shared with the views before and after."""
     bound: tuple[int, ...] = attrs.field(default=(), repr=number)
     """Versions of the thinking that nothing before it was rewritten for."""
+    pictured: int = 0
+    """Version of the newest block with a picture; 0: there is none."""
+    thought: int = 0
+    """Version of the newest thinking; 0: there is none."""
     prepared: tuple[SummaryPrepared, ...] = attrs.field(default=(), repr=number)
     """Summaries that were paid for and may still be used, newest last."""
     compacted: int = 0
@@ -147,3 +150,48 @@ class View:
     def settled(self) -> "View":
         """The same view once its decisions are committed."""
         return attrs.evolve(self, decisions=())
+
+
+@attrs.frozen(kw_only=True)
+class Shown:
+    """What the model is going to see, still as blocks: the stages after the decisions."""
+
+    groups: tuple[Group, ...]
+    turn_start: int
+    """Version of the first block of the current turn."""
+    tail: int
+    """Version of the block that carried the last request's tail cache point; 0: none."""
+    tail_before: int
+    """The same of the latest request that had another tail; 0: none."""
+    rounds: int
+    """Rounds in `groups`."""
+    group_memo: GroupMemo = attrs.field(repr=False)
+    """Of the view; see there."""
+
+
+def slice_visible(view: View) -> Shown:
+    """From the latest summary onward; the view holds nothing older."""
+    head = (view.compaction.head,) if view.compaction else ()
+    groups = view.groups
+    if view.summarised:
+        head, groups = (), _since(groups, view.summarised)
+    unopened = sum(1 for group in groups[:1] if not group.round)  # only the first may be
+    return Shown(
+        groups=(*head, *groups),
+        turn_start=view.turn_start,
+        tail=view.state.tail,
+        tail_before=view.state.tail_before,
+        rounds=len(groups) - unopened,
+        group_memo=view.group_memo,
+    )
+
+
+def _since(groups: tuple[Group, ...], version: int) -> tuple[Group, ...]:
+    """What begins with the block of this version."""
+    index = bisect_left(groups, version, key=attrgetter("last"))
+    first, later = groups[index], groups[index + 1 :]
+    return (first.memo(("since", version), lambda: _from(first, version)), *later)
+
+
+def _from(group: Group, version: int) -> Group:
+    return attrs.evolve(group, entries=tuple(e for e in group.entries if e.version >= version))

@@ -270,8 +270,9 @@ class Compactor:
     def to_prepare(self, view: View, context: Context) -> SummaryRequest | None:
         """What to summarise ahead of time, now that the soft threshold is passed; None: nothing."""
         policy = context.policy
-        due_soon = total_tokens(view, context) > policy.prepare_ratio * context.limit
-        if not due_soon or not self._model(context) or self.is_spent(view, context):
+        if not self._model(context) or self.is_spent(view, context):
+            return None
+        if total_tokens(view, context) <= policy.prepare_ratio * context.limit:
             return None
         oldest = view.groups[0].first if view.groups else 0
         if any(event.cut > oldest for event in view.prepared):

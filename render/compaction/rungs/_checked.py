@@ -27,7 +27,7 @@ from blocks import (
     in_words,
     text_of,
 )
-from render.compaction.rungs._apply_proposals import apply_proposals
+from render.compaction.rungs._apply_plan import apply_proposals
 from render.compaction.rungs._drop import may_go
 from render.compaction.rungs._externalize import ENCRYPTED
 from render.compaction.rungs._placeholder import sensitivity_of

@@ -8,9 +8,8 @@ non-replayable   never
 
 from collections.abc import Mapping
 
-from render.compaction.rungs._excerpts import excerpts_of
 from render.compaction.rungs._freshness import Drift
-from render.compaction.rungs._placeholder import placeholder
+from render.compaction.rungs._placeholder import excerpts_of, placeholder
 from render.compaction.rungs._plan import Clear
 from render.compaction.rungs._scope import Found, RungScope
 

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from blocks import artifact_id, text_of, tool_target
-from render.compaction.rungs._excerpts import excerpts_of
-from render.compaction.rungs._placeholder import sensitivity_of
+from render.compaction.rungs._placeholder import excerpts_of, sensitivity_of
 from render.compaction.rungs._plan import Externalize
 from render.compaction.rungs._scope import Found, RungScope
 from render.policy._context import Context

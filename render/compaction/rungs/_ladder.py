@@ -23,12 +23,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 import attrs
-import msgspec
 
-from blocks import BlocksHidden, CallId, Determinism, RangeCompacted, RungError, Trigger
-from render.compaction._apply import FITTING, FittedRange, Summary, extractive, skip
+from blocks import CallId, Determinism, RungError, Trigger
+from render.compaction._apply import FITTING, FittedRange, extractive
 from render.compaction._range import plan_range, plan_turns
-from render.compaction.rungs._apply_proposals import apply_proposals
+from render.compaction.rungs._apply_plan import PlannedCompaction, apply_proposals
 from render.compaction.rungs._checked import CheckedRung
 from render.compaction.rungs._clear import ClearRung
 from render.compaction.rungs._drop import DropRung
@@ -72,20 +71,6 @@ class ExternalFacts:
 
 NO_FACTS = ExternalFacts()
 AGGRESSIVE: Final = frozenset({"externalize", "drop"})
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class PlannedCompaction:
-    """A plan, and what it was tried with: so that carrying it out repeats no work."""
-
-    plan: CompactionPlan
-    fitted: FittedRange | None = attrs.field(repr=False)
-    """The range that it summarises."""
-    probe: Summary | None = attrs.field(repr=False)
-    """The extractive summary that the range was tried with."""
-    start: View = attrs.field(repr=False)
-    after: View = attrs.field(repr=False)
-    """The view from `start` with the probe; nothing of it is committed."""
 
 
 def plan_compaction(
@@ -228,52 +213,3 @@ def _tail(view: View, context: Context, trigger: Trigger) -> int:
 def _newest(view: View) -> int:
     """Version of the first block of the newest round."""
     return view.groups[-1].first if view.groups else 0
-
-
-def apply_compaction(
-    view: View, planned: PlannedCompaction, summary: Summary | None, context: Context
-) -> View:
-    """The view after a compaction; or with a note that it was skipped, if it gains too little.
-
-    Where the plan summarises a range and there is no `summary`, it gets the extractive one.  `view` is
-    the one that the plan was made for, or a later one of which nothing that the plan names has changed.
-    """
-    plan = planned.plan
-    if view is planned.start and summary in (None, planned.probe):
-        after = planned.after
-    else:
-        after = apply_proposals(view, plan.proposals, context, planned.fitted, summary)
-    tokens = total_tokens(after, context)
-    if not gains_enough(plan, tokens, context):
-        return skip(view, "no_gain", context, f"{plan.tokens_before} -> {tokens} tokens")
-    return _measured(after, len(view.decisions), plan.tokens_before, tokens)
-
-
-def _measured(view: View, first: int, before: int, after: int) -> View:
-    """The view with the tokens of the whole compaction in its `RangeCompacted`, or else its last hide.
-
-    `first` is the index of the compaction's first decision.
-    """
-    made = [e for e in view.decisions[first:] if isinstance(e, RangeCompacted | BlocksHidden)]
-    if not made:
-        return view
-    old = next((e for e in made if isinstance(e, RangeCompacted)), made[-1])
-    new = msgspec.structs.replace(old, tokens_before=before, tokens_after=after)
-    known = view.compaction
-    if known and known.event is old and isinstance(new, RangeCompacted):
-        known = attrs.evolve(known, event=new)
-    return attrs.evolve(
-        view,
-        decisions=tuple(new if event is old else event for event in view.decisions),
-        events_since_cut=tuple(
-            (version, new if event is old else event) for version, event in view.events_since_cut
-        ),
-        compaction=known,
-    )
-
-
-def gains_enough(plan: CompactionPlan, tokens_after: int, context: Context) -> bool:
-    """Whether a compaction is worth it; where the request would not fit, every token is."""
-    wanted = context.policy.gain_min * plan.tokens_before
-    gained = plan.tokens_before - tokens_after
-    return gained >= (wanted if plan.tokens_before <= context.limit else 1)

@@ -1,18 +1,35 @@
-"""Durability: what may become of a tool result, and what it leaves behind when it is cleared."""
+"""Durability: what may become of a tool result, and what it leaves behind when it goes: a line that says
+what it was, and excerpts around the names that the agent itself has used."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Protocol
 
 import msgspec
 
-from blocks import Durability, Sensitivity, ToolCall, ToolResult, fields_in, text_of, tool_target
+from blocks import (
+    Durability,
+    Index,
+    Sensitivity,
+    Term,
+    ToolCall,
+    ToolResult,
+    fields_in,
+    text_of,
+    tool_target,
+)
 from render.policy._policy import ToolPolicy
 from render.summary._artifacts import one_line
+from render.summary._identifiers import identifiers, searched
+from render.summary._index import IndexBudget, build_index
 from render.view._group import Entry
 
 _LINE_MAX: Final = 160
 _TARGET_MIN: Final = 40
 """Characters that a target has when space is short."""
+WIDE_SHARE: Final = 0.7
+"""Of the tokens, what goes to lines with their neighbours; the rest to single lines."""
+HEAD_CHARACTERS: Final = 3
+"""For each token, where there are no names: its beginning."""
 
 
 class Answered(Protocol):
@@ -94,3 +111,21 @@ def _error(result: ToolResult) -> str:
         return ""
     said = text_of(result).strip()
     return f"error: {one_line(said.splitlines()[0], _LINE_MAX)}" if said else ""
+
+
+def excerpts_of(
+    entry: Entry, used: Mapping[str, int], tokens_max: int, count: Callable[[str], int]
+) -> str:
+    """Excerpts of a block's text within `tokens_max` tokens, verbatim, in its order."""
+    text = text_of(entry.block)
+    if tokens_max <= 0 or not text.strip():
+        return ""
+    names = {name for piece in searched(text) for name in identifiers(piece) & used.keys()}
+    known = Index(terms=tuple(Term(term=name, seen=0, uses=used[name]) for name in sorted(names)))
+    wide = int(WIDE_SHARE * tokens_max)
+    budget = IndexBudget(wide=wide, line=tokens_max - wide, names=0)
+    index = build_index(known, [entry], (), budget, count)
+    return (
+        "\n…\n".join(excerpt.text for excerpt in index.excerpts)
+        or text.strip()[: HEAD_CHARACTERS * tokens_max]
+    )

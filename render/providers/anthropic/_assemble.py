@@ -1,6 +1,6 @@
 """Pieces and cache points, put together as one request."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from operator import attrgetter, eq, itemgetter
 from typing import Final
@@ -63,16 +63,26 @@ def _as_one(run: Sequence[Json]) -> Json:
 
 def _marked(piece: Piece, spots: frozenset[int]) -> tuple[Json, ...]:
     """The piece's messages with marks; the same objects for the same marks."""
-    return piece.group.memo((piece, spots), lambda: _mark(piece, spots))
+    if spots not in piece.marked:
+        piece.marked[spots] = tuple(_mark(piece.items, spots))
+    return piece.marked[spots]
 
 
-def _mark(piece: Piece, spots: frozenset[int]) -> tuple[Json, ...]:
-    contents = list(piece.contents)
-    for spot in spots:
-        contents[spot] = with_mark(contents[spot])
-    split = sum(spot.role == "assistant" for spot in piece.spots)
-    parts = (("assistant", contents[:split]), ("user", contents[split:]))
-    return tuple({"role": role, "content": part} for role, part in parts if part)
+def _mark(messages: Iterable[Json], spots: frozenset[int]) -> Iterator[Json]:
+    """Those that get no mark are the same objects."""
+    spot = 0
+    for message in messages:
+        content: list[Json] = message["content"]
+        places = range(spot, spot + len(content))
+        spot += len(content)
+        if spots.isdisjoint(places):
+            yield message
+        else:
+            marked = [
+                with_mark(part) if place in spots else part
+                for place, part in zip(places, content, strict=True)
+            ]
+            yield {**message, "content": marked}
 
 
 def with_mark(content: Json, ttl: str = "5m") -> Json:

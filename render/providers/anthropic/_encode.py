@@ -18,38 +18,43 @@ Repairs, each with a notice; the log keeps the original:
 * text that is empty or white space is not shown; an image that is not valid base64 is named.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
-from typing import Final, TypeAlias
+from json import dumps
+from typing import Final
 
 import attrs
 import msgspec
 
 from blocks import (
+    AssistantCompletion,
     AssistantThinking,
     Note,
+    OpaqueBlock,
     TextPart,
     ToolCall,
     ToolResult,
     clean_json,
-    text_of,
 )
-from render.policy._provider import Piece, Spot, TokenCounter
-from render.providers.anthropic._count import content_tokens
+from render.policy._provider import Piece, TokenCounter
+from render.providers.anthropic._count import spots_of
 from render.providers.anthropic._heard import contents_of
-from render.providers.anthropic._lead import as_texts, lacks_lead
+from render.providers.anthropic._kinds import THINKING_TYPES
 from render.providers.anthropic._parts import Refuses, part_content
-from render.providers.anthropic._server_tools import is_replayed, is_resumable, paired
-from render.providers.anthropic._wire_ids import wire_id
+from render.providers.anthropic._server_tools import Numbered, is_replayed, is_resumable, paired
 from render.view._group import Entry, Group, Place
 from render.view._provider_blocks import Json, verbatim
 
 INTERRUPTED: Final = "interrupted, no result was recorded"
 CONTINUE: Final = "[continue]"
 NO_OUTPUT: Final = "(no output)"
+ID_LENGTH_MAX: Final = 64
+ID_HASH_LENGTH: Final = 16
 
 _PROOFS = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
 """By type: the texts that it must have, the proof of its origin last."""
+_FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _OTHERS = frozenset({Place.USER, Place.LATE, Place.CARRIED})
 
 
@@ -66,19 +71,19 @@ class Encoding:
     def encode(self, group: Group) -> Piece:
         """The group in the provider's words, as it is."""
         notices: list[str] = []
-        assistant = list(self._assistant(group, notices))
-        ended = bool(assistant) and not is_resumable(assistant)
-        results = self._results(group, notices)
-        if self.thinking_leads and lacks_lead(group, assistant):
+        response = group.placed(Place.RESPONSE)
+        assistant = list(self._assistant(group, response, notices))
+        results = self._results(group, response, notices)
+        if self.thinking_leads and _lacks_lead(group, assistant):
             assistant = [said for said in assistant if said[1].get("type") != "tool_use"]
-            results = as_texts(group, results)
-        user = [*results, *self._others(group, notices, said=ended)]
+            results = _as_texts(group, results)
+        user = [*results, *self._others(group, notices, assistant)]
         try:
             digest = _digest(assistant, user)
         except UnicodeEncodeError:  # a text that went through no store
             assistant, user = _sendable(assistant), _sendable(user)
             digest = _digest(assistant, user)
-        spots = (*_spots("assistant", assistant, self.counter), *_spots("user", user, self.counter))
+        spots = spots_of(assistant, user, self.counter)
         notes = {entry.version for entry in group.entries if isinstance(entry.block, Note)}
         return Piece(
             group=group,
@@ -93,25 +98,34 @@ class Encoding:
 
     # The assistant's message.
 
-    def _assistant(self, group: Group, notices: list[str]) -> Iterator[tuple[int, Json]]:
-        contents: list[tuple[int, Json]] = []
-        for entry in group.placed(Place.RESPONSE):
-            block = entry.block
-            if isinstance(block, ToolCall):
-                contents.append((entry.version, _tool_use(entry, block)))
-            elif isinstance(block, AssistantThinking):
-                if self.keep_thinking and _is_signed(block, entry, notices):
-                    contents.append((entry.version, _unmarked(block.provider)))
-            elif (own := verbatim(block)) is not None:
-                if is_replayed(sent := _unmarked(own), self.refuses):
-                    contents.append((entry.version, sent))
-                else:
-                    notices.append(f"a block that the provider refuses is not shown: {entry.path}")
-            elif (text := text_of(block)).strip():
-                contents.append((entry.version, {"type": "text", "text": text}))
-        others = any(entry.place in _OTHERS for entry in group.entries)
-        contents = list(paired(contents, notices, is_last=not others))
-        while contents and contents[-1][1].get("type") in {"thinking", "redacted_thinking"}:
+    def _assistant(
+        self, group: Group, response: Sequence[Entry], notices: list[str]
+    ) -> Iterator[Numbered]:
+        contents: list[Numbered] = []
+        replayed = False
+        for entry in response:
+            match entry.block:
+                case ToolCall() as call:
+                    contents.append((entry.version, _tool_use(entry, call)))
+                case AssistantThinking() as thinking:
+                    if self.keep_thinking and _is_signed(thinking, entry, notices):
+                        contents.append((entry.version, _unmarked(thinking.provider)))
+                case OpaqueBlock() as block if (own := verbatim(block)) is not None:
+                    if is_replayed(sent := _unmarked(own), self.refuses):
+                        contents.append((entry.version, sent))
+                        replayed = True
+                    else:
+                        notices.append(
+                            f"a block that the provider refuses is not shown: {entry.path}"
+                        )
+                case AssistantCompletion(text=text) | OpaqueBlock(text=text) if text.strip():
+                    contents.append((entry.version, {"type": "text", "text": text}))
+                case _:
+                    pass
+        if replayed:
+            others = any(entry.place in _OTHERS for entry in group.entries)
+            contents = list(paired(contents, notices, is_last=not others))
+        while contents and contents[-1][1].get("type") in THINKING_TYPES:
             notices.append(
                 f"thinking at the end of a message is not shown: version {contents[-1][0]}"
             )
@@ -121,24 +135,27 @@ class Encoding:
     # The user's message.
 
     def _others(
-        self, group: Group, notices: list[str], *, said: bool
-    ) -> Iterator[tuple[int, Json]]:
-        answered = any(isinstance(e.block, ToolCall) for e in group.placed(Place.RESPONSE))
+        self, group: Group, notices: list[str], said: Sequence[Numbered]
+    ) -> Iterator[Numbered]:
+        response = group.placed(Place.RESPONSE)
+        answered = any(isinstance(entry.block, ToolCall) for entry in response)
         others = [e for e in group.entries if e.place in _OTHERS]
         shown = [(e, list(contents_of(e, notices, self.refuses))) for e in others]
         early = any(c for e, c in shown if not group.sealed or e.version <= group.sealed)
-        if said and not answered and not early:
-            yield group.placed(Place.RESPONSE)[-1].version, {"type": "text", "text": CONTINUE}
+        if said and not (answered or early or is_resumable(said)):
+            yield response[-1].version, {"type": "text", "text": CONTINUE}
         for entry, contents in shown:
             for content in contents:
                 yield entry.version, content
         orphans = group.placed(Place.ORPHAN)
         notices += (f"a result without a call is not shown: {entry.path}" for entry in orphans)
 
-    def _results(self, group: Group, notices: list[str]) -> Iterator[tuple[int, Json]]:
+    def _results(
+        self, group: Group, response: Sequence[Entry], notices: list[str]
+    ) -> Iterator[Numbered]:
         """One result for every call, in the order of the calls."""
         results = {entry.pair: entry for entry in group.placed(Place.RESULT)}
-        for call in group.placed(Place.RESPONSE):
+        for call in response:
             if not isinstance(call.block, ToolCall):
                 continue
             answer: Json = {"type": "tool_result", "tool_use_id": wire_id(call.pair)}
@@ -161,10 +178,7 @@ class Encoding:
         return [part_content(part, "result", self.refuses) for part in parts]
 
 
-_Numbered: TypeAlias = list[tuple[int, Json]]
-
-
-def _messages(assistant: _Numbered, user: _Numbered) -> list[Json]:
+def _messages(assistant: list[Numbered], user: list[Numbered]) -> list[Json]:
     """The one or two messages of these contents."""
     return [
         {"role": role, "content": [content for _, content in contents]}
@@ -173,11 +187,11 @@ def _messages(assistant: _Numbered, user: _Numbered) -> list[Json]:
     ]
 
 
-def _digest(assistant: _Numbered, user: _Numbered) -> bytes:
+def _digest(assistant: list[Numbered], user: list[Numbered]) -> bytes:
     return sha256(msgspec.json.encode(_messages(assistant, user))).digest()
 
 
-def _sendable(contents: _Numbered) -> _Numbered:
+def _sendable(contents: list[Numbered]) -> list[Numbered]:
     """The contents with what JSON cannot hold spelled out, as a store would have done."""
     return [(version, clean_json(content)) for version, content in contents]
 
@@ -213,11 +227,46 @@ def _unmarked(content: Json) -> Json:
     return {key: value for key, value in content.items() if key != "cache_control"}
 
 
-def _spots(role: str, contents: list[tuple[int, Json]], counter: TokenCounter) -> Iterator[Spot]:
-    for version, content in contents:
-        yield Spot(
-            version=version,
-            role=role,
-            tokens=content_tokens(content, counter),
-            kind=str(content.get("type")),
-        )
+def wire_id(pair: str) -> str:
+    """The id itself where the provider takes it; else what it takes of it, and a hash that keeps two
+    such ids apart."""
+    plain = _FOREIGN.sub("_", pair)[:ID_LENGTH_MAX]
+    if pair and plain == pair:
+        return pair
+    digest = sha256(pair.encode(errors="surrogatepass")).hexdigest()[:ID_HASH_LENGTH]
+    return f"{plain[: ID_LENGTH_MAX - ID_HASH_LENGTH - 1]}_{digest}"
+
+
+# Calls without the thinking that led to them.
+#
+# Where thinking is of type `enabled`, the provider takes a message with calls, whose results are sent,
+# only if it begins with thinking.  When somebody hides that thinking, the calls cannot be sent as calls
+# any more: they are quoted to the model together with their results.
+
+
+def _lacks_lead(group: Group, said: Sequence[Numbered]) -> bool:
+    """Whether a round would begin with thinking, had nobody hidden that."""
+    if any(content.get("type") in THINKING_TYPES for _, content in said[:1]):
+        return False
+    return any(
+        isinstance(entry.block, AssistantThinking) and entry.original is not None
+        for entry in group.entries
+    )
+
+
+def _as_texts(group: Group, results: Iterable[Numbered]) -> Iterator[Numbered]:
+    """Results, each behind the call that it answers, as content that is no tool traffic: a part that
+    may stand in a result may stand outside of one, too."""
+    calls = {
+        wire_id(entry.pair): entry.block
+        for entry in group.placed(Place.RESPONSE)
+        if isinstance(entry.block, ToolCall)
+    }
+    for version, result in results:
+        call = calls[result["tool_use_id"]]
+        arguments = dumps(call.input, ensure_ascii=False)
+        content = result["content"]
+        said = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        asked = f"[{call.name} was called with {arguments}; it gave]"
+        for part in ({"type": "text", "text": asked}, *said):
+            yield version, part

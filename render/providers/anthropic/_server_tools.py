@@ -38,9 +38,6 @@ def paired(
 
     `is_last`: nobody has said anything after this answer.
     """
-    if not any(content.get("type") in REPLAYED for _, content in contents):
-        yield from contents
-        return
     called: set[object] = set()
     answered = _answered_later(contents)
     finished = len(contents) - _paused(contents) if is_last else len(contents)

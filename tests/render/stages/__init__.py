@@ -1,5 +1,5 @@
 """Tests of `render/stages`: a module's suite has its name, or is given here.
 
-_prefix: test_cache_points.py
+_budget: test_budget.py, test_trigger.py, test_cache_points.py
 _rendered: ../test_snapshots.py
 """

@@ -11,6 +11,7 @@ from blocks import (
     EventId,
     Hidden,
     HideReason,
+    ImagePart,
     LogWindow,
     OpaqueEvent,
     RequestRendered,
@@ -34,7 +35,8 @@ def whole(view: View) -> list[object]:
         (group.round, [attrs.asdict(entry, recurse=False) for entry in group.entries])
         for group in view.groups
     ]
-    return [view.version, view.state, view.turn, view.bound, view.rewritten, groups]
+    facts = [view.bound, view.pictured, view.thought, view.rewritten]
+    return [view.version, view.state, view.turn, *facts, groups]
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -67,6 +69,15 @@ def test_hidden_and_restored_in_any_order_one_by_one_or_at_once(chosen: list[int
         view = commit(view, event)
     reopened = open_view(LogWindow(version=view.version, events=view.events_since_cut))
     assert whole(view) == whole(at_once) == whole(reopened)
+
+
+def test_a_view_knows_whether_there_are_pictures_and_thinking_at_all() -> None:
+    """What there is none of need not be looked for."""
+    view = make.view_of(*turns(2))
+    assert (view.pictured, view.thought) == (0, 0)
+    seen = make.view_of(make.prompt("go"), make.result("a", parts=(ImagePart(data="aGk="),)))
+    assert (seen.pictured, seen.thought) == (2, 0)
+    assert drawn("P a t a c1 t c2").view.thought == 6
 
 
 def test_an_event_of_another_version_of_this_library_changes_nothing_that_is_shown() -> None:

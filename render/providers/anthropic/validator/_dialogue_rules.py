@@ -7,13 +7,13 @@ two tuples; only where that fails is the reason worked out.
 from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
 from operator import attrgetter, eq
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import attrs
 
 from render.policy._provider import Violation
 from render.providers.anthropic._kinds import MESSAGES_MAX, THINKING_TYPES
-from render.providers.anthropic.validator._facts import Ref, as_object, violation
+from render.providers.anthropic.validator._facts import Json, Ref, violation
 from render.providers.anthropic.validator._message_rules import MessageFacts, joined_facts
 from render.providers.anthropic.validator._rules import ModelRules, Rule
 
@@ -35,7 +35,21 @@ class Runs:
 _NOTHING = MessageFacts(source=None)
 
 
-def runs_of(messages: Sequence[MessageFacts]) -> Runs:
+def check_dialogue(
+    messages: Sequence[MessageFacts], noted: Sequence[int], request: Json, model: ModelRules | None
+) -> Iterator[Violation]:
+    """Check all messages together; `noted`: the indices of those to look at by themselves."""
+    runs = _runs_of(messages)
+    yield from _check_ends(messages, runs, model)
+    yield from _check_empty(messages, noted)
+    if any(messages[index].role == "system" for index in noted):
+        yield from _check_system(messages, runs, model)
+    yield from _check_ids(messages)
+    yield from _check_pairs(runs)
+    yield from _check_thinking_first(runs, request.get("thinking"))
+
+
+def _runs_of(messages: Sequence[MessageFacts]) -> Runs:
     """Join what the server joins: consecutive messages of one role."""
     roles = list(map(attrgetter("role"), messages))
     if not any(map(eq, roles, roles[1:])):
@@ -45,14 +59,7 @@ def runs_of(messages: Sequence[MessageFacts]) -> Runs:
     return Runs(starts, [joined_facts(messages[start:end]) for start, end in ends])
 
 
-def last_block_of(messages: Sequence[MessageFacts]) -> str:
-    """Place of the block that an automatic cache mark falls on."""
-    if not messages:
-        return "messages"
-    return f"messages.{len(messages) - 1}.content.{max(len(messages[-1].kinds) - 1, 0)}"
-
-
-def check_ends(
+def _check_ends(
     messages: Sequence[MessageFacts], runs: Runs, model: ModelRules | None
 ) -> Iterator[Violation]:
     """Check how many messages there are, and which may be the first and the last."""
@@ -74,7 +81,7 @@ def check_ends(
         yield violation(Rule.PREFILL_TRAILING_SPACE, place)
 
 
-def check_empty(messages: Sequence[MessageFacts], noted: Sequence[int]) -> Iterator[Violation]:
+def _check_empty(messages: Sequence[MessageFacts], noted: Sequence[int]) -> Iterator[Violation]:
     """Check that every message says something, except perhaps a final assistant message."""
     for index in noted:
         facts = messages[index]
@@ -83,7 +90,7 @@ def check_empty(messages: Sequence[MessageFacts], noted: Sequence[int]) -> Itera
             yield violation(Rule.CONTENT_EMPTY, f"messages.{index}")
 
 
-def check_system(
+def _check_system(
     messages: Sequence[MessageFacts], runs: Runs, model: ModelRules | None
 ) -> Iterator[Violation]:
     """Check instructions between the messages; one without content only sets options."""
@@ -102,7 +109,7 @@ def check_system(
             yield violation(Rule.SYSTEM_PLACE, f"messages.{index}")
 
 
-def check_pairs(runs: Runs) -> Iterator[Violation]:
+def _check_pairs(runs: Runs) -> Iterator[Violation]:
     """Check that each run answers the one before it, and ends as it may."""
     asked = [(), *map(attrgetter("asked"), runs.facts)]
     answered = [*map(attrgetter("answered"), runs.facts), ()]
@@ -114,7 +121,7 @@ def check_pairs(runs: Runs) -> Iterator[Violation]:
             yield from _check_joint(before, after)
 
 
-def check_ids(messages: Sequence[MessageFacts]) -> Iterator[Violation]:
+def _check_ids(messages: Sequence[MessageFacts]) -> Iterator[Violation]:
     """No two calls of one id in the whole request."""
     ids = list(chain.from_iterable(map(attrgetter("asked"), messages)))
     if len(set(ids)) == len(ids):
@@ -127,10 +134,9 @@ def check_ids(messages: Sequence[MessageFacts]) -> Iterator[Violation]:
             seen.add(ref.id)
 
 
-def check_thinking_first(runs: Runs, thinking: object) -> Iterator[Violation]:
+def _check_thinking_first(runs: Runs, thinking: object) -> Iterator[Violation]:
     """In manual thinking mode, the message whose calls are being answered opens with thinking."""
-    config = as_object(thinking)
-    if config is None or config.get("type") != "enabled":
+    if not isinstance(thinking, dict) or cast("Json", thinking).get("type") != "enabled":
         return
     for index, facts in reversed(list(runs)[-2:]):
         if facts.role == "assistant":

@@ -5,8 +5,8 @@ What is wrong with a message does not depend on where the message stands, so ver
 without the place and survive when a conversation moves.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias, cast
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
 
 import attrs
 
@@ -14,21 +14,6 @@ from render.policy._provider import Violation
 from render.providers.anthropic.validator._rules import Rule
 
 Json: TypeAlias = Mapping[str, Any]
-
-
-def as_object(value: object) -> Json | None:
-    """`value` when it is a JSON object."""
-    return cast("Json", value) if isinstance(value, dict) else None
-
-
-def as_array(value: object) -> Sequence[object] | None:
-    """`value` when it is a JSON array."""
-    return cast("Sequence[object]", value) if isinstance(value, list | tuple) else None
-
-
-def as_string(value: object) -> str:
-    """`value` when it is a string, else the empty one."""
-    return value if isinstance(value, str) else ""
 
 
 @attrs.frozen(eq=False)
@@ -82,40 +67,21 @@ class Ref:
     """Which of several joined messages it stands in."""
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@attrs.define(eq=False)
 class Facts:
-    """The verdict on one part of a request, and what it adds to the whole.
+    """The verdict on one part of a request, and what it adds to the whole; collected while it is read.
 
     `source` is the very object that was looked at. Holding it is what makes its `id()` a safe key:
     no other object can get that id while the facts live.
     """
 
     source: object
-    faults: tuple[Fault, ...] = ()
-    marks: tuple[Mark, ...] = ()
-    images: int = 0
-    size: int = 0
-    """Characters of text and attachments; never more than the bytes on the wire."""
-
-
-@attrs.define(eq=False)
-class Scan:
-    """Collects the facts while one part is read."""
-
     faults: list[Fault] = attrs.Factory(list[Fault])
     marks: list[Mark] = attrs.Factory(list[Mark])
     images: int = 0
     size: int = 0
+    """Characters of text and attachments; never more than the bytes on the wire."""
 
     def fault(self, rule: Rule, at: str, *details: object, field: str = "") -> None:
         """Note a broken rule."""
         self.faults.append(Fault(rule, at, field, details))
-
-    def collected(self) -> dict[str, Any]:
-        """The fields of `Facts`, frozen."""
-        return {
-            "faults": tuple(self.faults),
-            "marks": tuple(self.marks),
-            "images": self.images,
-            "size": self.size,
-        }

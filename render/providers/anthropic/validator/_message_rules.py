@@ -1,36 +1,20 @@
 """One message: its role, its blocks, and the facts that decide whether it fits its neighbours."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final, cast
 
 import attrs
 
 from render.providers.anthropic._kinds import SERVER_TOOL_TYPES, THINKING_TYPES
-from render.providers.anthropic.validator._block_rules import scan_block
-from render.providers.anthropic.validator._facts import (
-    Facts,
-    Ref,
-    Scan,
-    as_array,
-    as_object,
-    as_string,
-)
+from render.providers.anthropic.validator._block_rules import scan_blocks
+from render.providers.anthropic.validator._facts import Facts, Json, Ref
 from render.providers.anthropic.validator._rules import Rule
 
 _ROLES: Final = frozenset({"user", "assistant", "system"})
 _RESUMABLE: Final = SERVER_TOOL_TYPES | {"compaction"}
 
 
-def _derived(work_out: Callable[["MessageFacts"], Any]) -> Any:
-    """Declare a field that follows from the fields above it."""
-    return attrs.field(init=False, default=attrs.Factory(work_out, takes_self=True))
-
-
-def _ids(refs: Sequence[Ref]) -> tuple[str, ...]:
-    return tuple([ref.id for ref in refs])
-
-
-@attrs.frozen(eq=False, kw_only=True)
+@attrs.define(eq=False, kw_only=True)
 class MessageFacts(Facts):
     """Facts about one message, or about a run of messages that the server joins."""
 
@@ -45,12 +29,12 @@ class MessageFacts(Facts):
     results: tuple[Ref, ...] = ()
     """Tool results of a user."""
 
-    # What follows from the above, worked out once: these are read for every request.
-    asked: tuple[str, ...] = _derived(lambda facts: _ids(facts.uses))
-    answered: tuple[str, ...] = _derived(lambda facts: _ids(facts.results))
-    orderly: bool = _derived(lambda facts: facts.is_orderly())
+    # What follows from the above: read for every request, and so worked out once, by `settled`.
+    asked: tuple[str, ...] = ()
+    answered: tuple[str, ...] = ()
+    orderly: bool = True
     """Results stand first, each once, and the last block is no thinking."""
-    noted: bool = _derived(lambda facts: facts.is_noted())
+    noted: bool = True
     """Whether a check of the whole request must look at this message by itself."""
 
     @property
@@ -73,41 +57,48 @@ class MessageFacts(Facts):
         """Whether this is a turn that the server paused and will go on with."""
         return bool(self.kinds) and self.kinds[-1] in _RESUMABLE
 
-    def is_orderly(self) -> bool:
-        """Work out `orderly`."""
-        if self.ends_in_thinking:
-            return False
+    def settled(self) -> "MessageFacts":
+        """The same facts, with all that follows from them."""
+        self.asked = tuple([ref.id for ref in self.uses])
+        self.answered = tuple([ref.id for ref in self.results])
         once = len(set(self.answered)) == len(self.answered)
-        return once and not any(ref.late for ref in self.results)
-
-    def is_noted(self) -> bool:
-        """Work out `noted`."""
+        late = any(ref.late for ref in self.results)
+        self.orderly = once and not late and not self.ends_in_thinking
         strange = not self.kinds or self.role == "system"
-        return bool(strange or self.faults or self.marks or self.images)
+        self.noted = bool(strange or self.faults or self.marks or self.images)
+        return self
 
 
 def message_facts(message: object) -> MessageFacts:
     """Check one message by itself."""
-    scan = Scan()
-    known = as_object(message)
-    if known is None:
-        scan.fault(Rule.SHAPE, "", "dictionary")
-        return MessageFacts(source=message, kinds=("",), **scan.collected())
-    role = _scan_role(known.get("role"), scan)
-    blocks = _blocks(known.get("content"))
-    if blocks is None:
-        scan.fault(Rule.SHAPE, "", "list", field="content")
-        return MessageFacts(source=message, role=role, kinds=("",), **scan.collected())
-    kinds = tuple([scan_block(block, role, f"content.{n}", scan) for n, block in enumerate(blocks)])
-    return MessageFacts(
-        source=message,
-        role=role,
-        kinds=kinds,
-        last_text=_string_in(blocks[-1], "text") if kinds[-1:] == ("text",) else "",
-        uses=_refs(kinds, blocks, "tool_use", "id") if role == "assistant" else (),
-        results=_refs(kinds, blocks, "tool_result", "tool_use_id") if role == "user" else (),
-        **scan.collected(),
-    )
+    facts = MessageFacts(source=message, kinds=("",))
+    if isinstance(message, dict):
+        _scan_message(cast("Json", message), facts)
+    else:
+        facts.fault(Rule.SHAPE, "", "dictionary")
+    return facts.settled()
+
+
+def _scan_message(message: Json, facts: MessageFacts) -> None:
+    role, content = message.get("role"), message.get("content")
+    if isinstance(role, str) and role in _ROLES:
+        facts.role = role
+    else:
+        facts.fault(Rule.ROLE, "", field="role")
+    if isinstance(content, str):  # short for one text block
+        content = [{"type": "text", "text": content}] if content else []
+    if not isinstance(content, list | tuple):
+        facts.fault(Rule.SHAPE, "", "list", field="content")
+        return
+    facts.kinds = scan_blocks(cast("Sequence[object]", content), facts.role, facts)
+    blocks = cast("Sequence[Json]", content)  # those with a kind are
+    if facts.kinds[-1:] == ("text",):
+        text = blocks[-1].get("text")
+        facts.last_text = text if isinstance(text, str) else ""
+    if role == "assistant":
+        facts.uses = _refs(facts.kinds, blocks, "tool_use", "id")
+    elif role == "user":
+        facts.results = _refs(facts.kinds, blocks, "tool_result", "tool_use_id")
 
 
 def joined_facts(run: Sequence[MessageFacts]) -> MessageFacts:
@@ -128,35 +119,16 @@ def joined_facts(run: Sequence[MessageFacts]) -> MessageFacts:
         last_text=run[-1].last_text,
         uses=tuple(uses),
         results=tuple(results),
-    )
+    ).settled()
 
 
-def _scan_role(role: object, scan: Scan) -> str:
-    if isinstance(role, str) and role in _ROLES:
-        return role
-    scan.fault(Rule.ROLE, "", field="role")
-    return ""
-
-
-def _blocks(content: object) -> Sequence[object] | None:
-    """Content as blocks; a string is short for one text block."""
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}] if content else []
-    return as_array(content)
-
-
-def _refs(kinds: Sequence[str], blocks: Sequence[object], kind: str, key: str) -> tuple[Ref, ...]:
+def _refs(kinds: Sequence[str], blocks: Sequence[Json], kind: str, key: str) -> tuple[Ref, ...]:
     """Ids under `key` of all blocks of one `kind`; a broken id is a fault by itself."""
     refs: list[Ref] = []
     late = False
     for index, found in enumerate(kinds):
-        if found != kind:
-            late = True
-        elif identity := _string_in(blocks[index], key):
+        identity = blocks[index].get(key) if found == kind else None
+        late = late or found != kind
+        if isinstance(identity, str) and identity:
             refs.append(Ref(identity, f"content.{index}", late))
     return tuple(refs)
-
-
-def _string_in(block: object, key: str) -> str:
-    known = as_object(block)
-    return as_string(known.get(key)) if known else ""

@@ -13,39 +13,31 @@ hold the object). Whoever cannot promise the first calls `validate_request`, whi
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress, count
 from operator import attrgetter, is_not
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 import attrs
 
 from render.policy._provider import Violation
-from render.providers.anthropic.validator._dialogue_rules import (
-    check_empty,
-    check_ends,
-    check_ids,
-    check_pairs,
-    check_system,
-    check_thinking_first,
-    last_block_of,
-    runs_of,
+from render.providers.anthropic._kinds import (
+    IMAGES_MAX,
+    IMAGES_MAX_SMALL_WINDOW,
+    MARKS_MAX,
+    REQUEST_BYTES_MAX,
+    SMALL_WINDOW_TOKENS,
 )
-from render.providers.anthropic.validator._facts import Facts, Json, as_array, violation
+from render.providers.anthropic.validator._block_rules import scan_mark
+from render.providers.anthropic.validator._dialogue_rules import check_dialogue
+from render.providers.anthropic.validator._facts import Facts, Json, Mark, joined, violation
 from render.providers.anthropic.validator._message_rules import MessageFacts, message_facts
-from render.providers.anthropic.validator._request_rules import (
-    check_images,
-    check_marks,
-    check_max_tokens,
-    check_size,
-    placed_marks,
-)
 from render.providers.anthropic.validator._rules import ModelRules, Rule
 from render.providers.anthropic.validator._tool_rules import (
     ToolFacts,
-    check_names,
     system_facts,
     tool_facts,
 )
 
 F = TypeVar("F", bound=Facts)
+_INTEGER_BITS: Final = 63
 
 
 def validate_request(
@@ -114,24 +106,17 @@ class RequestValidator:
             *_prompt_parts(system, prompt),
             *((f"messages.{index}", messages[index]) for index in noted),
         ]
-        runs = runs_of(messages)
         yield from (fault.below(place) for place, facts in parts for fault in facts.faults)
-        yield from check_names(tools)
-        yield from check_ends(messages, runs, model)
-        yield from check_empty(messages, noted)
-        if any(messages[index].role == "system" for index in noted):
-            yield from check_system(messages, runs, model)
-        yield from check_ids(messages)
-        yield from check_pairs(runs)
-        yield from check_thinking_first(runs, request.get("thinking"))
-        yield from check_marks(placed_marks(parts), request, last_block_of(messages))
-        yield from check_images([messages[index] for index in noted], model)
-        yield from check_size([*tools, *prompt, *messages])
-        yield from check_max_tokens(request.get("max_tokens"), model)
+        yield from _check_names(tools)
+        yield from check_dialogue(messages, noted, request, model)
+        yield from _check_marks(parts, request, messages)
+        yield from _check_images([messages[index] for index in noted], model)
+        yield from _check_size([*tools, *prompt, *messages])
+        yield from _check_max_tokens(request.get("max_tokens"), model)
 
 
 def _items(value: object) -> Sequence[object]:
-    return as_array(value) or ()
+    return cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
 
 
 def _prompt_parts(system: object, prompt: Sequence[Facts]) -> Iterator[tuple[str, Facts]]:
@@ -147,5 +132,88 @@ def _check_shape(request: object) -> Iterator[Violation]:
     for field in ("tools", "system", "messages"):
         value = cast("Json", request).get(field)
         string_allowed = field == "system" and isinstance(value, str)
-        if value is not None and not string_allowed and as_array(value) is None:
+        if value is not None and not string_allowed and not isinstance(value, list | tuple):
             yield violation(Rule.SHAPE, field, "list")
+
+
+# The request as a whole.
+
+
+def _check_names(tools: Sequence[ToolFacts]) -> Iterator[Violation]:
+    """No two tools of one name."""
+    seen = {""}
+    for index, tool in enumerate(tools):
+        if tool.name and tool.name in seen:
+            yield violation(Rule.TOOL_NAME_DUPLICATE, f"tools.{index}")
+        seen.add(tool.name)
+
+
+def _check_marks(
+    parts: Sequence[tuple[str, Facts]], request: Json, messages: Sequence[MessageFacts]
+) -> Iterator[Violation]:
+    """Check number and order of all marks."""
+    marks = [(place, mark) for place, facts in parts for mark in facts.marks]
+    if "cache_control" in request:
+        automatic = Facts(source=request)
+        scan_mark(request, "", automatic)
+        yield from (fault.below("") for fault in automatic.faults)
+        for mark in automatic.marks:
+            last = _last_block_of(messages)
+            explicit = next(
+                (known.ttl for at, known in marks if joined(at, known.at) == last), None
+            )
+            if explicit is None:
+                marks.append((last, mark))
+            elif explicit != mark.ttl:
+                yield violation(Rule.MARK_CONFLICT, last, field="cache_control.ttl")
+    if len(marks) > MARKS_MAX:
+        place, mark = marks[MARKS_MAX]
+        yield violation(Rule.MARKS_MAX, joined(place, mark.at), len(marks))
+    yield from _check_order(marks)
+
+
+def _check_order(marks: Sequence[tuple[str, Mark]]) -> Iterator[Violation]:
+    short_seen = False
+    for place, mark in marks:
+        if mark.ttl == "5m":
+            short_seen = True
+        elif short_seen:
+            yield violation(Rule.MARK_ORDER, joined(place, mark.at), field="cache_control.ttl")
+
+
+def _last_block_of(messages: Sequence[MessageFacts]) -> str:
+    """Place of the block that an automatic cache mark falls on."""
+    if not messages:
+        return "messages"
+    return f"messages.{len(messages) - 1}.content.{max(len(messages[-1].kinds) - 1, 0)}"
+
+
+def _check_images(noted: Sequence[Facts], model: ModelRules | None) -> Iterator[Violation]:
+    """Count images, wherever they stand; models with a small window take fewer."""
+    images = sum(facts.images for facts in noted)
+    small = model is not None and model.tokens_window <= SMALL_WINDOW_TOKENS
+    images_max = IMAGES_MAX_SMALL_WINDOW if small else IMAGES_MAX
+    if images > images_max:
+        yield violation(Rule.IMAGES_MAX, "messages", images, images_max)
+
+
+def _check_size(parts: Sequence[Facts]) -> Iterator[Violation]:
+    """Add up a lower bound of the bytes on the wire."""
+    size = sum(map(attrgetter("size"), parts))
+    if size > REQUEST_BYTES_MAX:
+        yield violation(Rule.REQUEST_BYTES, "request", size)
+
+
+def _check_max_tokens(max_tokens: Any, model: ModelRules | None) -> Iterator[Violation]:
+    """Zero is legal: it warms the cache and generates nothing."""
+    if max_tokens is None:
+        return
+    if not _is_count(max_tokens):
+        yield violation(Rule.SHAPE, "max_tokens", "integer")
+    elif model is not None and max_tokens > model.output_tokens_max:
+        yield violation(Rule.MAX_TOKENS, "max_tokens", max_tokens, model.output_tokens_max)
+
+
+def _is_count(value: Any) -> bool:
+    plain = isinstance(value, int) and not isinstance(value, bool)
+    return plain and value >= 0 and value.bit_length() <= _INTEGER_BITS

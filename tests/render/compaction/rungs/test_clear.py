@@ -6,7 +6,7 @@ import pytest
 
 from blocks import CallId, Determinism
 from render import Clear, Context, ToolPolicy, total_tokens
-from render.compaction.rungs._apply_proposals import apply_proposals
+from render.compaction.rungs._apply_plan import apply_proposals
 from render.compaction.rungs._clear import ClearRung
 from tests import _builders as make
 from tests._builders import steady

@@ -5,7 +5,7 @@ import pytest
 
 from blocks import BlocksHidden, ToolCall, ToolResult, UserPrompt
 from render import Context, Drop, View, total_tokens
-from render.compaction.rungs._apply_proposals import apply_proposals
+from render.compaction.rungs._apply_plan import apply_proposals
 from render.compaction.rungs._drop import DropRung
 from render.compaction.rungs._externalize import ExternalizeRung
 from tests import _builders as make

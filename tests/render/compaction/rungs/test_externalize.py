@@ -8,7 +8,7 @@ import pytest
 
 from blocks import Envelope, ImagePart, TextPart, artifact_id, text_of
 from render import Context, Externalize, ToolPolicy, total_tokens
-from render.compaction.rungs._apply_proposals import apply_proposals
+from render.compaction.rungs._apply_plan import apply_proposals
 from render.compaction.rungs._externalize import ExternalizeRung
 from tests import _builders as make
 from tests._builders import steady

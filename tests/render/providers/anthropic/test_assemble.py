@@ -63,6 +63,9 @@ def test_a_mark_stands_on_its_spot_and_nowhere_else() -> None:
             if "cache_control" in content
         ]
         assert marked == [place]
+        plain = assemble(found, ())
+        others = [n for n, message in enumerate(messages) if message is not plain[n]]
+        assert others == [place[0]], "only the message with the mark is another one"
         assert [make.unmarked(c) for m in messages for c in m["content"]] == [
             c for m in assemble(found, ()) for c in m["content"]
         ]

@@ -16,7 +16,7 @@ from blocks import (
     TextPart,
     text_of,
 )
-from render import Rendered
+from render import Rendered, commit
 from tests import _builders as make
 from tests._builders import call, context, prompt, result, said, steer, thought
 
@@ -66,6 +66,15 @@ def test_results_come_first_and_in_the_order_of_the_calls() -> None:
         "user: go", "assistant: call a", "assistant: call b", "user: result a A",
         "user: result b B", "user: and?",
     ]  # fmt: skip
+
+
+def test_a_round_that_a_request_has_shown_whole_is_not_encoded_again() -> None:
+    view = make.view_of(prompt("go"), call("a", response="r"), result("a"))
+    encoder = context().encoder
+    pieces = [encoder.shown(group) for group in view.groups]
+    after = commit(view, sent())
+    assert all(new is not old for new, old in zip(after.groups[1:], view.groups[1:], strict=True))
+    assert all(encoder.shown(g) is p for g, p in zip(after.groups, pieces, strict=True))
 
 
 def test_without_response_ids_what_follows_directly_is_one_response() -> None:

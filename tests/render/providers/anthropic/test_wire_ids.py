@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from render.providers.anthropic._wire_ids import LENGTH_MAX, wire_id
+from render.providers.anthropic._encode import ID_LENGTH_MAX, wire_id
 
 PAIRS = st.one_of(st.text(), st.text("ab_./ä", max_size=4), st.text("a.", min_size=60))
 
@@ -13,9 +13,9 @@ PAIRS = st.one_of(st.text(), st.text("ab_./ä", max_size=4), st.text("a.", min_s
 @given(PAIRS)
 def test_an_id_is_one_that_the_api_takes_and_its_own_where_it_takes_that(pair: str) -> None:
     found = wire_id(pair)
-    assert re.fullmatch(rf"[a-zA-Z0-9_-]{{1,{LENGTH_MAX}}}", found)
+    assert re.fullmatch(rf"[a-zA-Z0-9_-]{{1,{ID_LENGTH_MAX}}}", found)
     assert wire_id(found) == found
-    if re.fullmatch(rf"[a-zA-Z0-9_-]{{1,{LENGTH_MAX}}}", pair):
+    if re.fullmatch(rf"[a-zA-Z0-9_-]{{1,{ID_LENGTH_MAX}}}", pair):
         assert found == pair
 
 

@@ -1,0 +1,155 @@
+"""Carrying out a plan: one just made, one that was stored, or one whose range a hook wants to end elsewhere.
+
+It goes by what is proposed and not by who proposed it: a plan that was stored is carried out where the
+rung that made it is not known.
+"""
+
+from collections.abc import Iterable
+from itertools import chain, groupby, takewhile
+
+import attrs
+import msgspec
+
+from blocks import BlocksHidden, EventId, RangeCompacted
+from render.compaction._apply import FittedRange, Summary, apply_range, extractive, skip
+from render.compaction._range import plan_at
+from render.compaction.rungs._plan import (
+    AnyProposal,
+    CompactionPlan,
+    Summarize,
+    action_of,
+    in_force,
+)
+from render.compaction.rungs._summarize import proposal_of, restored_range
+from render.policy._context import Context
+from render.stages._budget import total_tokens
+from render.view._fold import decide
+from render.view._view import View
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class PlannedCompaction:
+    """A plan, and what it was tried with: so that carrying it out repeats no work."""
+
+    plan: CompactionPlan
+    fitted: FittedRange | None = attrs.field(repr=False)
+    """The range that it summarises."""
+    probe: Summary | None = attrs.field(repr=False)
+    """The extractive summary that the range was tried with."""
+    start: View = attrs.field(repr=False)
+    after: View = attrs.field(repr=False)
+    """The view from `start` with the probe; nothing of it is committed."""
+
+
+def apply_proposals(
+    view: View,
+    proposals: Iterable[AnyProposal],
+    context: Context,
+    fitted: FittedRange | None = None,
+    summary: Summary | None = None,
+) -> View:
+    """The view after these proposals, one event for each stretch of one action.
+
+    `fitted` is the range of a `Summarize` among them; without a summary it gets the extractive one.
+    """
+    for _, stretch in groupby(in_force(proposals), key=action_of):
+        made = list(stretch)
+        reason = made[0].hidden_as
+        if reason is not None:
+            hidden = tuple(chain.from_iterable(proposal.hidden for proposal in made))
+            event = BlocksHidden(id=EventId(""), at=context.now, hidden=hidden, reason=reason)
+            view = decide(view, event)
+        elif fitted is not None:
+            written = summary or extractive(fitted.range)
+            view = apply_range(view, fitted.range, written, fitted.context)
+    return view
+
+
+def apply_compaction(
+    view: View, planned: PlannedCompaction, summary: Summary | None, context: Context
+) -> View:
+    """The view after a compaction; or with a note that it was skipped, if it gains too little.
+
+    Where the plan summarises a range and there is no `summary`, it gets the extractive one.  `view` is
+    the one that the plan was made for, or a later one of which nothing that the plan names has changed.
+    """
+    plan = planned.plan
+    if view is planned.start and summary in (None, planned.probe):
+        after = planned.after
+    else:
+        after = apply_proposals(view, plan.proposals, context, planned.fitted, summary)
+    tokens = total_tokens(after, context)
+    if not gains_enough(plan, tokens, context):
+        return skip(view, "no_gain", context, f"{plan.tokens_before} -> {tokens} tokens")
+    return _measured(after, len(view.decisions), plan.tokens_before, tokens)
+
+
+def _measured(view: View, first: int, before: int, after: int) -> View:
+    """The view with the tokens of the whole compaction in its `RangeCompacted`, or else its last hide.
+
+    `first` is the index of the compaction's first decision.
+    """
+    made = [e for e in view.decisions[first:] if isinstance(e, RangeCompacted | BlocksHidden)]
+    if not made:
+        return view
+    old = next((e for e in made if isinstance(e, RangeCompacted)), made[-1])
+    new = msgspec.structs.replace(old, tokens_before=before, tokens_after=after)
+    known = view.compaction
+    if known and known.event is old and isinstance(new, RangeCompacted):
+        known = attrs.evolve(known, event=new)
+    return attrs.evolve(
+        view,
+        decisions=tuple(new if event is old else event for event in view.decisions),
+        events_since_cut=tuple(
+            (version, new if event is old else event) for version, event in view.events_since_cut
+        ),
+        compaction=known,
+    )
+
+
+def gains_enough(plan: CompactionPlan, tokens_after: int, context: Context) -> bool:
+    """Whether a compaction is worth it; where the request would not fit, every token is."""
+    wanted = context.policy.gain_min * plan.tokens_before
+    gained = plan.tokens_before - tokens_after
+    return gained >= (wanted if plan.tokens_before <= context.limit else 1)
+
+
+def restore_plan(plan: CompactionPlan, view: View, context: Context) -> PlannedCompaction | None:
+    """A plan that was made earlier, ready to be carried out; None: it does not belong to this view.
+
+    The range is planned where the plan reaches it: its digest tells what earlier rungs have moved.
+    """
+    there = {entry.block.id for entry in view.entries}
+    is_here = all(there.issuperset(proposal.blocks) for proposal in plan.proposals)
+    if not is_here or sum(isinstance(p, Summarize) for p in plan.proposals) > 1:
+        return None
+    fitted: FittedRange | None = None
+    after = view
+    for _, stretch in groupby(in_force(plan.proposals), key=action_of):
+        made = list(stretch)
+        if isinstance(made[0], Summarize):
+            fitted = restored_range(made[0], after, context, plan.trigger)
+            if fitted is None:
+                return None
+        after = apply_proposals(after, made, context, fitted)
+    probe = extractive(fitted.range) if fitted else None
+    return PlannedCompaction(plan=plan, fitted=fitted, probe=probe, start=view, after=after)
+
+
+def recut(planned: PlannedCompaction, cut: int, context: Context) -> PlannedCompaction | None:
+    """The same plan with its range cut before the block of another version, and without what was to come
+    after it; None: that is no legal cut, or there is no range."""
+    fitted, plan = planned.fitted, planned.plan
+    earlier = list(takewhile(lambda p: not isinstance(p, Summarize), plan.proposals))
+    before = apply_proposals(planned.start, earlier, context)
+    found = plan_at(before, fitted.context, plan.trigger, cut) if fitted else None
+    if fitted is None or found is None:
+        return None
+    fitted, probe = attrs.evolve(fitted, range=found), extractive(found)
+    after = apply_range(before, found, probe, fitted.context)
+    tokens = total_tokens(after, context)
+    made = proposal_of(fitted, total_tokens(before, context) - tokens)
+    plan = msgspec.structs.replace(plan, proposals=(*earlier, made), tokens_after=tokens)
+    return PlannedCompaction(
+        plan=plan, fitted=fitted, probe=probe, start=planned.start, after=after
+    )
