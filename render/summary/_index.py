@@ -23,7 +23,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from blocks import AssistantCompletion, Excerpt, Index, Term, ToolCall, text_of
+from blocks import AssistantCompletion, Excerpt, Index, Term, ToolCall, label_of, text_of
 from render.summary._identifiers import identifiers, searched
 from render.view._group import Entry
 
@@ -247,7 +247,7 @@ class _Budget:
         cost = sum(self.count(source.text[start:end]) for start, end in new)
         if new and source.path not in self.paths:
             self.paths.add(source.path)
-            cost += self.count(source.path) + 3
+            cost += self.count(label_of(source.seen)) + 3
         return cost
 
 

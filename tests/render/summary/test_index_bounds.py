@@ -159,10 +159,10 @@ def bought(text: str, **budget: int) -> tuple[list[str], list[str]]:
 
 
 def test_a_budget_buys_as_long_as_something_of_it_is_left() -> None:
-    """The last one may go over. A path is paid once; what was chosen before costs nothing."""
+    """The last one may go over. A label is paid once; what was chosen before costs nothing."""
     lines = [f"src/file_{n}.py is number {n} of the files" for n in range(4)]
     text, (cost,) = "\n".join(lines), {len(line) for line in lines}
-    path = len("tc:t1.c1.result") + 3
+    path = len("v1") + 3
     for line, number in ((0, 0), (1, 1), (path + cost, 1), (path + cost + 1, 2)):
         assert len("\n".join(bought(text, line=line)[0]).splitlines()) == number
     assert bought(text, line=path + 3 * cost + 1) == (lines, [])
