@@ -6,11 +6,10 @@ from typing import Final
 
 from blocks import Index, Term, text_of
 from render.summary._identifiers import identifiers, searched
-from render.summary._index import IndexBudget, build_index
+from render.summary._index import build_index
+from render.summary._market import IndexBudget
 from render.view._group import Entry
 
-WIDE_SHARE: Final = 0.7
-"""Of the tokens, what goes to lines with their neighbours; the rest to single lines."""
 HEAD_CHARACTERS: Final = 3
 """For each token, where there are no names: its beginning."""
 
@@ -24,8 +23,7 @@ def excerpts_of(
         return ""
     names = {name for piece in searched(text) for name in identifiers(piece) & used.keys()}
     known = Index(terms=tuple(Term(term=name, seen=0, uses=used[name]) for name in sorted(names)))
-    wide = int(WIDE_SHARE * tokens_max)
-    budget = IndexBudget(wide=wide, line=tokens_max - wide, names=0)
+    budget = IndexBudget(tokens=tokens_max, is_naming=False)
     index = build_index(known, [entry], (), budget, count)
     return (
         "\n…\n".join(excerpt.text for excerpt in index.excerpts)
