@@ -17,7 +17,7 @@ cached prefix.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from blocks import AssistantCompletion, Excerpt, Index, Term, ToolCall, text_of
 from render.summary._identifiers import identifiers, searched
@@ -84,7 +84,7 @@ def _sources(entry: Entry) -> Iterable[Source]:
         return
     block = entry.block
     own, is_call = isinstance(block, ToolCall | AssistantCompletion), isinstance(block, ToolCall)
-    superseded = frozenset(_superseded(block.input)) if isinstance(block, ToolCall) else frozenset()
+    superseded = frozenset(_superseded(block.input) if isinstance(block, ToolCall) else ())
     for text in searched(text_of(block)):
         yield Source(entry.path, entry.version, text, own, is_call, superseded)
 
@@ -95,13 +95,13 @@ def _superseded(value: Any) -> Iterator[str]:
     while stack:  # as in `leaves`
         item = stack.pop()
         if isinstance(item, dict):
-            for name, inner in item.items():
+            for name, inner in cast("dict[Any, Any]", item).items():
                 if isinstance(inner, str) and str(name).lower().startswith("old"):
                     yield from map(str.strip, inner.split("\n"))
                 else:
                     stack.append(inner)
         elif isinstance(item, list | tuple):
-            stack += item
+            stack += cast("list[Any]", item)
 
 
 def _read_all(sources: Sequence[Source], known: dict[str, Known]) -> None:

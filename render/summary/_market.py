@@ -76,6 +76,8 @@ class Market:
     """Names that are listed, and what each cost."""
     _shown: set[str] = attrs.field(factory=set[str])
     """Names in what was bought."""
+    _labels: set[int] = attrs.field(factory=set[int])
+    """Versions of the blocks that something of was bought: the pieces of one stand under one label."""
 
     def buy(self, budget: IndexBudget) -> None:
         """Buy what is worth most for its tokens, as long as it can be paid for."""
@@ -145,11 +147,12 @@ class Market:
         if not line or line in self.lines:
             return 0
         cost = self.count(f"{text}\n")
-        if not source.chosen:
+        if source.seen not in self._labels:
             cost += self.count(label_of(source.seen)) + LABEL_TOKENS
         if cost > left:
             return 0
         source.chosen.add(number)
+        self._labels.add(source.seen)
         self.lines.add(line)
         terms = source.terms.get(number, ())
         self._shown.update(terms)
