@@ -102,6 +102,8 @@ from blocks._naming import Naming as Naming
 from blocks._nearest import did_you_mean as did_you_mean
 from blocks._nearest import in_words as in_words
 from blocks._nearest import nearest as nearest
+from blocks._paths import is_label as is_label
+from blocks._paths import label_of as label_of
 from blocks._paths import numbered as numbered
 from blocks._paths import path_at as path_at
 from blocks._paths import path_of as path_of

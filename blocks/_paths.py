@@ -7,6 +7,7 @@
     su:<turn>.conv.range.summary       summaries
     fi:<turn>.<name>                   files that came with the user's words
     at:<version>.<turn>...             a block that counting could not tell from others; see `Naming`
+    v<version>                         any block, as short as can be: its label, `[v57]` where it is shown
 
 A path is derived and never stored, so it costs nothing and cannot disagree with the log.
 """
@@ -43,10 +44,20 @@ def path_at(block: Block, version: int) -> str:
     return f"at:{version}.{path_stem(block)[len('ar:') :]}"
 
 
+def label_of(version: int) -> str:
+    """The shortest path of the block of this version."""
+    return f"v{version}"
+
+
 def version_in(path: str) -> int:
-    """The version that a path names; 0: it does not."""
-    found = _AT.match(path)
+    """The version that a path or a label, in brackets or not, names; 0: it names none."""
+    found = _AT.match(path) or _LABEL.fullmatch(path)
     return int(found[1]) if found else 0
+
+
+def is_label(path: str) -> bool:
+    """Whether a path is a version and nothing else."""
+    return _LABEL.fullmatch(path) is not None
 
 
 def numbered(path: str) -> tuple[str, int]:
@@ -61,4 +72,5 @@ def turn_in(path: str) -> str:
 
 
 _AT: Final = re.compile(r"at:([1-9][0-9]{0,14})\.")
+_LABEL: Final = re.compile(r"\[?v([1-9][0-9]{0,14})\]?")
 _NUMBERED: Final = re.compile(r"(.+)\.([1-9][0-9]{0,14})", re.DOTALL)

@@ -157,6 +157,8 @@ class Excerpt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     seen: int
     """Version of that block."""
     text: str
+    own: bool = False
+    """Cut from a call: the agent has written it."""
 
 
 class Term(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -26,7 +26,8 @@ EXPORTS = {
         VersionConflictError WEB_TOOLS Waiting Work artifact_id artifact_id_of_hash
         artifact_ids_in canonical_block checked_call checked_calls clean_json decode_block
         decode_event default_durability did_you_mean encode_block encode_event fault_in
-        fields_in images_of in_words is_known is_web_url kind_of leaves misfit nearest numbered path_at path_of
+        fields_in images_of in_words is_known is_label is_web_url kind_of label_of leaves misfit nearest numbered
+        path_at path_of
         path_stem tag_of text_of text_of_parts texts_in tool_kind tool_target turn_in version_in window_of
         written_paths
     """,

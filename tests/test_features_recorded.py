@@ -411,7 +411,7 @@ def test_001_12_each_span_has_one_stand_in_at_its_first_block(life: Life) -> Non
     if summaries:
         assert rendered.messages[0]["role"] == "user"
         first = rendered.messages[0]["content"][0]["text"]
-        assert first.startswith('<summary version="2">\n')
+        assert first.startswith('<summary version="3">\n')
         assert first.endswith("\n</summary>")
         assert not re.search(r"<\s*/?\s*summary\b", first[1 : -len("</summary>")], re.IGNORECASE)
     for event in events_of(life.timeline, BlocksHidden):

@@ -17,6 +17,7 @@ from blocks import (
     Recorded,
     SummaryReplaced,
     TimelineId,
+    is_label,
     numbered,
     path_at,
     path_of,
@@ -45,8 +46,8 @@ def _named(store: EventStore, timeline: TimelineId, path: str, version: int) -> 
     page = store.read(timeline, after=version - 1, limit=1)
     event = page[0][1] if page and page[0][0] == version else None
     if isinstance(event, BlockAppended):
-        return event.block if path_at(event.block, version) == path else None
-    if not isinstance(event, RangeCompacted) or path_at(event.summary, version) != path:
+        return event.block if _is_named(event.block, version, path) else None
+    if not isinstance(event, RangeCompacted) or not _is_named(event.summary, version, path):
         return None
     stem = path_stem(event.summary)
     later = index_of(store).related(timeline, (stem,), after=version)
@@ -55,6 +56,10 @@ def _named(store: EventStore, timeline: TimelineId, path: str, version: int) -> 
         if isinstance(other, SummaryReplaced) and other.compaction == version:
             summary = other.summary if path_stem(other.summary) == stem else summary
     return summary
+
+
+def _is_named(block: Block, version: int, path: str) -> bool:
+    return is_label(path) or path_at(block, version) == path
 
 
 def _first(path: str, events: Iterable[Recorded]) -> Block | None:

@@ -16,6 +16,7 @@ from blocks import (
     ToolResult,
     TurnId,
     UserPrompt,
+    label_of,
 )
 from persistence._memory import MemoryStore
 from persistence._store import EventStore
@@ -84,11 +85,15 @@ class SearchContract:
         for version, block in enumerate(blocks, 1):
             path = naming.path(block, version)
             assert block_at(store, T, path) == block, path
+            assert block_at(store, T, label_of(version)) == block
+            assert block_at(store, T, f"[{label_of(version)}]") == block
         rewritten, folded = log[-1], len(blocks) + 1
         assert isinstance(rewritten, SummaryReplaced)
-        for path in ("su:t1.conv.range.summary", f"at:{folded}.t1.conv.range.summary"):
+        named = (f"at:{folded}.t1.conv.range.summary", label_of(folded))
+        for path in ("su:t1.conv.range.summary", *named):
             assert block_at(store, T, path) == rewritten.summary, path
-        assert block_at(store, T, "ar:t9.user.prompt") is None
+        for none in ("ar:t9.user.prompt", label_of(len(log)), label_of(len(log) + 1), "v0", "v1.2"):
+            assert block_at(store, T, none) is None, none
         assert block_at(store, U, "ar:t1.user.prompt") is None
 
     def test_a_sound_store_is_found_to_be_sound(self, store: EventStore) -> None:

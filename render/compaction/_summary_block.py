@@ -16,7 +16,8 @@ from render.policy._context import Context
 from render.stages._budget import fixed_tokens
 from render.summary._digest import build_digest, fit_digest
 from render.summary._identifiers import searched
-from render.summary._index import IndexBudget, build_index
+from render.summary._index import build_index
+from render.summary._market import IndexBudget
 from render.summary._merge import as_history, merge_summaries
 from render.summary._room import SummaryRoom
 from render.summary._split_turn import turn_context, words_of
@@ -133,9 +134,7 @@ def _index_budget(plan: RangePlan, written: int, computed: int, context: Context
     )
     target = int(policy.target_ratio * context.limit)
     room = target - fixed_tokens(context) - plan.kept_tokens - carried - written - computed
-    tokens = max(min(share, room), INDEX_TOKENS_MIN)
-    wide, line = int(policy.index_wide * tokens), int(policy.index_line * tokens)
-    return IndexBudget(wide=wide, line=line, names=tokens - wide - line)
+    return IndexBudget(tokens=max(min(share, room), INDEX_TOKENS_MIN))
 
 
 def _visible(plan: RangePlan) -> list[str]:

@@ -123,9 +123,9 @@ class Policy:
     index_ratio: float = attrs.field(default=0.38, validator=checks.share())
     """The digest's index of rare identifiers with excerpts."""
     index_wide: float = attrs.field(default=0.6, validator=checks.share())
-    """Of the index, what goes to the line with its neighbours."""
+    """Has no effect any more: what an index holds is bought with one budget. Taken, so that older policies load."""
     index_line: float = attrs.field(default=0.18, validator=checks.share())
-    """Of the index, what goes to the line; the rest goes to bare names."""
+    """Has no effect any more, as `index_wide`."""
     user_ratio: float = attrs.field(default=0.12, validator=checks.share())
     """All folded user texts together."""
     user_tokens_each: int = attrs.field(default=800, validator=checks.whole())

@@ -5,6 +5,7 @@ words are none, however long.
 """
 
 import re
+from functools import lru_cache
 from string import ascii_letters
 
 LENGTH_MAX = 160
@@ -12,6 +13,9 @@ LENGTH_MAX = 160
 SEARCHED_MAX = 100_000
 """Characters of a text that are searched for names: the agent has seen no more of a longer one than
 its beginning and its end."""
+
+SHORT_CHARACTERS = 1000
+"""Of excerpts, of which thousands are remembered at once; of longer texts a hundred."""
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _COLON = r":(?://|\\)"
@@ -53,10 +57,21 @@ def searched(text: str, characters_max: int = SEARCHED_MAX) -> tuple[str, ...]:
     return text[: characters_max // 2], text[-characters_max // 2 :]
 
 
-def identifiers(text: str) -> set[str]:
-    """The identifiers of a text; each is looked at once, however often it occurs."""
+def identifiers(text: str) -> frozenset[str]:
+    """The identifiers of a text; each is looked at once, however often it occurs.
+
+    Remembered: what was folded once, every later compaction asks for again, piece by piece.
+    """
+    return _of_short(text) if len(text) <= SHORT_CHARACTERS else _of_long(text)
+
+
+def _found(text: str) -> frozenset[str]:
     terms = {token.rstrip(".-:/") for token in _tokens(text)}
-    return {term for term in terms if len(term) <= LENGTH_MAX and _is_rare(term)}
+    return frozenset(term for term in terms if len(term) <= LENGTH_MAX and _is_rare(term))
+
+
+_of_short = lru_cache(maxsize=8192)(_found)
+_of_long = lru_cache(maxsize=128)(_found)
 
 
 def _tokens(text: str) -> set[str]:

@@ -23,6 +23,7 @@ from blocks import (
     SummaryReplaced,
     TimelineId,
     TurnHeader,
+    label_of,
     path_at,
     path_of,
     path_stem,
@@ -437,6 +438,7 @@ def test_9_recovery(all_steps: list[Step], options: dict[str, Any]) -> None:
         by_version[version] = block
         assert timeline.read(path_of(block, ordinals[stem])) == block
         assert timeline.read(path_at(block, version)) == block
+        assert timeline.read(label_of(version)) == block
     head = timeline.view.compaction.head.entries if timeline.view.compaction else ()
     for entry in (*head, *timeline.view.entries):
         assert timeline.read(entry.path) == by_version.get(entry.version, entry.block)

@@ -130,14 +130,15 @@ def _targets(engine: Engine, keys: Sequence[str]) -> Flow[list[_Target]]:
 
 
 def _folded(engine: Engine, key: str, log: _Log) -> Flow[_Target]:
-    """A block that the view does not hold, by path or id."""
+    """A block that the view does not know by this key: folded, or named by its version."""
     there = {e.block.id: _Target(v, e.block) for v, e in log if isinstance(e, BlockAppended)}
     if (target := there.get(BlockId(key))) is not None:
         return target
     block: Block = yield from engine.read(key)
     if (target := there.get(block.id)) is None:  # a summary: what it stands for can be hidden
         raise (yield from engine.unknown(key))
-    return target
+    seen = engine.view.find(block.id)  # named by version: it may be visible all the same
+    return attrs.evolve(target, entry=seen if seen and seen.version == target.version else None)
 
 
 def _artifact_of(block: Block) -> ArtifactId:

@@ -37,11 +37,11 @@ NOT_ITSELF: Final = f'-"{MARK}" -"{READ_TIMELINE} query"'
 """What was only read back, and the question for it, is not to be found again."""
 GUIDE: Final = """Read back what this conversation no longer shows: hidden, cleared or folded content.
 
-    Give the path that stands for it, or a query that finds it. A long content comes in pieces; each
+    Give the path or the label that stands for it, or a query that finds it. A long content comes in pieces; each
     says how to go on.
 
     Args:
-        path: As it is written in a summary or in place of the content: tc:t3.call_7.result, for example.
+        path: As it is written in a summary or in place of the content: tc:t3.call_7.result, or v57.
         query: Words that must all occur, in any order. Also: "a phrase", -without,
             type:react.tool.result, turn:t3. Answers with paths.
         start: Character (of a query: hit) to begin with.
@@ -138,8 +138,8 @@ def _no_such(error: UnknownPathError) -> str:
     """What to do about a path that is none."""
     instead = f" Close to it: {', '.join(error.near)}." if error.near else ""
     return (
-        f"There is no block at {error.path[:200]!r}.{instead} Paths look like ar:t1.user.prompt or"
-        " tc:t3.call_7.result; a query finds them."
+        f"There is no block at {error.path[:200]!r}.{instead} Paths look like ar:t1.user.prompt,"
+        " tc:t3.call_7.result or v57; a query finds them."
     )
 
 

@@ -20,14 +20,13 @@ from blocks import (
 from render.policy._policy import ToolPolicy
 from render.summary._artifacts import one_line
 from render.summary._identifiers import identifiers, searched
-from render.summary._index import IndexBudget, build_index
+from render.summary._index import build_index
+from render.summary._market import IndexBudget
 from render.view._group import Entry
 
 _LINE_MAX: Final = 160
 _TARGET_MIN: Final = 40
 """Characters that a target has when space is short."""
-WIDE_SHARE: Final = 0.7
-"""Of the tokens, what goes to lines with their neighbours; the rest to single lines."""
 HEAD_CHARACTERS: Final = 3
 """For each token, where there are no names: its beginning."""
 
@@ -122,8 +121,7 @@ def excerpts_of(
         return ""
     names = {name for piece in searched(text) for name in identifiers(piece) & used.keys()}
     known = Index(terms=tuple(Term(term=name, seen=0, uses=used[name]) for name in sorted(names)))
-    wide = int(WIDE_SHARE * tokens_max)
-    budget = IndexBudget(wide=wide, line=tokens_max - wide, names=0)
+    budget = IndexBudget(tokens=tokens_max, is_naming=False)
     index = build_index(known, [entry], (), budget, count)
     return (
         "\n…\n".join(excerpt.text for excerpt in index.excerpts)

@@ -29,6 +29,7 @@ from blocks import (
     TurnId,
     UserAttachment,
     UserPrompt,
+    label_of,
     path_at,
     path_of,
     path_stem,
@@ -116,11 +117,12 @@ def everything(log: Sequence[Event]) -> dict[str, Block]:
             if block.turn == turn_in(stem) and not isinstance(block, RangeSummary):
                 counts[stem] += 1
                 own.setdefault(path_of(block, counts[stem]), block)
-            own[path_at(block, version)] = block
+            own |= dict.fromkeys((path_at(block, version), label_of(version)), block)
         elif isinstance(event, RangeCompacted):
             stem = path_stem(event.summary)
             folds[stem] += 1
-            paths = [path_of(event.summary, folds[stem]), path_at(event.summary, version)]
+            named = (path_at(event.summary, version), label_of(version))
+            paths = [path_of(event.summary, folds[stem]), *named]
             summaries[version] = [path for path in paths if path not in own]
             own |= dict.fromkeys(summaries[version], event.summary)
         elif isinstance(event, SummaryReplaced):

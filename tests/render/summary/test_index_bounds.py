@@ -2,7 +2,6 @@
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,22 +13,18 @@ from blocks import (
     FoldState,
     Index,
     TextPart,
+    ToolCall,
     ToolResult,
     TurnId,
     path_of,
 )
 from render.summary._identifiers import SEARCHED_MAX, searched
-from render.summary._index import (
-    TERMS_MAX,
-    IndexBudget,
-    _line,
-    _Source,
-    _wide,
-    build_index,
-)
+from render.summary._index import TERMS_MAX, build_index
+from render.summary._market import IndexBudget
+from render.summary._pieces import LINE_CHARACTERS, WHOLE_CHARACTERS, Source
 from render.view._group import Entry, Place
 
-BUDGET = IndexBudget(wide=300, line=100, names=50)
+BUDGET = IndexBudget(tokens=450)
 
 
 def entry(version: int, block: Block) -> Entry:
@@ -107,85 +102,95 @@ def test_of_names_that_nobody_used_the_newest_are_kept() -> None:
 # Excerpts.
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 8)).map(lambda s: (s[0], sum(s)))),
-)
-def test_chosen_spans_are_sorted_apart_and_paid_once(spans: list[tuple[int, int]]) -> None:
-    """Against a set of positions: what is new is what was not chosen, and spans that touch are one."""
-    source, chosen = _Source("path", 1, "x" * 40), set[int]()
-    for start, end in spans:
-        new = source.add(start, end)
-        wanted = set(range(start, end))
-        assert [at for span in new for at in range(*span)] == sorted(wanted - chosen)
-        assert all(first < last for first, last in new)
-        chosen |= wanted
-        kept = list(zip(source.starts, source.ends, strict=True))
-        assert [at for span in kept for at in range(*span)] == sorted(chosen)
-        assert all(one[1] < two[0] for one, two in pairwise(kept))
+LINE = st.text("ab _./\t", max_size=260)
 
 
-LINES = "zero\none\ntwo here\nthe term stands\nfour\nfive"
+@given(st.lists(LINE, max_size=12).map("\n".join), st.data())
+def test_excerpts_of_a_text_are_verbatim_and_apart(text: str, data: st.DataObject) -> None:
+    """Whatever pieces are chosen: all of them are shown, each once, in their order, and little else."""
+    source = Source("path", 1, text)
+    assert "".join(text[a:b] for a, b in source.pieces).replace("\n", "") == text.replace("\n", "")
+    assert all(one[1] <= two[0] for one, two in pairwise(source.pieces))
+    for number, (start, end) in enumerate(source.pieces):
+        assert end - start <= (LINE_CHARACTERS if len(source.pieces) > 1 else WHOLE_CHARACTERS)
+        assert all(source.piece_at(at) == number for at in range(start, end))
+    numbers = st.integers(0, max(len(source.pieces) - 1, 0))
+    source.chosen = data.draw(st.sets(numbers))
+    position = 0
+    for excerpt in source.excerpts():
+        position = text.index(excerpt, position) + len(excerpt)
+    shown = "".join(source.excerpts())
+    wanted = "".join(source.piece(number) for number in sorted(source.chosen))
+    assert "".join(shown.split()) == "".join(wanted.split())
 
 
-@pytest.mark.parametrize(
-    ("text", "wide", "line"),
-    [
-        (LINES, "two here\nthe term stands\nfour", "the term stands"),
-        ("term\nnext\nmore", "term\nnext", "term"),
-        ("more\nlast\nterm", "last\nterm", "term"),
-        ("only the term", "only the term", "only the term"),
-        ("\nterm\n", "\nterm\n", "term"),
-        (
-            "a" * 200 + "term" + "b" * 200,
-            "a" * 150 + "term" + "b" * 150,
-            "a" * 40 + "term" + "b" * 40,
-        ),
-    ],
-)
-def test_an_excerpt_has_the_line_of_a_term_or_its_neighbours_as_well(
-    text: str, wide: str, line: str
-) -> None:
-    position = text.index("term")
-    for width, shown in ((_wide, wide), (_line, line)):
-        start, end = width(text, position, 4)
-        assert text[start:end] == shown
-
-
-def bought(text: str, **budget: int) -> tuple[list[str], list[str]]:
+def bought(*texts: Entry, tokens: int, is_naming: bool = False) -> tuple[list[str], list[str]]:
     """Excerpts and bare names for so many tokens; a character is one."""
-    given_ = IndexBudget(**{"wide": 0, "line": 0, "names": 0, **budget})
-    index = build_index(Index(), [result(1, text)], (), given_, len)
+    budget = IndexBudget(tokens=tokens, is_naming=is_naming)
+    index = build_index(Index(), texts, (), budget, len)
     return [e.text for e in index.excerpts], [t.term for t in index.terms if t.bare]
 
 
-def test_a_budget_buys_as_long_as_something_of_it_is_left() -> None:
-    """The last one may go over. A path is paid once; what was chosen before costs nothing."""
+LONG = "\n".join("nothing to see here" for _ in range(WHOLE_CHARACTERS))
+
+
+def test_what_is_bought_never_costs_more_than_the_budget() -> None:
+    """A label is paid once, a line with its end."""
     lines = [f"src/file_{n}.py is number {n} of the files" for n in range(4)]
-    text, (cost,) = "\n".join(lines), {len(line) for line in lines}
-    path = len("tc:t1.c1.result") + 3
-    for line, number in ((0, 0), (1, 1), (path + cost, 1), (path + cost + 1, 2)):
-        assert len("\n".join(bought(text, line=line)[0]).splitlines()) == number
-    assert bought(text, line=path + 3 * cost + 1) == (lines, [])
-    assert bought(text, wide=1)[0] == ["\n".join(lines[:2])]
-    name = len("src/file_0.py") + 1
-    for names, number in ((0, 0), (1, 1), (name, 1), (name + 1, 2), (3 * name + 1, 4)):
-        assert len(bought(text, names=names)[1]) == number
+    text, cost = "\n".join([*lines, LONG]), len(lines[0]) + 1
+    label = len("v1") + 2
+    for tokens in (0, label, label + cost - 1, label + cost, label + 4 * cost):
+        number = max(tokens - label, 0) // cost
+        shown = "\n".join(bought(result(1, text), tokens=tokens)[0]).splitlines()
+        assert len(set(lines).intersection(shown)) == number
+        assert sum(len(line) + 1 for line in shown) <= max(tokens - label, 0)
 
 
-def test_a_line_that_says_nothing_else_is_no_excerpt() -> None:
-    """Eight characters besides the name are something."""
-    assert bought("src/f.py is good", line=9, names=9) == (["src/f.py is good"], [])
-    assert bought("src/f.py is bad", line=9, names=9) == ([], ["src/f.py"])
+@given(
+    st.integers(0, 400),
+    st.lists(st.sampled_from(("a/b.py", "x_y z_w", "one two", "")), max_size=30),
+)
+def test_nor_do_excerpts_and_names_together(tokens: int, lines: list[str]) -> None:
+    text = "\n".join([*(f"{line} {n} is here" for n, line in enumerate(lines)), LONG])
+    excerpts, names = bought(result(1, text), said(2, text), tokens=tokens, is_naming=True)
+    assert sum(len(x) + 1 for x in (*excerpts, *names)) <= tokens
+
+
+def test_a_short_block_is_shown_whole_or_not_at_all() -> None:
+    text = "src/f.py\nwas looked at\nand found good"
+    assert bought(result(1, text), tokens=100)[0] == [text]
+    assert bought(result(1, text), tokens=len(text))[0] == []
+
+
+def test_a_name_that_an_excerpt_shows_is_not_listed_as_well() -> None:
+    text = f"src/f.py is the file to look at\n{LONG}"
+    assert bought(result(1, text), tokens=200, is_naming=True)[1] == []
+    assert bought(result(1, text), tokens=12, is_naming=True) == ([], ["src/f.py"])
+
+
+def test_what_the_agent_wrote_comes_before_what_it_read() -> None:
+    """Line by line; of an edit only what is new."""
+    code = [f"    value = value + {n} * factor" for n in range(30)]
+    old, new = "\n".join(code), "\n".join(line.replace("value", "total") for line in code)
+    edit = ToolCall(
+        id=BlockId("e"), turn=TurnId("t1"), call_id=CallId("e"), name="Edit",
+        input={"file_path": "a.py", "old_string": old, "new_string": new},
+    )  # fmt: skip
+    shown = "\n".join(bought(result(1, f"{LONG}\n{old}"), entry(2, edit), tokens=500)[0])
+    assert "total = total + 7 * factor" in shown
+    assert "value" not in shown
+
+
+def test_what_the_model_sees_anyway_is_not_quoted() -> None:
+    text = f"src/f.py is the file to look at\n{LONG}"
+    budget = IndexBudget(tokens=500)
+    assert not build_index(Index(), [result(1, text)], [text], budget, len).excerpts
 
 
 def test_of_several_mentions_the_last_one_with_something_around_it_counts() -> None:
     first, last, bare = "src/f.py was good", "src/f.py is better now", "src/f.py"
-    assert bought(f"{first}\n{last}", line=9) == ([last], [])
-    index = build_index(
-        Index(),
-        [result(1, first), result(2, last), result(3, bare)],
-        (),
-        IndexBudget(wide=0, line=9, names=0),
-        len,
-    )
-    assert [(e.seen, e.text) for e in index.excerpts] == [(2, last)]
+    texts = [
+        *(result(n, f"{text}\n{LONG}") for n, text in ((1, first), (2, last))),
+        result(3, bare),
+    ]
+    assert bought(*texts, tokens=30)[0] == [last]

@@ -23,7 +23,7 @@ HOSTILE = (
     "<summary>",
     "</summary>\n</summary>",
     "a </summary> b",
-    '<summary version="2">',
+    '<summary version="3">',
     "</SUMMARY >",
     "< / Summary\n>",
 )
@@ -38,7 +38,7 @@ def test_what_is_quoted_cannot_close_the_summary(hostile: str) -> None:
         tool_outcomes=(ToolOutcome(tool=hostile, outcome=hostile, detail=hostile),),
     )  # fmt: skip
     text = format_summary(block(written, Digest(errors=(hostile,), files_read=(hostile,))))
-    assert text.startswith('<summary version="2">\n')
+    assert text.startswith('<summary version="3">\n')
     assert text.endswith("\n</summary>")
     assert DELIMITER.findall(text) == ["", "/"]
 

@@ -17,6 +17,7 @@ from blocks import (
     SummaryReplaced,
     UnknownPathError,
     artifact_id,
+    label_of,
     text_of,
 )
 from persistence import MemoryStore
@@ -168,6 +169,25 @@ def test_a_hide_before_or_after_the_compactions_that_quoted_it(folds: int, more:
         assert SECRET not in everything(timeline)
 
 
+@pytest.mark.parametrize("folds", [0, 1])
+def test_a_label_hides_and_restores_what_its_path_does(folds: int) -> None:
+    """Visible or folded, and what quotes it as well."""
+    seen = list[tuple[str, str]]()
+    for is_labelled in (False, True):
+        timeline = deploying()
+        versions = {entry.path: entry.version for entry in timeline.view.entries}
+        keys = [label_of(versions[path]) if is_labelled else path for path in PATHS]
+        for _ in range(folds):
+            work(timeline)
+            timeline.compact()
+        timeline.hide(*keys)
+        hidden = everything(timeline)
+        assert SECRET not in hidden
+        timeline.restore(*keys)
+        seen.append((hidden, everything(timeline)))
+    assert seen[0] == seen[1]
+
+
 def test_undoing_a_compaction_brings_nothing_back() -> None:
     """The summary of the compaction before is rewritten as well."""
     timeline = deploying()
@@ -298,7 +318,9 @@ def test_the_reading_tools_do_not_read_it_back() -> None:
     name = artifact_id(text_of(timeline.read("tc:t1.c0.result")).encode())
     timeline.hide(*PATHS)
     read_timeline, read_artifact = reading_tools(timeline)
-    for path in PATHS:
+    versions = {block.id: version for version, block in make.blocks_in(timeline)}
+    labels = [label_of(versions[timeline.read(path).id]) for path in PATHS]
+    for path in (*PATHS, *labels):
         assert read_timeline.call(path=path).output == WITHHELD
     assert "nothing matches" in str(read_timeline.call(query=SECRET).output)
     assert read_artifact.call(artifact_id=name).output == WITHHELD

@@ -198,6 +198,16 @@ def test_every_kind_of_block_can_be_read(timeline: Timeline) -> None:
     assert '"type":"turn.header"' in told(tool, path="ar:t1.turn.header")
 
 
+def test_a_label_reads_what_its_path_does(timeline: Timeline) -> None:
+    """As it is written in a summary, with brackets, or without."""
+    timeline.user("Look.")
+    tool, _ = reading_tools(timeline)
+    version = timeline.view.find("ar:t1.user.prompt").version  # type: ignore[union-attr]
+    for label in (f"v{version}", f"[v{version}]", f" v{version}\n"):
+        assert told(tool, path=label).endswith("\nLook.")
+    assert "There is no block at 'v99'" in refusal(tool, path="v99")
+
+
 def test_a_summary_is_read_as_the_model_saw_it(timeline: Timeline) -> None:
     timeline.user("Hello.")
     summary = RangeSummary(

@@ -1,0 +1,191 @@
+"""What an index is made of, bought piece by piece: the best first for its tokens, as long as they last."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Final, TypeAlias
+
+import attrs
+
+from blocks import label_of
+from render.summary._pieces import Source
+
+SURROUNDINGS_MIN: Final = 8
+"""A piece with less than that besides a term says nothing about it."""
+USES_MAX: Final = 4
+"""An agent that wrote a name four times knows it; more says nothing more."""
+REPEATED: Final = 0.5
+"""What it adds to a name's worth that several texts say it."""
+UNUSED: Final = 0.2
+"""What a name is worth that the agent has not written."""
+EARLIER: Final = 0.2
+"""Of a name's worth, what the place before its last one has."""
+NEIGHBOUR: Final = 0.3
+"""Of a name's worth, what the pieces before and behind it have."""
+OWN: Final = 1.5
+"""What a line that the agent has written is worth by itself, when it is new."""
+OWN_CHARACTERS: Final = 60
+"""A short text of the agent's that is one piece is worth a line for each so many characters."""
+OWN_MIN: Final = 20
+"""Characters of a line that is worth anything by itself."""
+BARE: Final = 0.7
+"""Of a name's worth, what its being listed has."""
+HALF_AGE: Final = 400
+"""Versions after which everything is worth half as much."""
+SIZE_POWER: Final = 0.8
+"""Worth is divided by tokens to this power: what is long is not quite as dear as it is long."""
+CHARACTERS_PER_TOKEN: Final = 3.6
+"""For ranking; what is bought is counted."""
+LABEL_TOKENS: Final = 2
+"""The brackets around a label, and the end of its line."""
+
+
+@attrs.frozen(kw_only=True)
+class IndexBudget:
+    """What an index may have, and whether names alone may be bought for it."""
+
+    tokens: int
+    is_naming: bool = True
+
+
+@attrs.define(eq=False)
+class Known:
+    """What is known about one identifier while the index is built."""
+
+    uses: int = 0
+    seen: int = 0
+    sources: list[Source] = attrs.field(factory=list[Source])
+    """Texts that it occurs in, in the order in which they were read."""
+
+
+_Offer: TypeAlias = tuple[float, int, int, int]
+"""Worth for its size and age, both negative so that the best comes first; then a source and a piece of it, or
+-1 and the rank of a name."""
+
+
+@attrs.define(kw_only=True, eq=False)
+class Market:
+    """What is on offer, and what was bought."""
+
+    sources: Sequence[Source]
+    ranked: Sequence[str]
+    known: dict[str, Known]
+    count: Callable[[str], int]
+    lines: set[str]
+    """Lines that are there anyway, without white space around them."""
+    bare: dict[str, int] = attrs.field(factory=dict[str, int])
+    """Names that are listed, and what each cost."""
+    _shown: set[str] = attrs.field(factory=set[str])
+    """Names in what was bought."""
+    _labels: set[int] = attrs.field(factory=set[int])
+    """Versions of the blocks that something of was bought: the pieces of one stand under one label."""
+
+    def buy(self, budget: IndexBudget) -> None:
+        """Buy what is worth most for its tokens, as long as it can be paid for."""
+        names = list(self._names(is_naming=budget.is_naming))
+        self._value_own_lines()
+        left = budget.tokens
+        for _, _, source, number in sorted([*names, *self._pieces()]):
+            if left <= 0:
+                break
+            if source < 0:
+                left -= self._list(self.ranked[number], left)
+            else:
+                left -= self._cut(self.sources[source], number, left)
+
+    def _names(self, *, is_naming: bool) -> Iterator[_Offer]:
+        """Give the pieces that hold names their worth; offer the names that nothing visible shows."""
+        newest = self._newest()
+        for rank, term in enumerate(self.ranked):
+            known = self.known[term]
+            places = list(islice(_places(term, known), 2))
+            if places and not places[0][0].path:
+                continue
+            worth = UNUSED + min(known.uses, USES_MAX) + REPEATED * (len(known.sources) > 1)
+            worth *= _decay(newest - known.seen)
+            for share, (source, position) in zip((1.0, EARLIER), places, strict=False):
+                _value(source, position, term, share * worth)
+            if is_naming and (not known.sources or known.sources[-1].path):
+                size = len(term) / CHARACTERS_PER_TOKEN + 1
+                yield -BARE * worth / size**SIZE_POWER, -known.seen, -1, rank
+
+    def _newest(self) -> int:
+        return max((source.seen for source in self.sources), default=0)
+
+    def _value_own_lines(self) -> None:
+        """Let what the agent gave to tools be worth something by itself."""
+        newest = self._newest()
+        for source in self.sources:
+            if not source.is_call:
+                continue
+            worth = OWN * _decay(newest - source.seen)
+            if len(source.pieces) == 1:
+                source.add(0, worth * max(1.0, len(source.text) / OWN_CHARACTERS))
+                continue
+            for number, (start, end) in enumerate(source.pieces):
+                if end - start >= OWN_MIN and source.piece(number).strip() not in source.superseded:
+                    source.add(number, worth)
+
+    def _pieces(self) -> Iterator[_Offer]:
+        for place, source in enumerate(self.sources):
+            for number, worth in source.worth.items():
+                start, end = source.pieces[number]
+                size = (end - start) / CHARACTERS_PER_TOKEN + 1
+                yield -worth / size**SIZE_POWER, -source.seen, place, number
+
+    def _list(self, term: str, left: int) -> int:
+        """List a name; what it cost."""
+        cost = self.count(term) + 1
+        if term in self._shown or cost > left:
+            return 0
+        self.bare[term] = cost
+        return cost
+
+    def _cut(self, source: Source, number: int, left: int) -> int:
+        """Choose a piece; what it cost, less what names in it had cost."""
+        text = source.piece(number)
+        line = text.strip()
+        if not line or line in self.lines:
+            return 0
+        cost = self.count(f"{text}\n")
+        if source.seen not in self._labels:
+            cost += self.count(label_of(source.seen)) + LABEL_TOKENS
+        if cost > left:
+            return 0
+        source.chosen.add(number)
+        self._labels.add(source.seen)
+        self.lines.add(line)
+        terms = source.terms.get(number, ())
+        self._shown.update(terms)
+        return cost - sum(self.bare.pop(term, 0) for term in terms)
+
+
+def _decay(age: int) -> float:
+    return 1 / (1 + age / HALF_AGE)
+
+
+def _places(term: str, known: Known) -> Iterator[tuple[Source, int]]:
+    """Where a term occurred with something around it, newest text first, the last mention in each."""
+    for source in reversed(known.sources):
+        position = source.text.rfind(term)  # be it inside a longer name
+        if _surroundings(source.text, position) >= len(term) + SURROUNDINGS_MIN:
+            yield source, position
+
+
+def _surroundings(text: str, position: int) -> int:
+    """Characters of a position's line and of the lines around it."""
+    start, end = text.rfind("\n", 0, position), text.find("\n", position)
+    if start > 0:
+        start = text.rfind("\n", 0, start)
+    if end >= 0:
+        end = text.find("\n", end + 1)
+    return (len(text) if end < 0 else end) - start - 1
+
+
+def _value(source: Source, position: int, term: str, worth: float) -> None:
+    """Let the pieces of a name be worth more, and their neighbours."""
+    first, last = source.piece_at(position), source.piece_at(position + len(term) - 1)
+    for number in range(first, last + 1):
+        source.add(number, worth)
+        source.terms.setdefault(number, []).append(term)
+    source.add(first - 1, NEIGHBOUR * worth)
+    source.add(last + 1, NEIGHBOUR * worth)

@@ -1,0 +1,104 @@
+"""A text in pieces that an index chooses one by one: its lines, or all of it where it is short.
+
+    text     a line ⏎ another ⏎ a very long line that goes on and on ... to its end ⏎ the last
+    pieces   [0    ] [1     ] [2                        ] [3                      ] [4     ]
+    chosen            x        x                                                     x
+    excerpts          "another ⏎ a very long line that "                            "the last"
+
+Pieces that stand next to each other become one excerpt, so excerpts are verbatim and never overlap.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Final, TypeAlias
+
+import attrs
+
+LINE_CHARACTERS: Final = 200
+"""Of a piece; a longer line is cut between words."""
+WHOLE_CHARACTERS: Final = 500
+"""A text that is no longer is one piece: half of it says little."""
+
+Span: TypeAlias = tuple[int, int]
+
+
+@attrs.define(eq=False)
+class Source:
+    """A text that excerpts can be cut from: a folded block, or an earlier excerpt."""
+
+    path: str
+    seen: int
+    text: str
+    own: bool = False
+    """Whether the agent has written it."""
+    is_call: bool = False
+    """Whether it is what the agent gave to a tool: code, commands."""
+    superseded: frozenset[str] = frozenset()
+    """Lines that it replaces."""
+    worth: dict[int, float] = attrs.field(factory=dict[int, float])
+    """Of the pieces that are worth anything, by number."""
+    terms: dict[int, list[str]] = attrs.field(factory=dict[int, list[str]])
+    """What a piece shows, by its number."""
+    chosen: set[int] = attrs.field(factory=set[int])
+    _pieces: list[Span] = attrs.field(factory=list[Span], init=False)
+
+    @property
+    def pieces(self) -> list[Span]:
+        """Start and end of each, in order; a line's end is in none of them."""
+        if not self._pieces:
+            self._pieces = list(pieces_of(self.text))
+        return self._pieces
+
+    def piece_at(self, position: int) -> int:
+        """The number of the piece that holds a position of the text."""
+        if len(self.text) <= WHOLE_CHARACTERS:
+            return 0
+        return bisect_right(self.pieces, (position, len(self.text) + 1)) - 1
+
+    def piece(self, number: int) -> str:
+        """The text of a piece."""
+        start, end = self.pieces[number]
+        return self.text[start:end]
+
+    def add(self, number: int, worth: float) -> None:
+        """Let a piece be worth more, if there is one of this number."""
+        if 0 <= number < len(self.pieces):
+            self.worth[number] = self.worth.get(number, 0.0) + worth
+
+    def excerpts(self) -> Iterator[str]:
+        """The chosen pieces, those that touch together; an empty line between two is no gap."""
+        run: Span | None = None
+        after = -1
+        for number in sorted(self.chosen):
+            start, end = self.pieces[number]
+            if run and (number == after or not self.text[run[1] : start].strip()):
+                run = run[0], end
+            else:
+                if run:
+                    yield self.text[run[0] : run[1]].strip()
+                run = start, end
+            after = number + 1
+        if run:
+            yield self.text[run[0] : run[1]].strip()
+
+
+def pieces_of(text: str) -> Iterator[Span]:
+    """The pieces of a text, in order."""
+    if len(text) <= WHOLE_CHARACTERS:
+        yield 0, len(text)
+        return
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        yield from _pieces_of_line(text, start, end)
+        start = end + 1
+
+
+def _pieces_of_line(text: str, start: int, end: int) -> Iterator[Span]:
+    while end - start > LINE_CHARACTERS:
+        blank = text.rfind(" ", start + LINE_CHARACTERS // 2, start + LINE_CHARACTERS)
+        cut = blank + 1 or start + LINE_CHARACTERS
+        yield start, cut
+        start = cut
+    yield start, end
