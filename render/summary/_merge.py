@@ -8,12 +8,13 @@ A summary has two parts, with a room each:
               the other lists               joined: the newest entries stay
     prefix    turn context                  how a split turn began, and what came last
 
-Where history is still too long, the oldest tool outcomes go first, then completed work, artifacts, errors
-and open items; then plan and state are cut; facts, decisions and constraints only after all of these.
+Where history is still too long, the oldest tool outcomes go first, then completed work (of statements of the
+agent's those that are worth least, see `_statements`), artifacts, errors and open items; then plan and state are cut; facts, decisions and constraints only after all of these.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, TypeVar
+from operator import itemgetter
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -21,6 +22,7 @@ from blocks import StructuredSummary, Work
 from render.summary._artifacts import one_line
 from render.summary._lasting import LASTING, lasting
 from render.summary._room import SummaryRoom
+from render.summary._statements import FOUND, by_worth
 from render.summary._text import report_history
 
 _T = TypeVar("_T")
@@ -61,10 +63,13 @@ def merge_summaries(
 
 
 def as_history(summary: StructuredSummary, turn: str) -> StructuredSummary:
-    """The summary once the turn that it tells the beginning of is over: a line is left of that."""
+    """The summary once the turn that it tells the beginning of is over: a line is left of that, if
+    nothing else tells of the turn."""
     line = one_line(summary.turn_context, LINE_CHARACTERS)
     if not line:
         return summary
+    if any(work.component == turn and work.action == FOUND for work in summary.completed):
+        return msgspec.structs.replace(summary, turn_context="")
     over = [work for work in summary.completed if work.action == BEGINNING]
     gone = over[: max(len(over) + 1 - TURNS_MAX, 0)]
     left = [work for work in summary.completed if work not in gone]
@@ -86,8 +91,18 @@ def _concise(summary: StructuredSummary, room: SummaryRoom) -> StructuredSummary
         changes[name] = room.first(getattr(summary, name), room.history, each)
     for name in EXPENDABLE:
         changes[name] = room.first(reversed(getattr(summary, name)), room.history, each)[::-1]
+    changes["completed"] = _most_telling(summary.completed, room.history, room)
     quoted = min(summary.quoted, len(changes["constraints"]))
     return msgspec.structs.replace(summary, **changes, quoted=quoted)
+
+
+def _most_telling(works: Sequence[Work], tokens_max: int, room: SummaryRoom) -> tuple[Work, ...]:
+    """Of completed work what is to stay in so many tokens, in its order."""
+    order = by_worth(works)
+    each = int(ITEM_SHARE * room.history)
+    kept = room.first((works[index] for index in order), tokens_max, each)
+    left = sorted(zip(order, kept, strict=False), key=itemgetter(0))
+    return tuple(cast("Work", work) for _, work in left)
 
 
 def _continued(old: str, new: str, room: SummaryRoom) -> str:
@@ -145,7 +160,11 @@ def _fewer(summary: StructuredSummary, name: str, room: SummaryRoom) -> Structur
     while (items := getattr(summary, name)) and _excess(summary, room) > 0:
         # An eighth at a time: a list of hundreds must not be counted hundreds of times.
         gone = max(1, len(items) // 8)
-        left = items[:-gone] if name in LASTING else items[gone:]
+        if name == "completed":
+            total = sum(map(room.size, items))
+            left = _most_telling(items, total - max(_excess(summary, room), 1), room)
+        else:
+            left = items[:-gone] if name in LASTING else items[gone:]
         summary = msgspec.structs.replace(summary, **{name: left})
     return msgspec.structs.replace(summary, quoted=min(summary.quoted, len(summary.constraints)))
 
