@@ -19,7 +19,8 @@ from blocks import (
 from render.summary._artifacts import one_line
 from render.summary._identifiers import searched
 from render.summary._split_turn import last_words, turn_context, words_of
-from render.summary._statements import FOUND, statements
+from render.summary._statements import statements
+from render.summary._text import FOUND
 from render.view._group import Entry
 
 _T = TypeVar("_T")

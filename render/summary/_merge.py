@@ -22,8 +22,8 @@ from blocks import StructuredSummary, Work
 from render.summary._artifacts import one_line
 from render.summary._lasting import LASTING, lasting
 from render.summary._room import SummaryRoom
-from render.summary._statements import FOUND, by_worth
-from render.summary._text import report_history
+from render.summary._statements import by_worth
+from render.summary._text import FOUND, report_history
 
 _T = TypeVar("_T")
 

@@ -12,10 +12,9 @@ from typing import Final
 
 from blocks import AssistantCompletion, Work
 from render.summary._identifiers import identifiers, searched
+from render.summary._text import FOUND
 from render.view._group import Entry
 
-FOUND: Final = "found"
-"""The action of an entry that is a statement."""
 STATEMENT_CHARACTERS: Final = 200
 """Of one statement; the rest of a longer sentence is left out."""
 STATEMENT_MIN: Final = 12
