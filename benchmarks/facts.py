@@ -100,13 +100,17 @@ def main() -> None:
     table = Table("session", "window", "facts", "in the request", "written")
     for session in known():
         path = next(iter(given.folder.glob(f"{session.name}.*")), None)
-        for window in given.windows if path else ():
+        if path is None:
+            continue
+        for window in given.windows:
             text = last_request(path, window)
             written = text.partition(INDEX)[0] if INDEX in text else text
             there = [fact for fact in session.fact if survives(fact, text)]
             told = [fact for fact in session.fact if survives(fact, written)]
             name = f"{session.name}{' (check)' if session.check else ''}"
-            table.add_row(name, str(window), str(len(session.fact)), str(len(there)), str(len(told)))
+            table.add_row(
+                name, str(window), str(len(session.fact)), str(len(there)), str(len(told))
+            )
             for fact in session.fact if given.lost else ():
                 if fact not in told:
                     Console().print(f"{session.name} {window} call {fact.call}: {fact.fact}")

@@ -106,7 +106,6 @@ def _step(row: dict[str, Any]) -> tuple[str, str]:
     return one_line(max(texts, key=len, default=""), STEP_CHARACTERS), str(row["status"])
 
 
-
 def _sentences(entry: Entry, kind: re.Pattern[str]) -> Iterator[str]:
     """The sentences of a user's text that have words of this kind."""
     for text in searched(words_of(entry), SEARCHED_CHARACTERS):

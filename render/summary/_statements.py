@@ -1,7 +1,7 @@
 """Sentences of the agent that say something: a result, a cause, a decision.
 
 A sentence is worth what it shows of itself: words that state something, names and numbers in it.  Words
-that announce what comes next count against it.  The lists of words are short and of English; of other
+that announce what comes next, or only guess, count against it.  The lists of words are short and of English; of other
 languages, names, numbers and the place of a sentence in its text have to do.
 """
 
@@ -54,14 +54,20 @@ _DENIAL: Final = re.compile(
     r"\b(?:not|never|no longer|nothing|none|only|isn't|aren't|wasn't|doesn't|don't|didn't)\b",
     re.IGNORECASE,
 )
+_GUESS: Final = re.compile(
+    r"\b(?:maybe|perhaps|might|could|probably|i (?:think|guess|suspect|wonder)|doesn't make sense|wait)\b",
+    re.IGNORECASE,
+)
 _INTENT: Final = re.compile(
     r"^\W*(?:(?:ok(?:ay)?|good|great|perfect|so|and|but|wait|next|now|first|then|also)\b\W*)*"
     r"(?:let me|let's|let us|i(?:'|’)?(?:ll| will|m going to| am going to| need to| want to| should)\b"
-    r"|(?:i(?:'|’)m|i am) \w+ing\b|now (?:i |let|add|update|the \w+ step)|would you|do you|should i|shall i|want me)"
+    r"|(?:i(?:'|’)m|i am) \w+ing\b|now (?:i |let|add|update|fix|run|implement|the \w+ step)|would you|do you|should i|shall i|want me)"
     r"|\blet me\b",
     re.IGNORECASE,
 )
-_FENCE: Final = re.compile(r"^\s*(?:```|~~~).*?(?:^\s*(?:```|~~~)\s*$|\Z)", re.MULTILINE | re.DOTALL)
+_FENCE: Final = re.compile(
+    r"^\s*(?:```|~~~).*?(?:^\s*(?:```|~~~)\s*$|\Z)", re.MULTILINE | re.DOTALL
+)
 _BULLET: Final = re.compile(r"^[\s>#*+-]*(?:\d+[.)]\s+)?(?:\[.\]\s+)?")
 _END: Final = re.compile(r"(?<=[.!?])[*_)\"'”]*\s+|(?<=[。！？])")
 _NUMBER: Final = re.compile(r"(?<![\w.])\d[\w.:-]*")
@@ -84,7 +90,7 @@ def worth(statement: str) -> int:
     shown = kinds + 2 * bool(_RESULT.search(statement)) + bool(_DENIAL.search(statement))
     names = len(identifiers(statement)) + len(_NUMBER.findall(statement))
     announced = 4 * bool(_INTENT.search(statement)) + 3 * statement.endswith(("?", ":"))
-    return shown + min(names, NAMES_MAX) - announced
+    return shown + min(names, NAMES_MAX) - announced - 3 * bool(_GUESS.search(statement))
 
 
 def _stated(text: str, most: int) -> list[str]:
@@ -96,10 +102,13 @@ def _stated(text: str, most: int) -> list[str]:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    """The sentences of a text's prose; a very short one with the one after it."""
+    """The sentences of a text's prose; a very short one with the one after it, if that goes on with it."""
     short = ""
     for line in _lines(text):
         for sentence in _END.split(line):
+            if short and _INTENT.search(sentence):
+                yield short
+                short = ""
             whole = f"{short} {sentence}".strip()
             short = whole if len(whole) < SHORT_CHARACTERS else ""
             if not short:

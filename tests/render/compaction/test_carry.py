@@ -157,7 +157,16 @@ def costs(limits: Sequence[int]) -> int:
 def test_what_was_said_again_gives_way_before_all_else() -> None:
     """An error that a harness reports in the user's name takes no room of the user's own words."""
     error = "Tool call error:\n" + "No such tool. " * 40
-    texts = ["task", "rule one", f"{error}1", "go on", f"{error}2", "go on", "Tool call error:\nA", "end"]
+    texts = [
+        "task",
+        "rule one",
+        f"{error}1",
+        "go on",
+        f"{error}2",
+        "go on",
+        "Tool call error:\nA",
+        "end",
+    ]
     assert _giving_way(texts) == [2, 3, 4, 1, 5, 6]
 
 
