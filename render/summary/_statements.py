@@ -35,14 +35,14 @@ _SEARCHED: Final = 20_000
 """Characters of one text that are looked at."""
 _CAUSE: Final = re.compile(
     r"\b(?:root cause|caus(?:e[ds]?|ing)|because|due to|turns out|found|confirm(?:s|ed)|reason|culprit"
-    r"|trigger(?:s|ed)?|misdiagnos\w*|that(?:'s| is) why|(?:the|a) (?:real |actual |key |only )?"
+    r"|trigger(?:s|ed)?|misdiagnos\w*|that(?:'s| is) why|(?:the|a|an) (?:[\w-]+ ){0,2}"
     r"(?:issue|problem|bug|fix|gap|insight|difference)|missing|lacks?)\b",
     re.IGNORECASE,
 )
 _RESULT: Final = re.compile(
     r"\b(?:pass(?:es|ed)?|fail(?:s|ed)?|done|fixed|created|pushed|committed|merged|complete[d]?"
     r"|verified|reproduced|works|worked|succeed(?:s|ed)|succeeded|removed|compatible|clean|green|resolved"
-    r"|reports?|shows?|returns?|already|still|now)\b",
+    r"|reports?|shows?|returns?|already)\b",
     re.IGNORECASE,
 )
 _DECISION: Final = re.compile(
@@ -62,7 +62,7 @@ _INTENT: Final = re.compile(
     r"^\W*(?:(?:ok(?:ay)?|good|great|perfect|so|and|but|wait|next|now|first|then|also)\b\W*)*"
     r"(?:let me|let's|let us|i(?:'|’)?(?:ll| will|m going to| am going to| need to| want to| should)\b"
     r"|(?:i(?:'|’)m|i am) \w+ing\b|now (?:i |let|add|update|fix|run|implement|the \w+ step)|would you|do you|should i|shall i|want me)"
-    r"|\blet me\b",
+    r"|\blet me\b|\bstill (?:\w+ing|in progress)\b",
     re.IGNORECASE,
 )
 _FENCE: Final = re.compile(
@@ -89,8 +89,9 @@ def worth(statement: str) -> int:
     kinds = sum(3 for kind in (_CAUSE, _DECISION) if kind.search(statement))
     shown = kinds + 2 * bool(_RESULT.search(statement)) + bool(_DENIAL.search(statement))
     names = len(identifiers(statement)) + len(_NUMBER.findall(statement))
-    announced = 4 * bool(_INTENT.search(statement)) + 3 * statement.endswith(("?", ":"))
-    return shown + min(names, NAMES_MAX) - announced - 3 * bool(_GUESS.search(statement))
+    asked = 3 * statement.endswith("?") + statement.endswith(":")
+    unsure = 4 * bool(_INTENT.search(statement)) + 3 * bool(_GUESS.search(statement))
+    return shown + min(names, NAMES_MAX) - asked - unsure
 
 
 def _stated(text: str, most: int) -> list[str]:

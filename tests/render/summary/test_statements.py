@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from blocks import Block, StructuredSummary, Work
 from render import SummaryRoom, merge_summaries
 from render.summary._statements import (
-    FOUND,
     LAST_MAX,
     STATEMENT_CHARACTERS,
     TEXT_MAX,
     by_worth,
     statements,
 )
+from render.summary._text import FOUND
 from tests._builders import CharCounter, call, prompt, result, said, view_of
 
 ROOM = SummaryRoom(history=800, prefix=400, count=CharCounter().count)
@@ -63,7 +63,14 @@ def test_a_very_short_one_comes_with_the_sentence_that_explains_it() -> None:
 
 def test_of_the_text_that_ends_a_turn_more_is_told() -> None:
     long = " ".join(f"Check number {n} failed because of row-{n}." for n in range(20))
-    blocks = [prompt("go"), said(long), call("c"), result("c"), said(long), prompt("on", "t2")]
+    blocks: list[Block] = [
+        prompt("go"),
+        said(long),
+        call("c"),
+        result("c"),
+        said(long),
+        prompt("on", "t2"),
+    ]
     assert len(told(*blocks)) == TEXT_MAX + LAST_MAX
 
 
@@ -94,11 +101,13 @@ def test_what_somebody_wrote_goes_before_quotations_and_the_worthier_before_the_
 
 def test_a_cause_outlives_any_number_of_lesser_statements() -> None:
     cause = found("The root cause is not the cache: `parse_amount` drops the sign in line 48231.")
-    summary: StructuredSummary | None = StructuredSummary(completed=(cause,))
-    for number in range(300):
-        lesser = found(f"Step {number} is done with {'words ' * (number % 9)}.", f"t{number}")
+    summary = StructuredSummary(completed=(cause,))
+    steps = [
+        found(f"Step {number} is done with {'words ' * (number % 9)}.", f"t{number}")
+        for number in range(300)
+    ]
+    for lesser in steps:
         summary = merge_summaries(summary, StructuredSummary(completed=(lesser,)), ROOM)
-    assert summary
     assert cause in summary.completed
-    assert summary.completed[-1] == lesser, "among equals the newest stay"
+    assert summary.completed[-1] == steps[-1], "among equals the newest stay"
     assert sum(map(ROOM.size, summary.completed)) <= ROOM.history
