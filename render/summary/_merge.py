@@ -1,20 +1,20 @@
 """Merging summaries, by rule and not by a model: what must not drift is carried forward verbatim.
 
-A summary has two parts, with a room each:
+A summary has three parts, with a room each:
 
     history   task                          the oldest one
               constraints decisions facts   joined: what is carried stays, see `_lasting`
               state plan                    the newest ones
               the other lists               joined: the newest entries stay
+    found     statements of the agent's     those that are worth most, see `_statements`
     prefix    turn context                  how a split turn began, and what came last
 
-Where history is still too long, the oldest tool outcomes go first, then completed work (of statements of the
-agent's those that are worth least, see `_statements`), artifacts, errors and open items; then plan and state are cut; facts, decisions and constraints only after all of these.
+Where history is still too long, the oldest tool outcomes go first, then completed work, artifacts, errors
+and open items; then plan and state are cut; facts, decisions and constraints only after all of these.
 """
 
 from collections.abc import Iterable, Sequence
-from operator import itemgetter
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -91,18 +91,23 @@ def _concise(summary: StructuredSummary, room: SummaryRoom) -> StructuredSummary
         changes[name] = room.first(getattr(summary, name), room.history, each)
     for name in EXPENDABLE:
         changes[name] = room.first(reversed(getattr(summary, name)), room.history, each)[::-1]
-    changes["completed"] = _most_telling(summary.completed, room.history, room)
+    written, found = _apart(summary.completed)
+    changes["completed"] = (*room.first(written[::-1], room.history, each)[::-1], *found)
     quoted = min(summary.quoted, len(changes["constraints"]))
     return msgspec.structs.replace(summary, **changes, quoted=quoted)
 
 
-def _most_telling(works: Sequence[Work], tokens_max: int, room: SummaryRoom) -> tuple[Work, ...]:
-    """Of completed work what is to stay in so many tokens, in its order."""
-    order = by_worth(works)
-    each = int(ITEM_SHARE * room.history)
-    kept = room.first((works[index] for index in order), tokens_max, each)
-    left = sorted(zip(order, kept, strict=False), key=itemgetter(0))
-    return tuple(cast("Work", work) for _, work in left)
+def _apart(works: Sequence[Work]) -> tuple[list[Work], list[Work]]:
+    """Completed work that somebody wrote down, and statements of the agent's."""
+    found = [work for work in works if work.action == FOUND]
+    return [work for work in works if work.action != FOUND], found
+
+
+def _most_telling(found: Sequence[Work], room: SummaryRoom) -> list[Work]:
+    """Of the agent's statements those that are worth most, in their order."""
+    order = by_worth([work.description for work in found])
+    kept = room.first((found[index] for index in order), room.found, room.found)
+    return [found[index] for index in sorted(order[: len(kept)])]
 
 
 def _continued(old: str, new: str, room: SummaryRoom) -> str:
@@ -142,13 +147,17 @@ def _tail(lines: Sequence[str], tokens_max: int, room: SummaryRoom) -> list[str]
 
 def _fitted(summary: StructuredSummary, room: SummaryRoom) -> StructuredSummary:
     """The summary with a history that is within its room, whatever that takes."""
+    written, found = _apart(summary.completed)
+    summary = msgspec.structs.replace(summary, completed=tuple(written))
     for name in EXPENDABLE:
         summary = _fewer(summary, name, room)
     for name in ("plan", "state"):
         summary = _shorter(summary, name, room)
     for name in reversed(LASTING):
         summary = _fewer(summary, name, room)
-    return _shorter(summary, "task", room)
+    summary = _shorter(summary, "task", room)
+    told = (*summary.completed, *_most_telling(found, room))
+    return msgspec.structs.replace(summary, completed=told)
 
 
 def _excess(summary: StructuredSummary, room: SummaryRoom) -> int:
@@ -160,11 +169,7 @@ def _fewer(summary: StructuredSummary, name: str, room: SummaryRoom) -> Structur
     while (items := getattr(summary, name)) and _excess(summary, room) > 0:
         # An eighth at a time: a list of hundreds must not be counted hundreds of times.
         gone = max(1, len(items) // 8)
-        if name == "completed":
-            total = sum(map(room.size, items))
-            left = _most_telling(items, total - max(_excess(summary, room), 1), room)
-        else:
-            left = items[:-gone] if name in LASTING else items[gone:]
+        left = items[:-gone] if name in LASTING else items[gone:]
         summary = msgspec.structs.replace(summary, **{name: left})
     return msgspec.structs.replace(summary, quoted=min(summary.quoted, len(summary.constraints)))
 

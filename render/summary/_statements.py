@@ -10,12 +10,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from blocks import AssistantCompletion, Work
+from blocks import AssistantCompletion
 from render.summary._identifiers import identifiers, searched
-from render.summary._text import FOUND
 from render.view._group import Entry
 
-STATEMENT_CHARACTERS: Final = 200
+STATEMENT_CHARACTERS: Final = 180
 """Of one statement; the rest of a longer sentence is left out."""
 STATEMENT_MIN: Final = 12
 SHORT_CHARACTERS: Final = 40
@@ -25,8 +24,6 @@ TEXT_MAX: Final = 3
 LAST_MAX: Final = 6
 """Statements of the text that ends a turn: it sums up."""
 WORTH_MIN: Final = 2
-WORTH_TOP: Final = 100
-"""Of an entry that is no statement: somebody wrote it because it counts."""
 NEAR_SHARE: Final = 0.7
 """Of the words of the shorter of two statements; who shares more repeats the other."""
 NAMES_MAX: Final = 2
@@ -134,18 +131,15 @@ def _shortened(sentence: str) -> str:
     return line[:STATEMENT_CHARACTERS].rsplit(" ", 1)[0] + " …"
 
 
-def by_worth(works: Sequence[Work]) -> list[int]:
-    """Indices of entries, those first that are to stay: what is no statement, then what a statement is
-    worth, each the newest first; a statement that nearly repeats one before it comes last."""
-    ranks = [worth(work.description) if work.action == FOUND else WORTH_TOP for work in works]
-    order = sorted(range(len(works)), key=lambda index: (-ranks[index], -index))
+def by_worth(told: Sequence[str]) -> list[int]:
+    """Indices of statements, those first that are worth most, of equals the newest; one that nearly
+    repeats another comes after all others."""
+    worths = [worth(statement) for statement in told]
     first, last, seen = list[int](), list[int](), list[frozenset[str]]()
-    for index in order:
-        words = frozenset(works[index].description.casefold().split())
-        again = works[index].action == FOUND and any(_is_near(words, known) for known in seen)
-        (last if again else first).append(index)
-        if works[index].action == FOUND:
-            seen.append(words)
+    for index in sorted(range(len(told)), key=lambda index: (-worths[index], -index)):
+        words = frozenset(told[index].casefold().split())
+        (last if any(_is_near(words, known) for known in seen) else first).append(index)
+        seen.append(words)
     return [*first, *last]
 
 

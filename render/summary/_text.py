@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any, Final, TypeAlias
 
+from msgspec import structs
+
 from blocks import (
     ArtifactNote,
     Decision,
@@ -87,8 +89,9 @@ def format_written(summary: StructuredSummary) -> str:
 
 
 def report_history(summary: StructuredSummary) -> str:
-    """The same without the beginning of a split turn, which has a room of its own."""
-    return _joined(_history(summary))
+    """The same without statements and the beginning of a split turn, which have rooms of their own."""
+    written = tuple(work for work in summary.completed if work.action != FOUND)
+    return _joined(_history(structs.replace(summary, completed=written)))
 
 
 def _joined(sections: Iterable[tuple[str, str]]) -> str:

@@ -89,14 +89,25 @@ def found(text: str, turn: str = "t1") -> Work:
     return Work(component=turn, action=FOUND, description=text)
 
 
-def test_what_somebody_wrote_goes_before_quotations_and_the_worthier_before_the_newer() -> None:
-    works = [
-        Work(component="api", action="written"),
-        found("The root cause is a missing sign in parse_amount, line 48231."),
-        found("Lint passes."),
-        found("The root cause is a missing sign in parse_amount, line 48232."),
+def test_the_worthier_goes_before_the_newer_and_what_is_told_again_last() -> None:
+    told = [
+        "The root cause is a missing sign in parse_amount, line 48231.",
+        "Lint passes.",
+        "The root cause is a missing sign in parse_amount, line 48232.",
     ]
-    assert by_worth(works) == [0, 3, 2, 1]
+    assert by_worth(told) == [2, 1, 0]
+
+
+def test_statements_take_nothing_from_what_somebody_wrote_nor_that_from_them() -> None:
+    written = StructuredSummary(
+        completed=tuple(Work(component=f"part {n}", action="x" * 300) for n in range(30))
+    )
+    quoted = StructuredSummary(
+        completed=tuple(found(f"Run {n} failed: {'y' * 300}") for n in range(30))
+    )
+    both = merge_summaries(written, quoted, ROOM).completed
+    alone = [merge_summaries(None, one, ROOM).completed for one in (written, quoted)]
+    assert both == (*alone[0], *alone[1])
 
 
 def test_a_cause_outlives_any_number_of_lesser_statements() -> None:
