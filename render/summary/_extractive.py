@@ -93,8 +93,8 @@ def _steps_left(folded: Sequence[Entry]) -> str:
 
 def _steps(call: ToolCall) -> list[tuple[str, str]]:
     """The steps and their states, if a call has a list of such: objects with a `status` and a text."""
-    for value in call.input.values():
-        rows: list[Any] = value if isinstance(value, list) else []
+    given: list[Any] = [value for value in call.input.values() if isinstance(value, list)]
+    for rows in given:
         steps = [_step(row) for row in rows if isinstance(row, dict) and "status" in row]
         if steps and len(steps) == len(rows):
             return steps

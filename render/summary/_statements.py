@@ -65,7 +65,7 @@ _INTENT: Final = re.compile(
 _FENCE: Final = re.compile(
     r"^\s*(?:```|~~~).*?(?:^\s*(?:```|~~~)\s*$|\Z)", re.MULTILINE | re.DOTALL
 )
-_BULLET: Final = re.compile(r"^[\s>#*+-]*(?:\d+[.)]\s+)?(?:\[.\]\s+)?")
+_BULLET: Final = re.compile(r"^(?:[\s>#*+-]*\s)?(?:\d+[.)]\s+)?(?:\[.\]\s+)?")
 _END: Final = re.compile(r"(?<=[.!?])[*_)\"'”]*\s+|(?<=[。！？])")
 _NUMBER: Final = re.compile(r"(?<![\w.])\d[\w.:-]*")
 
