@@ -80,14 +80,15 @@ def last_request(path: Path, window: int) -> str:
 
 
 def _texts(value: Any) -> Iterator[str]:
+    items: list[Any] = []
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
-        for item in value.values():
-            yield from _texts(item)
+        items += value.values()
     elif isinstance(value, Sequence):
-        for item in value:
-            yield from _texts(item)
+        items += value
+    for item in items:
+        yield from _texts(item)
 
 
 def main() -> None:

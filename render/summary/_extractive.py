@@ -8,7 +8,7 @@ Files, commands, errors and names are the digest's.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from blocks import (
     Decision,
@@ -93,9 +93,10 @@ def _steps_left(folded: Sequence[Entry]) -> str:
 
 def _steps(call: ToolCall) -> list[tuple[str, str]]:
     """The steps and their states, if a call has a list of such: objects with a `status` and a text."""
-    given: list[Any] = [value for value in call.input.values() if isinstance(value, list)]
+    given: list[list[Any]] = [value for value in call.input.values() if isinstance(value, list)]
     for rows in given:
-        steps = [_step(row) for row in rows if isinstance(row, dict) and "status" in row]
+        tables = [cast("dict[str, Any]", row) for row in rows if isinstance(row, dict)]
+        steps = [_step(table) for table in tables if "status" in table]
         if steps and len(steps) == len(rows):
             return steps
     return []
