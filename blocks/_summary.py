@@ -90,6 +90,8 @@ class ArtifactRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     mime: str = ""
     visibility: str = ""
     sources: tuple[str, ...] = ()
+    writes: int = 1
+    """How often it was written or edited."""
 
 
 class CommandRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):

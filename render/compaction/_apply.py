@@ -8,6 +8,7 @@ Nothing is deleted: it is one event, which says what stands for a range of the l
 """
 
 from collections.abc import Sequence
+from math import sqrt
 
 import attrs
 import msgspec
@@ -64,7 +65,10 @@ def fits_after(view: View, plan: RangePlan, context: Context) -> bool:
 
 
 def squeezed(context: Context, factor: float) -> Context:
-    """The context with smaller shares for what a compaction leaves besides the tail."""
+    """The context with smaller shares for what a compaction leaves besides the tail.
+
+    The user's words give way more slowly: what is left out once is not carried again.
+    """
     if factor == 1.0:
         return context
     policy = context.policy
@@ -72,7 +76,7 @@ def squeezed(context: Context, factor: float) -> Context:
         policy,
         digest_ratio=policy.digest_ratio * factor,
         index_ratio=policy.index_ratio * factor,
-        user_ratio=policy.user_ratio * factor,
+        user_ratio=policy.user_ratio * sqrt(factor),
     )
     return attrs.evolve(context, policy=smaller)
 

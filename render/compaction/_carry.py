@@ -1,11 +1,13 @@
 """What outlives a cut: pinned notes, the latest plan, and what the user said.
 
 User texts are bounded, each and all together.  When the share is short, the first (the original
-task) and the newest keep most; those in between are cut to their beginning and end, and at last the
-oldest of them are left to their path.  Nothing of it is lost: the log has it, the path names it.
+task) and the newest keep most; those in between are cut to their beginning and end.  Only where these
+have several times the share are some left to their path: first what begins as a newer text does (an
+error that a harness reports in the user's name, "continue"), then the oldest.  Nothing of it is lost:
+the log has it, the path names it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -31,6 +33,11 @@ Said: TypeAlias = UserPrompt | UserFollowup | UserSteer
 
 SHORT_TOKENS: Final = 110
 """What a shortened text keeps: its first and last sentences (300 characters and more)."""
+HEAD_CHARACTERS: Final = 300
+"""The beginning that a shortened text keeps in any case; texts that share it say the same."""
+LEFT_OUT_RATIO: Final = 2.5
+"""Shortened texts are left out from so many times the share on: a window that is too small for what the
+user said can do without other things first."""
 LABEL_TOKENS: Final = 20
 """The label around each carried text."""
 
@@ -75,7 +82,8 @@ def _ordinal(entry: Entry) -> int:
 
 def _bounded(entries: Sequence[Entry], context: Context) -> list[Carried]:
     """The user's texts within their shares."""
-    limits = _limits([_tokens(entry, context) for entry in entries], context)
+    sizes = [_tokens(entry, context) for entry in entries]
+    limits = _limits(sizes, _giving_way([_text(entry) for entry in entries]), context)
     return [
         _clipped(entry, limit, context)
         for entry, limit in zip(entries, limits, strict=True)
@@ -83,22 +91,42 @@ def _bounded(entries: Sequence[Entry], context: Context) -> list[Carried]:
     ]
 
 
-def _limits(sizes: Sequence[int], context: Context) -> list[int]:
+def _giving_way(texts: Sequence[str]) -> list[int]:
+    """Indices of all but the first and the newest, in the order in which they are left out."""
+    between = range(1, len(texts) - 1)
+    again = [*_begun_again(texts, HEAD_CHARACTERS), *_begun_again(texts, 0)]
+    return list(dict.fromkeys([*(i for i in again if i in between), *between]))
+
+
+def _begun_again(texts: Sequence[str], characters: int) -> Iterator[int]:
+    """Indices of texts that begin as a newer one: with the same characters, or, with 0, the same line."""
+    newest: dict[str, int] = {}
+    for index, text in enumerate(texts):
+        known = text.strip()
+        begin = known[:characters] or known.partition("\n")[0]
+        if begin in newest:
+            yield newest[begin]
+        newest[begin] = index
+
+
+def _limits(sizes: Sequence[int], giving_way: Sequence[int], context: Context) -> list[int]:
     """Tokens that each text may have; 0: only its path is left."""
     each = context.policy.user_tokens_each
-    total = int(context.policy.user_ratio * context.limit)
+    share = context.policy.user_ratio * context.limit
     limits = [min(size, each) for size in sizes]
-    # First and newest keep longest: those in between are cut, then left out, oldest first; only
-    # then the newest gives way, and last the first, which is the original task.
-    between, ends = range(1, len(sizes) - 1), range(len(sizes) - 1, -1, -max(len(sizes) - 1, 1))
-    steps = [(i, SHORT_TOKENS) for i in between] + [(i, 0) for i in between]
-    steps += [(i, SHORT_TOKENS) for i in ends] + [(i, 0) for i in ends[:-1]]
+    # First and newest keep longest: those in between are cut, oldest first, then left out; only then
+    # the newest gives way, and last the first, which is the original task.
+    ends = range(len(sizes) - 1, -1, -max(len(sizes) - 1, 1))
+    steps = [(i, SHORT_TOKENS, share) for i in range(1, len(sizes) - 1)]
+    most = LEFT_OUT_RATIO * share
+    steps += [(i, 0, most) for i in giving_way]
+    steps += [(i, SHORT_TOKENS, most) for i in ends] + [(i, 0, most) for i in ends[:-1]]
     left = sum(map(_labelled, limits))
-    for index, most in steps:
-        if left <= total:
-            break
+    for index, tokens, enough in steps:
+        if left <= int(enough):
+            continue
         left -= _labelled(limits[index])
-        limits[index] = min(limits[index], most)
+        limits[index] = min(limits[index], tokens)
         left += _labelled(limits[index])
     return limits
 
@@ -136,5 +164,6 @@ def _ends(text: str, tokens: int, limit: int, path: str, context: Context) -> st
     if limit > 2 * SHORT_TOKENS:
         return cut_text(text, tokens, limit, path, context)
     keep = min(max(int(len(text) * limit / max(tokens, 1)), 320), len(text))
-    head, tail = text[: int(keep * HEAD_SHARE)], text[-int(keep * (1 - HEAD_SHARE)) :]
+    begin = max(int(keep * HEAD_SHARE), HEAD_CHARACTERS)
+    head, tail = text[:begin], text[-int(keep * (1 - HEAD_SHARE)) :]
     return f"{head}\n[… cut here: {tokens} tokens in all; the whole text is at {path} …]\n{tail}"

@@ -26,7 +26,7 @@ from render.view._group import Place
 from render.view._view import View
 
 INDEX_TOKENS_MIN: Final = 200
-NAMING_SHARE: Final = 0.33
+NAMING_SHARE: Final = 0.8
 """Of what was written, the part that is taken off the index: it names what it tells, too."""
 
 

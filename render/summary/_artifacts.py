@@ -8,8 +8,8 @@
 Declared are the key fields of the result's envelope (`ToolReply.key_fields`).
 """
 
-from collections.abc import Iterable, Mapping
-from posixpath import splitext
+from collections.abc import Iterable, Mapping, Sequence
+from posixpath import commonpath, splitext
 from types import MappingProxyType
 from typing import Final
 
@@ -147,6 +147,7 @@ def joined(records: Iterable[ArtifactRecord]) -> list[ArtifactRecord]:
             mime=new.mime or old.mime,
             visibility=new.visibility or old.visibility,
             sources=(*sources, *new.sources)[-SOURCES_MAX:],
+            writes=new.writes + (old.writes if old is not new else 0),
         )
     return list(found.values())
 
@@ -155,12 +156,33 @@ def written_line(path: str, record: ArtifactRecord | None) -> str:
     """A written file on one line, with what its name does not say."""
     if record is None:
         return path
-    mime = "" if record.mime.startswith("text/x-") else record.mime
+    is_code = record.mime.startswith("text/x-")
+    mime = "" if is_code else record.mime
     visibility = "" if record.visibility == "internal" else record.visibility
-    sources = f"from {', '.join(record.sources)}" if record.sources else ""
+    sources = f"from {', '.join(record.sources)}" if record.sources and not is_code else ""
     kind = ", ".join(filter(None, (mime, visibility)))
-    details = "; ".join(filter(None, (kind, sources)))
+    times = f"{record.writes} writes" if record.writes > 1 else ""
+    details = "; ".join(filter(None, (kind, times, sources)))
     return f"{path} ({details})" if details else path
+
+
+def by_folder(lines: Mapping[str, str]) -> str:
+    """Files, each with its line, a line for each folder; the part that all folders share is told once."""
+    folders: dict[str, list[str]] = {}
+    for path, line in lines.items():
+        folder, slash, _ = path.rpartition("/")
+        folders.setdefault(folder + slash, []).append(line[len(folder + slash) :])
+    rooted = [folder for folder in folders if folder.startswith("/")]
+    root = commonpath(rooted) if len(rooted) > 1 else ""
+    root = f"{root}/" if root.count("/") > 1 else ""
+    listed = (_in_folder(folder.removeprefix(root), files) for folder, files in folders.items())
+    return "\n".join([*([f"in {root}"] if root else []), *listed])
+
+
+def _in_folder(folder: str, files: Sequence[str]) -> str:
+    if not folder:
+        return "\n".join(f"- {file}" for file in files)
+    return f"- {folder}{': ' if len(files) > 1 else ''}{', '.join(files)}"
 
 
 def short(text: str) -> str:

@@ -48,6 +48,9 @@ LISTS: Final = {
     "dropped": 20,
 }
 """Entries that each list may hold."""
+GIVING: Final = {"files_written": 0.2, "files_read": 0.5, "hidden": 4.0, "externalized": 2.0}
+"""How readily a list gives way when the digest is too long, against 1 of the others: what can be read back
+goes before the names of the files that were worked on."""
 LINE_MAX: Final = 160
 ANY_TOOL: Final = ToolPolicy()
 SOURCES: Final = frozenset({"read", "web"})
@@ -196,10 +199,10 @@ def fit_digest(digest: Digest, tokens_max: int, count: Callable[[str], int]) -> 
         sizes = {title: count(text) for title, text in digest_sections(digest)}
         if sum(sizes.values()) <= tokens_max:
             break
-        largest = max(SECTIONS, key=lambda name: sizes.get(SECTIONS[name], 0))
-        if not getattr(digest, largest):
+        left = {n: sizes.get(title, 0) for n, title in SECTIONS.items() if getattr(digest, n)}
+        if not left:
             break
-        digest = _shrunk(digest, largest)
+        digest = _shrunk(digest, max(left, key=lambda name: left[name] * GIVING.get(name, 1.0)))
     return digest
 
 

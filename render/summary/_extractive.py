@@ -1,29 +1,40 @@
 """The extractive summariser: deterministic, without a model.
 
-It quotes: what the user demanded and decided in texts that are not carried whole, where the agent said it
-stood, and of a split turn what was asked, what was said and, where little was said, what was called.
+It quotes: what the user demanded and decided in texts that are not carried whole; of the agent what it
+stated (results, causes, decisions), its newest words, and what is open of the list of steps that it last
+wrote; of a split turn how it began and, where little was said, what was called.
 Files, commands, errors and names are the digest's.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from blocks import (
     Decision,
     StructuredSummary,
+    ToolCall,
+    Work,
 )
+from render.summary._artifacts import one_line
 from render.summary._identifiers import searched
 from render.summary._split_turn import last_words, turn_context, words_of
+from render.summary._statements import statements
+from render.summary._text import FOUND
 from render.view._group import Entry
 
 _T = TypeVar("_T")
 
-STATE_CHARACTERS: Final = 1200
+STATE_CHARACTERS: Final = 500
 QUOTE_CHARACTERS: Final = 240
 """Of a sentence of the user's; a longer one is no demand."""
 QUOTES_MAX: Final = 12
 """Demands, and decisions: half of them the first, half of them the last."""
+STEPS_MAX: Final = 8
+"""Open steps that are named."""
+STEP_CHARACTERS: Final = 100
+DONE: Final = frozenset({"completed", "complete", "done", "cancelled", "canceled"})
+"""States of a step that needs nothing more."""
 SEARCHED_CHARACTERS: Final = 1_000_000
 """Of one text that is searched for them: of a longer one its beginning and its end."""
 _DEMAND: Final = re.compile(
@@ -48,7 +59,6 @@ def extract_summary(
     `prefix` are the folded blocks of a split turn; `is_carried` tells which user texts stay
     visible whole, so that nothing is said twice.
     """
-    split = {entry.version for entry in prefix}
     cut = [entry for entry in folded if words_of(entry) and not is_carried(entry)]
     demands = [sentence for entry in cut for sentence in _sentences(entry, _DEMAND)]
     decisions = [
@@ -61,9 +71,40 @@ def extract_summary(
         task="",
         constraints=_ends(demands),
         decisions=_ends(decisions),
-        state=last_words([e for e in folded if e.version not in split], STATE_CHARACTERS),
+        completed=tuple(
+            Work(component=entry.block.turn, action=FOUND, description=statement)
+            for statement, entry in statements(folded)
+        ),
+        state=last_words(folded, STATE_CHARACTERS),
+        plan=_steps_left(folded),
         turn_context=turn_context(prefix),
     )
+
+
+def _steps_left(folded: Sequence[Entry]) -> str:
+    """What is not done of the list of steps that a tool was last called with; empty without one."""
+    for entry in reversed(folded):
+        if isinstance(entry.block, ToolCall) and (steps := _steps(entry.block)):
+            left = [f"- [{state}] {step}" for step, state in steps if state not in DONE]
+            done = f"{len(steps) - len(left)} of {len(steps)} steps are done"
+            return "\n".join([done, *left[:STEPS_MAX]])
+    return ""
+
+
+def _steps(call: ToolCall) -> list[tuple[str, str]]:
+    """The steps and their states, if a call has a list of such: objects with a `status` and a text."""
+    given: list[list[Any]] = [value for value in call.input.values() if isinstance(value, list)]
+    for rows in given:
+        tables = [cast("dict[str, Any]", row) for row in rows if isinstance(row, dict)]
+        steps = [_step(table) for table in tables if "status" in table]
+        if steps and len(steps) == len(rows):
+            return steps
+    return []
+
+
+def _step(row: dict[str, Any]) -> tuple[str, str]:
+    texts = [text for name, text in row.items() if name != "status" and isinstance(text, str)]
+    return one_line(max(texts, key=len, default=""), STEP_CHARACTERS), str(row["status"])
 
 
 def _sentences(entry: Entry, kind: re.Pattern[str]) -> Iterator[str]:

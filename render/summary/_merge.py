@@ -1,11 +1,12 @@
 """Merging summaries, by rule and not by a model: what must not drift is carried forward verbatim.
 
-A summary has two parts, with a room each:
+A summary has three parts, with a room each:
 
     history   task                          the oldest one
               constraints decisions facts   joined: what is carried stays, see `_lasting`
               state plan                    the newest ones
               the other lists               joined: the newest entries stay
+    found     statements of the agent's     those that are worth most, see `_statements`
     prefix    turn context                  how a split turn began, and what came last
 
 Where history is still too long, the oldest tool outcomes go first, then completed work, artifacts, errors
@@ -21,7 +22,8 @@ from blocks import StructuredSummary, Work
 from render.summary._artifacts import one_line
 from render.summary._lasting import LASTING, lasting
 from render.summary._room import SummaryRoom
-from render.summary._text import report_history
+from render.summary._statements import by_worth
+from render.summary._text import FOUND, report_history
 
 _T = TypeVar("_T")
 
@@ -61,10 +63,13 @@ def merge_summaries(
 
 
 def as_history(summary: StructuredSummary, turn: str) -> StructuredSummary:
-    """The summary once the turn that it tells the beginning of is over: a line is left of that."""
+    """The summary once the turn that it tells the beginning of is over: a line is left of that, if
+    nothing else tells of the turn."""
     line = one_line(summary.turn_context, LINE_CHARACTERS)
     if not line:
         return summary
+    if any(work.component == turn and work.action == FOUND for work in summary.completed):
+        return msgspec.structs.replace(summary, turn_context="")
     over = [work for work in summary.completed if work.action == BEGINNING]
     gone = over[: max(len(over) + 1 - TURNS_MAX, 0)]
     left = [work for work in summary.completed if work not in gone]
@@ -86,8 +91,23 @@ def _concise(summary: StructuredSummary, room: SummaryRoom) -> StructuredSummary
         changes[name] = room.first(getattr(summary, name), room.history, each)
     for name in EXPENDABLE:
         changes[name] = room.first(reversed(getattr(summary, name)), room.history, each)[::-1]
+    written, found = _apart(summary.completed)
+    changes["completed"] = (*room.first(written[::-1], room.history, each)[::-1], *found)
     quoted = min(summary.quoted, len(changes["constraints"]))
     return msgspec.structs.replace(summary, **changes, quoted=quoted)
+
+
+def _apart(works: Sequence[Work]) -> tuple[list[Work], list[Work]]:
+    """Completed work that somebody wrote down, and statements of the agent's."""
+    found = [work for work in works if work.action == FOUND]
+    return [work for work in works if work.action != FOUND], found
+
+
+def _most_telling(found: Sequence[Work], room: SummaryRoom) -> list[Work]:
+    """Of the agent's statements those that are worth most, in their order."""
+    order = by_worth([work.description for work in found])
+    kept = room.first((found[index] for index in order), room.found, room.found)
+    return [found[index] for index in sorted(order[: len(kept)])]
 
 
 def _continued(old: str, new: str, room: SummaryRoom) -> str:
@@ -127,13 +147,17 @@ def _tail(lines: Sequence[str], tokens_max: int, room: SummaryRoom) -> list[str]
 
 def _fitted(summary: StructuredSummary, room: SummaryRoom) -> StructuredSummary:
     """The summary with a history that is within its room, whatever that takes."""
+    written, found = _apart(summary.completed)
+    summary = msgspec.structs.replace(summary, completed=tuple(written))
     for name in EXPENDABLE:
         summary = _fewer(summary, name, room)
     for name in ("plan", "state"):
         summary = _shorter(summary, name, room)
     for name in reversed(LASTING):
         summary = _fewer(summary, name, room)
-    return _shorter(summary, "task", room)
+    summary = _shorter(summary, "task", room)
+    told = (*summary.completed, *_most_telling(found, room))
+    return msgspec.structs.replace(summary, completed=told)
 
 
 def _excess(summary: StructuredSummary, room: SummaryRoom) -> int:

@@ -16,12 +16,14 @@ that policy gives would leave nothing for the work."""
 
 @attrs.frozen(kw_only=True)
 class SummaryRoom:
-    """What the two parts of a summary may have, in tokens, and what counts them."""
+    """What the parts of a summary may have, in tokens, and what counts them."""
 
     history: int
     prefix: int
     """The beginning of a split turn."""
     count: Callable[[str], int] = attrs.field(repr=False)
+    found: int = attrs.field(default=attrs.Factory(lambda self: self.history, takes_self=True))
+    """What the agent stated, quoted without a model: as much again as history, less in a small window."""
 
     @classmethod
     def of(cls, context: Context) -> "SummaryRoom":
@@ -31,6 +33,7 @@ class SummaryRoom:
             history=min(policy.summary_tokens, most),
             prefix=min(policy.prefix_tokens, most // 2),
             count=context.counter.count,
+            found=min(policy.summary_tokens, most // 2),
         )
 
     def size(self, item: Item) -> int:

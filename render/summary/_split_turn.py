@@ -1,6 +1,7 @@
 """The prefix of a split turn: how the turn that the cut goes through began, for as long as it goes on.
 
-What was asked, what the agent said and, where it said little, what it called and what came of it.
+What was asked, how the agent set about it and, where it said little, what it called and what came of
+it.  What it stated is among the statements of all turns.
 """
 
 import re
@@ -23,6 +24,8 @@ from render.view._group import Entry
 PREFIX_CHARACTERS: Final = 900
 ASKED_CHARACTERS: Final = 160
 """Of the request of a split turn, which is carried besides."""
+FIRST_CHARACTERS: Final = 240
+"""Of what the agent said first."""
 LINE_CHARACTERS: Final = 120
 """Of a call with its result."""
 TARGETS_MAX: Final = 3
@@ -33,14 +36,19 @@ _WORD: Final = re.compile(r"\w\w")
 
 
 def turn_context(prefix: Sequence[Entry]) -> str:
-    """How a split turn began: what was asked, what the agent said; what it called, where it said little."""
+    """How a split turn began: what was asked, what the agent said first; what it called, where it said
+    little."""
     asked = (words_of(entry) for entry in prefix)
     request = next((line for text in asked if (line := _line(text, ASKED_CHARACTERS))), "")
-    words = last_words(prefix, PREFIX_CHARACTERS)
-    parts = [f"Asked: {request}" if request else "", words]
-    if len(words) < PREFIX_CHARACTERS // 4:
+    parts = [f"Asked: {request}" if request else "", _first_words(prefix)]
+    if len(last_words(prefix, PREFIX_CHARACTERS)) < PREFIX_CHARACTERS // 4:
         parts += [_calls(prefix), *_results(prefix)]
     return "\n".join(part for part in parts if part)
+
+
+def _first_words(prefix: Sequence[Entry]) -> str:
+    said = (entry.block.text for entry in prefix if isinstance(entry.block, AssistantCompletion))
+    return next((line for text in said if (line := _line(text, FIRST_CHARACTERS))), "")
 
 
 def _calls(prefix: Sequence[Entry]) -> str:

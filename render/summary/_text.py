@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any, Final, TypeAlias
 
+from msgspec import structs
+
 from blocks import (
     ArtifactNote,
     Decision,
@@ -23,7 +25,7 @@ from blocks import (
     Work,
     label_of,
 )
-from render.summary._artifacts import written_line
+from render.summary._artifacts import by_folder, written_line
 from render.summary._dates import minute_of
 from render.summary._quote import escaped
 
@@ -54,6 +56,7 @@ TITLES: Final = {
     "constraints": "Constraints",
     "decisions": "Decisions",
     "completed": "Completed work",
+    "found": "Found and decided",
     "tool_outcomes": "Tool outcomes",
     "artifacts": "Artifacts",
     "state": "Current state",
@@ -62,6 +65,8 @@ TITLES: Final = {
     "errors": "Errors and their resolution",
 }
 """Title of each part of the summary, in the order in which they are shown."""
+FOUND: Final = "found"
+"""The action of an entry of completed work that quotes a statement of the agent's."""
 Item: TypeAlias = str | Decision | Work | ToolOutcome | ArtifactNote | OpenItem | ErrorRecord
 """An entry of one of its lists."""
 
@@ -85,8 +90,9 @@ def format_written(summary: StructuredSummary) -> str:
 
 
 def report_history(summary: StructuredSummary) -> str:
-    """The same without the beginning of a split turn, which has a room of its own."""
-    return _joined(_history(summary))
+    """The same without statements and the beginning of a split turn, which have rooms of their own."""
+    written = tuple(work for work in summary.completed if work.action != FOUND)
+    return _joined(_history(structs.replace(summary, completed=written)))
 
 
 def _joined(sections: Iterable[tuple[str, str]]) -> str:
@@ -95,10 +101,20 @@ def _joined(sections: Iterable[tuple[str, str]]) -> str:
 
 def _history(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
     """The sections about what is over; titles with empty texts included."""
+    found = tuple(work for work in summary.completed if work.action == FOUND)
+    lists = {
+        "completed": tuple(work for work in summary.completed if work.action != FOUND),
+        "found": tuple(work for work in found if work.description not in _plain(summary.state)),
+    }
     for name, title in TITLES.items():
-        value: Any = getattr(summary, name)
+        value: Any = lists[name] if name in lists else getattr(summary, name)
         text = value if isinstance(value, str) else _list(line_of(item) for item in value)
         yield title, text
+
+
+def _plain(text: str) -> str:
+    """A text as its statements are quoted."""
+    return " ".join(text.replace("**", "").split())
 
 
 def _turn_context(summary: StructuredSummary) -> tuple[str, str]:
@@ -111,6 +127,8 @@ def line_of(item: Item) -> str:
         case Decision():
             turn = f" ({item.turn})" if item.turn else ""
             return _because(item.decision, item.reason) + turn
+        case Work(action="found"):
+            return _pair(item.component, item.description)
         case Work():
             return _pair(f"{item.component}: {item.action}", item.description)
         case ToolOutcome():
@@ -140,8 +158,8 @@ def digest_sections(digest: Digest, turns: str = "") -> Iterator[tuple[str, str]
     yield "Folded so far", f"{covered}{folded}, in {digest.compactions} compactions"
     made = {record.path: record for record in digest.artifacts}
     lists = {
-        "files_written": _list(written_line(p, made.get(p)) for p in digest.files_written),
-        "files_read": _list(digest.files_read),
+        "files_written": by_folder({p: written_line(p, made.get(p)) for p in digest.files_written}),
+        "files_read": by_folder({path: path for path in digest.files_read}),
         "commands": _list(f"{c.command} -> {c.status}" for c in digest.commands),
         "searches": _list(_pair(s.query, ", ".join(s.paths)) for s in digest.searches),
         "errors": _list(digest.errors),

@@ -7,8 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import Block, ImagePart, TextPart, text_of
-from render import View, apply_range, extractive, fold, plan_range
-from render.compaction._carry import LABEL_TOKENS, _limits
+from render import Policy, View, apply_range, extractive, fold, plan_range
+from render.compaction._carry import (
+    HEAD_CHARACTERS,
+    LABEL_TOKENS,
+    LEFT_OUT_RATIO,
+    _ends,
+    _giving_way,
+    _limits,
+)
 from tests import _builders as make
 
 
@@ -99,7 +106,7 @@ def test_all_texts_together_are_bounded_and_the_first_and_newest_keep_longest() 
     assert after.compaction
     said = [e for e in after.compaction.head.entries[1:] if e.path.endswith("user.prompt")]
     shown = [entry.replacement or str(getattr(entry.block, "text", "")) for entry in said]
-    assert sum(make.CharCounter().count(text) for text in shown) <= 0.1 * 20_000
+    assert sum(make.CharCounter().count(text) for text in shown) <= LEFT_OUT_RATIO * 0.1 * 20_000
     assert said[0].path == "ar:t0.user.prompt"
     assert said[-1].path == "ar:t39.user.prompt"
     assert said[0].replacement is None
@@ -109,27 +116,27 @@ def test_the_original_task_is_the_last_to_go() -> None:
     """Even where there is room for one text only."""
     blocks = [make.prompt("the original task " * 20, "t1"), *filler("t1")]
     blocks += [make.prompt("something else " * 20, "t2"), *filler("t2")]
-    after = compacted(make.view_of(*blocks), limit=1500)
+    policy = make.steady(gain_min=0.0, user_ratio=0.03)
+    after = compacted(make.view_of(*blocks), limit=1500, policy=policy)
     assert carried(after) == ["ar:t1.user.prompt"]
     assert "the original task" in texts(after)
 
 
 def test_texts_give_way_one_after_the_other_and_only_as_far_as_they_must() -> None:
-    """Those in between are cut, then left out, oldest first; then the newest and the first are cut,
-    and the newest goes. A share that is exactly enough is enough."""
+    """Those in between are cut, oldest first; beyond several times the share they are left out; then
+    the newest and the first are cut, and the newest goes. A share that is exactly enough is enough."""
     limit = 10_000
     seen: list[list[int]] = []
     before = limit
     for total in range(1000, -1, -1):
         policy = make.steady(user_ratio=(total + 0.5) / limit, user_tokens_each=200)
-        limits = _limits([300, 200, 150, 150], make.context(limit=limit, policy=policy))
-        kept = [tokens for tokens in limits if tokens]
-        cost = sum(kept) + LABEL_TOKENS * len(kept)
+        limits = _limits([300, 200, 150, 150], [1, 2], make.context(limit=limit, policy=policy))
+        cost = costs(limits)
         if not seen or limits != seen[-1]:
             seen.append(limits)
-            assert len(seen) == 1 or total == before - 1, "no sooner than it must"
-            assert cost <= total or len(seen) == 8, "the task stays"
-        before = cost
+            assert len(seen) == 1 or before in (total + 1, int(LEFT_OUT_RATIO * (total + 1.5)))
+            assert cost <= int(LEFT_OUT_RATIO * (total + 0.5)) or len(seen) == 8, "the task stays"
+        before = total if len(seen) < 3 else int(LEFT_OUT_RATIO * (total + 0.5))
     assert seen == [
         [200, 200, 150, 150],
         [200, 110, 150, 150],
@@ -140,6 +147,41 @@ def test_texts_give_way_one_after_the_other_and_only_as_far_as_they_must() -> No
         [110, 0, 0, 110],
         [110, 0, 0, 0],
     ]
+
+
+def costs(limits: Sequence[int]) -> int:
+    kept = [tokens for tokens in limits if tokens]
+    return sum(kept) + LABEL_TOKENS * len(kept)
+
+
+def test_what_was_said_again_gives_way_before_all_else() -> None:
+    """An error that a harness reports in the user's name takes no room of the user's own words."""
+    error = "Tool call error:\n" + "No such tool. " * 40
+    texts = [
+        "task",
+        "rule one",
+        f"{error}1",
+        "go on",
+        f"{error}2",
+        "go on",
+        "Tool call error:\nA",
+        "end",
+    ]
+    assert _giving_way(texts) == [2, 3, 4, 1, 5, 6]
+
+
+def test_in_a_small_window_short_words_are_not_left_out_for_want_of_a_share() -> None:
+    """Fifty short prompts are a sixth of a window of 20,000: all of them stay, whole."""
+    sizes = [60] * 50
+    limits = _limits(sizes, range(1, 49), make.context(limit=20_000, policy=Policy()))
+    assert limits == sizes
+
+
+@given(st.text("ab \n", max_size=2000), st.integers(1, 219))
+def test_a_cut_text_begins_as_it_began(text: str, limit: int) -> None:
+    text = "x" * HEAD_CHARACTERS + text
+    short = _ends(text, len(text), limit, "p", make.context())
+    assert short.startswith(text[:HEAD_CHARACTERS])
 
 
 def test_a_cut_text_keeps_its_beginning_and_a_long_one_its_end_as_well() -> None:
@@ -184,8 +226,8 @@ def test_a_text_is_cut_from_the_original_not_from_an_earlier_cut() -> None:
 @given(st.lists(st.sampled_from((0, 1, 30, 500, 5000)), min_size=1, max_size=12), st.integers(1, 4))
 def test_bounds_hold_for_any_sizes(sizes: Sequence[int], thousands: int) -> None:
     limit = 1000 * thousands
-    limits = _limits(sizes, make.context(limit=limit, policy=make.steady(user_ratio=0.1)))
+    context = make.context(limit=limit, policy=make.steady(user_ratio=0.1))
+    limits = _limits(sizes, range(1, len(sizes) - 1), context)
     assert all(0 <= found <= size for found, size in zip(limits, sizes, strict=True))
-    kept = [found for found in limits if found]
-    fits = sum(kept) + LABEL_TOKENS * len(kept) <= 0.1 * limit
-    assert fits or len(kept) <= 1
+    fits = costs(limits) <= LEFT_OUT_RATIO * 0.1 * limit
+    assert fits or sum(map(bool, limits)) <= 1

@@ -125,3 +125,10 @@ def test_the_summary_shows_what_the_name_does_not_say() -> None:
 def test_a_digest_of_an_older_log_is_shown_as_it_was() -> None:
     old = Digest(artifacts=(ArtifactRecord(path="a.md"),), files_written=("a.md", "b.md"))
     assert "## Files written\n- a.md\n- b.md" in format_summary(block(StructuredSummary(), old))
+
+
+def test_files_are_listed_by_folder_and_what_all_share_is_said_once() -> None:
+    paths = ("/w/app/src/a.py", "/w/app/docs/b.md", "/w/app/src/c.py", "d.py")
+    writes = [block for path in (*paths, paths[0]) for block in did("write", path=path)]
+    text = format_summary(block(StructuredSummary(), digest_of(*writes)))
+    assert "in /w/app/\n- docs/b.md (text/markdown)\n- src/: c.py, a.py (2 writes)\n- d.py" in text

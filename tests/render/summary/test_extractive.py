@@ -4,7 +4,7 @@ import msgspec
 
 from blocks import Decision, TurnId
 from render.summary._extractive import extract_summary
-from tests._builders import prompt, said, view_of
+from tests._builders import call, prompt, result, said, view_of
 from tests.render.summary.samples import count
 
 # The extractive summary.
@@ -36,3 +36,19 @@ def test_it_is_bounded_whatever_was_said() -> None:
     view = view_of(prompt("must " * 9000), *(said("word " * 5000) for _ in range(5)))
     found = extract_summary(view.entries, view.entries, lambda _: False)
     assert count(msgspec.json.encode(found).decode()) < 2000
+
+
+def test_it_says_what_is_open_of_the_newest_list_of_steps() -> None:
+    """Of a call with objects that have a status each; a call without such says nothing of it."""
+    old = call("c1", todos=[{"content": "Write it", "status": "pending"}])
+    rows = [{"step": "Write it", "status": "completed"}, {"step": "Test it", "status": "pending"}]
+    view = view_of(prompt("go"), old, result("c1"), call("c2", plan=rows), result("c2"), call("c3"))
+    found = extract_summary(view.entries, (), lambda _: True)
+    assert found.plan == "1 of 2 steps are done\n- [pending] Test it"
+
+
+def test_its_state_is_the_newest_whatever_turn_it_is_of() -> None:
+    view = view_of(prompt("go"), said("The old turn ends."), prompt("on", "t2"), said("New.", "t2"))
+    prefix = [entry for entry in view.entries if entry.block.turn == "t2"]
+    found = extract_summary(view.entries, prefix, lambda _: True)
+    assert found.state.endswith("New.")

@@ -96,7 +96,8 @@ def test_what_must_not_drift_does_not(kind: str, seed: int, practice: Practice) 
         if sizes[2:]:
             assert all(fact in shown for fact in FACTS)
     assert len(events_of(timeline, RangeCompacted)) >= COMPACTIONS
-    assert max(sizes[5:]) <= 1.5 * max(sizes[:5]), "it does not grow"
+    full = 10  # compactions, until what the agent stated fills its room
+    assert max(sizes[full:]) <= 1.5 * max(sizes[:full]), "it does not grow"
     assert rendered.tokens < 0.8 * timeline._operations.settings.limit
 
 

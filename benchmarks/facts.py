@@ -1,0 +1,122 @@
+"""How much of what was found and decided in a session its last request still says.
+
+    .venv/bin/python -m benchmarks.facts FOLDER [WINDOW ...]
+
+`facts.toml` has the facts, written down by hand. One survives when a passage of the request, a few lines
+long, has all of its words; `written` counts the part of the summary that is no index.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from persistence.sessions import read_session
+from timeline.replay import ReplayOptions, Sent, replay
+
+FACTS: Final = Path(__file__).with_name("facts.toml")
+WINDOWS: Final = (30_000, 60_000)
+PASSAGE: Final = 500
+"""Characters that the words of a fact may lie apart."""
+INDEX: Final = "## Excerpts of what was folded"
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that was said, and the words by which it is known again."""
+
+    call: int
+    kind: str
+    fact: str
+    words: tuple[str, ...]
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """The facts of one session."""
+
+    name: str
+    fact: tuple[Fact, ...]
+    check: bool = False
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True):
+    session: tuple[Known, ...]
+
+
+def known() -> tuple[Known, ...]:
+    """All facts of all sessions."""
+    return msgspec.toml.decode(FACTS.read_bytes(), type=_File).session
+
+
+def survives(fact: Fact, text: str) -> bool:
+    """Whether all words are in one passage, whatever their case and the Markdown around them."""
+    text = _plain(text)
+    first, *others = (_plain(word) for word in fact.words)
+    at = text.find(first)
+    while at >= 0:
+        passage = text[max(at - PASSAGE, 0) : at + PASSAGE]
+        if all(word in passage for word in others):
+            return True
+        at = text.find(first, at + 1)
+    return False
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.replace("`", "").replace("*", "").casefold().split())
+
+
+def last_request(path: Path, window: int) -> str:
+    """The text of a session's last request."""
+    last: list[Any] = []
+
+    def keep(sent: Sent) -> None:
+        last[:] = [sent.rendered]
+
+    replay(read_session(path), ReplayOptions(window=window), dump=keep)
+    return "\n".join(_texts(last[0].messages))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    items: list[Any] = []
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        items += value.values()
+    elif isinstance(value, Sequence):
+        items += value
+    for item in items:
+        yield from _texts(item)
+
+
+def main() -> None:
+    """Replay and count."""
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("folder", type=Path)
+    asked.add_argument("windows", type=int, nargs="*", default=WINDOWS)
+    asked.add_argument("--lost", action="store_true", help="print what did not survive")
+    given = asked.parse_args()
+    table = Table("session", "window", "facts", "in the request", "written")
+    for session in known():
+        path = next(iter(given.folder.glob(f"{session.name}.*")), None)
+        if path is None:
+            continue
+        for window in given.windows:
+            text = last_request(path, window)
+            written = text.partition(INDEX)[0] if INDEX in text else text
+            there = [fact for fact in session.fact if survives(fact, text)]
+            told = [fact for fact in session.fact if survives(fact, written)]
+            name = f"{session.name}{' (check)' if session.check else ''}"
+            table.add_row(
+                name, str(window), str(len(session.fact)), str(len(there)), str(len(told))
+            )
+            for fact in session.fact if given.lost else ():
+                if fact not in told:
+                    Console().print(f"{session.name} {window} call {fact.call}: {fact.fact}")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

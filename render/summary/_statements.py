@@ -1,0 +1,147 @@
+"""Sentences of the agent that say something: a result, a cause, a decision.
+
+A sentence is worth what it shows of itself: words that state something, names and numbers in it.  Words
+that announce what comes next, or only guess, count against it.  The lists of words are short and of English; of other
+languages, names, numbers and the place of a sentence in its text have to do.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+from blocks import AssistantCompletion
+from render.summary._identifiers import identifiers, searched
+from render.view._group import Entry
+
+STATEMENT_CHARACTERS: Final = 180
+"""Of one statement; the rest of a longer sentence is left out."""
+STATEMENT_MIN: Final = 12
+SHORT_CHARACTERS: Final = 40
+"""A statement as short as this ("Found the cause!") is told with the sentence that follows."""
+TEXT_MAX: Final = 3
+"""Statements of one text."""
+LAST_MAX: Final = 6
+"""Statements of the text that ends a turn: it sums up."""
+WORTH_MIN: Final = 2
+NEAR_SHARE: Final = 0.7
+"""Of the words of the shorter of two statements; who shares more repeats the other."""
+NAMES_MAX: Final = 2
+"""Names and numbers that count."""
+_SEARCHED: Final = 20_000
+"""Characters of one text that are looked at."""
+_CAUSE: Final = re.compile(
+    r"\b(?:root cause|caus(?:e[ds]?|ing)|because|due to|turns out|found|confirm(?:s|ed)|reason|culprit"
+    r"|trigger(?:s|ed)?|misdiagnos\w*|that(?:'s| is) why|(?:the|a|an) (?:[\w-]+ ){0,2}"
+    r"(?:issue|problem|bug|fix|gap|insight|difference)|missing|lacks?)\b",
+    re.IGNORECASE,
+)
+_RESULT: Final = re.compile(
+    r"\b(?:pass(?:es|ed)?|fail(?:s|ed)?|done|fixed|created|pushed|committed|merged|complete[d]?"
+    r"|verified|reproduced|works|worked|succeed(?:s|ed)|succeeded|removed|compatible|clean|green|resolved"
+    r"|reports?|shows?|returns?|already)\b",
+    re.IGNORECASE,
+)
+_DECISION: Final = re.compile(
+    r"\b(?:decid(?:es?|ed)|decision|agreed?|settled|instead of|rather than|should(?: not|n't)?|policy"
+    r"|must(?: not|n't)?|separate|keep(?:s|ing)?|owns?|the (?:approach|pattern|rule) is)\b",
+    re.IGNORECASE,
+)
+_DENIAL: Final = re.compile(
+    r"\b(?:not|never|no longer|nothing|none|only|isn't|aren't|wasn't|doesn't|don't|didn't)\b",
+    re.IGNORECASE,
+)
+_GUESS: Final = re.compile(
+    r"\b(?:maybe|perhaps|might|could|probably|i (?:think|guess|suspect|wonder)|doesn't make sense|wait)\b",
+    re.IGNORECASE,
+)
+_INTENT: Final = re.compile(
+    r"^\W*(?:(?:ok(?:ay)?|good|great|perfect|so|and|but|wait|next|now|first|then|also)\b\W*)*"
+    r"(?:let me|let's|let us|i(?:'|’)?(?:ll| will|m going to| am going to| need to| want to| should)\b"
+    r"|(?:i(?:'|’)m|i am) \w+ing\b|now (?:i |let|add|update|fix|run|implement|the \w+ step)|would you|do you|should i|shall i|want me)"
+    r"|\blet me\b|\bstill (?:\w+ing|in progress)\b",
+    re.IGNORECASE,
+)
+_FENCE: Final = re.compile(
+    r"^\s*(?:```|~~~).*?(?:^\s*(?:```|~~~)\s*$|\Z)", re.MULTILINE | re.DOTALL
+)
+_BULLET: Final = re.compile(r"^(?:[\s>#*+-]*\s)?(?:\d+[.)]\s+)?(?:\[.\]\s+)?")
+_END: Final = re.compile(r"(?<=[.!?])[*_)\"'”]*\s+|(?<=[。！？])")
+_NUMBER: Final = re.compile(r"(?<![\w.])\d[\w.:-]*")
+
+
+def statements(entries: Sequence[Entry]) -> Iterator[tuple[str, Entry]]:
+    """What the agent stated in these entries, each with the one that it was said in, in order."""
+    said = [e for e in entries if isinstance(e.block, AssistantCompletion)]
+    for entry, following in pairwise([*said, None]):
+        if entry is not None:
+            is_last = following is None or following.block.turn != entry.block.turn
+            most = LAST_MAX if is_last else TEXT_MAX
+            for statement in _stated(getattr(entry.block, "text", ""), most):
+                yield statement, entry
+
+
+def worth(statement: str) -> int:
+    """What a statement shows of itself; below `WORTH_MIN` it says nothing."""
+    kinds = sum(3 for kind in (_CAUSE, _DECISION) if kind.search(statement))
+    shown = kinds + 2 * bool(_RESULT.search(statement)) + bool(_DENIAL.search(statement))
+    names = len(identifiers(statement)) + len(_NUMBER.findall(statement))
+    asked = 3 * statement.endswith("?") + statement.endswith(":")
+    unsure = 4 * bool(_INTENT.search(statement)) + 3 * bool(_GUESS.search(statement))
+    return shown + min(names, NAMES_MAX) - asked - unsure
+
+
+def _stated(text: str, most: int) -> list[str]:
+    """The statements of a text that are worth most, in their order; its first sentence before others."""
+    found = [short for short in map(_shortened, _sentences(text)) if len(short) >= STATEMENT_MIN]
+    worths = [worth(statement) + (not index) for index, statement in enumerate(found)]
+    best = sorted(range(len(found)), key=lambda index: (-worths[index], index))[:most]
+    return [found[index] for index in sorted(best) if worths[index] >= WORTH_MIN]
+
+
+def _sentences(text: str) -> Iterator[str]:
+    """The sentences of a text's prose; a very short one with the one after it, if that goes on with it."""
+    short = ""
+    for line in _lines(text):
+        for sentence in _END.split(line):
+            if short and _INTENT.search(sentence):
+                yield short
+                short = ""
+            whole = f"{short} {sentence}".strip()
+            short = whole if len(whole) < SHORT_CHARACTERS else ""
+            if not short:
+                yield whole
+    if short:
+        yield short
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines of a text that are prose, without code, tables and the marks of lists."""
+    for piece in searched(text, _SEARCHED):
+        for line in _FENCE.sub("", piece).splitlines():
+            plain = _BULLET.sub("", line).replace("**", "").strip()
+            if plain and not plain.startswith(("|", "```")):
+                yield plain
+
+
+def _shortened(sentence: str) -> str:
+    line = " ".join(sentence.split())
+    if len(line) <= STATEMENT_CHARACTERS:
+        return line
+    return line[:STATEMENT_CHARACTERS].rsplit(" ", 1)[0] + " …"
+
+
+def by_worth(told: Sequence[str]) -> list[int]:
+    """Indices of statements, those first that are worth most, of equals the newest; one that nearly
+    repeats another comes after all others."""
+    worths = [worth(statement) for statement in told]
+    first, last, seen = list[int](), list[int](), list[frozenset[str]]()
+    for index in sorted(range(len(told)), key=lambda index: (-worths[index], -index)):
+        words = frozenset(told[index].casefold().split())
+        (last if any(_is_near(words, known) for known in seen) else first).append(index)
+        seen.append(words)
+    return [*first, *last]
+
+
+def _is_near(words: frozenset[str], known: frozenset[str]) -> bool:
+    return len(words & known) > NEAR_SHARE * min(len(words), len(known))

@@ -1,0 +1,88 @@
+"""A turn without end, and hundreds of compactions: the beginning stays, what was pinned stays, nothing grows."""
+
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blocks import Block, Decision, StructuredSummary, encode_event
+from render import Summary, View, apply_range, extractive, plan_range
+from tests import _builders as make
+
+LIMIT = 2500
+TINY = make.context(
+    limit=LIMIT, policy=make.steady(gain_min=0.0, user_ratio=0.1, summary_tokens=300)
+)
+TASK = "Migrate the ledger, and never touch the archive."
+FIRST = "The approach is decided: `ledger_v2` is filled beside the old one, row by row."
+WORDS = st.sampled_from(
+    ("The test in row_7.py failed because of a lock.", "Let me see.", "Done.", "", "x " * 300)
+)
+PINNED = StructuredSummary(
+    constraints=("Never touch the archive.",),
+    facts=("The port is 48231.",),
+    decisions=(Decision(decision="Amounts are in cents."),),
+)
+
+
+def worked(number: int, text: str, turn: str) -> list[Block]:
+    """A round: some words, a call, its result."""
+    words = [make.said(text, turn)] if text else []
+    return [
+        *words,
+        make.call(f"c{number}", turn, path=f"f{number}"),
+        make.result(f"c{number}", "r " * 90, turn),
+    ]
+
+
+def folded(view: View, summary: StructuredSummary | None = None) -> View:
+    plan = plan_range(view, TINY, "forced", 0.0)
+    assert plan
+    return apply_range(view, plan, Summary(summary=summary) if summary else extractive(plan), TINY)
+
+
+def summary_of(view: View) -> StructuredSummary:
+    assert view.compaction
+    return view.compaction.event.summary.summary
+
+
+@settings(max_examples=15)
+@given(st.lists(WORDS, min_size=2, max_size=25))
+def test_a_turn_of_many_folds_keeps_its_beginning(texts: Sequence[str]) -> None:
+    """What was asked, and what was decided first, whatever comes after."""
+    view = make.view_of(make.prompt(TASK), *worked(0, FIRST, "t1"), *worked(1, "", "t1"))
+    for number, text in enumerate(texts, 2):
+        view = folded(view)
+        summary = summary_of(view)
+        assert TASK in make.text_in(make.shown(view, TINY))
+        assert summary.turn_context.startswith(f"Asked: {TASK}\n{FIRST[:40]}")
+        assert FIRST in [work.description for work in summary.completed]
+        view = make.grown(view, *worked(number, text, "t1"))
+
+
+def test_three_hundred_compactions_forget_nothing_pinned_and_do_not_grow() -> None:
+    note = "  keep\tthis exactly: é \n"
+    view = make.view_of(make.prompt(TASK), make.note(note), *worked(0, FIRST, "t1"))
+    view = folded(make.grown(view, *worked(1, "", "t1")), PINNED)
+    sizes: list[tuple[int, int]] = []
+    for number in range(2, 302):
+        turn = f"t{number}"
+        news = f"Row {number} failed because of key-{number}."
+        view = make.grown(
+            view, make.prompt(f"Now row {number}.", turn), *worked(number, news, turn)
+        )
+        view = folded(view)
+        assert view.compaction
+        event = view.compaction.event
+        sizes.append((len(encode_event(event)), len(make.text_in(make.shown(view, TINY)))))
+    summary, text = summary_of(view), make.text_in(make.shown(view, TINY))
+    assert summary.constraints[0] == PINNED.constraints[0]
+    assert summary.facts == PINNED.facts
+    assert summary.decisions == PINNED.decisions
+    assert note in text
+    assert TASK in text
+    assert "Row 300 failed" in text
+    for early, late in zip(
+        *(map(max, zip(*part, strict=True)) for part in (sizes[50:100], sizes[-50:])), strict=True
+    ):
+        assert late <= 1.15 * early, "full by then: nothing grows any more"
