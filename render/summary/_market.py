@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from blocks import label_of
+from render.summary._identifiers import identifiers
 from render.summary._pieces import Source
 
 SURROUNDINGS_MIN: Final = 8
@@ -154,7 +155,7 @@ class Market:
         source.chosen.add(number)
         self._labels.add(source.seen)
         self.lines.add(line)
-        terms = source.terms.get(number, ())
+        terms = identifiers(text) & self.known.keys()
         self._shown.update(terms)
         return cost - sum(self.bare.pop(term, 0) for term in terms)
 
@@ -186,6 +187,5 @@ def _value(source: Source, position: int, term: str, worth: float) -> None:
     first, last = source.piece_at(position), source.piece_at(position + len(term) - 1)
     for number in range(first, last + 1):
         source.add(number, worth)
-        source.terms.setdefault(number, []).append(term)
     source.add(first - 1, NEIGHBOUR * worth)
     source.add(last + 1, NEIGHBOUR * worth)

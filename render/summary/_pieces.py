@@ -37,8 +37,6 @@ class Source:
     """Lines that it replaces."""
     worth: dict[int, float] = attrs.field(factory=dict[int, float])
     """Of the pieces that are worth anything, by number."""
-    terms: dict[int, list[str]] = attrs.field(factory=dict[int, list[str]])
-    """What a piece shows, by its number."""
     chosen: set[int] = attrs.field(factory=set[int])
     _pieces: list[Span] = attrs.field(factory=list[Span], init=False)
 
