@@ -122,7 +122,7 @@ class Piece:
     """Tokens of its notes, which outlive every compaction."""
     digest: bytes = b""
     notices: tuple[str, ...] = ()
-    marked: dict[Any, tuple[Json, ...]] = attrs.field(factory=dict, init=False, repr=False)
+    marked: dict[Any, Any] = attrs.field(factory=dict[Any, Any], init=False, repr=False)
     """`items` with cache marks, by their spots; the provider fills it in."""
 
     def tokens_of(self, version: int) -> int:
