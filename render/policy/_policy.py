@@ -125,6 +125,11 @@ class Policy:
     """Of the index, what goes to the line with its neighbours."""
     index_line: float = attrs.field(default=0.18, validator=checks.share())
     """Of the index, what goes to the line; the rest goes to bare names."""
+    index_layer: float = attrs.field(default=0.2, validator=checks.share())
+    """Of the index, what a compaction adds to it while the provider's cache is warm; what was there
+    stays as it is. 0: nothing stays, the index is written anew each time."""
+    index_rebuilt: float = attrs.field(default=0.6, validator=checks.share())
+    """Of the index, what is filled when it is written anew: when it is full, or the cache is cold."""
     user_ratio: float = attrs.field(default=0.12, validator=checks.share())
     """All folded user texts together."""
     user_tokens_each: int = attrs.field(default=800, validator=checks.whole())

@@ -16,8 +16,10 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
+from blocks import RangeSummary
 from render.policy._context import Context
 from render.policy._provider import Limits, Piece
+from render.summary._text import layers_of
 from render.view._group import Group
 from render.view._visible import Shown
 
@@ -48,6 +50,7 @@ def place_cache_points(
     places = (
         (tail, "tail"),
         (_pre_tail(shown, pieces, tail, context), "pre-tail"),
+        (_layers(shown, pieces, context), "layers"),
         (_previous_turn(shown, pieces, limits), "previous turn"),
     )
     found = [(place, reason) for place, reason in places if place is not None]
@@ -84,6 +87,18 @@ def _previous_turn(shown: Shown, pieces: Sequence[Piece], limits: Limits) -> _Pl
     spots = pieces[index].spots
     first = next((i for i, s in enumerate(spots) if s.version >= shown.turn_start), len(spots))
     return _at_or_before(pieces, (index, first - 1), limits)
+
+
+def _layers(shown: Shown, pieces: Sequence[Piece], context: Context) -> _Place | None:
+    """The end of the index's layers, which the next compaction leaves as they are."""
+    summary = shown.groups[0].entries[0]
+    if not isinstance(summary.block, RangeSummary):
+        return None
+    last = len(layers_of(summary.block.digest.index)) - 1
+    spots = pieces[0].spots
+    own = [spot.tokens for spot in spots if spot.version == summary.version]
+    is_worth_it = sum(own[: last + 1]) >= context.model.cache_tokens_min
+    return (0, last) if is_worth_it and len(own) > last + 1 else None
 
 
 def _pre_tail(
