@@ -50,7 +50,7 @@ def place_cache_points(
     places = (
         (tail, "tail"),
         (_pre_tail(shown, pieces, tail, context), "pre-tail"),
-        (_layers(shown, pieces, context), "layers"),
+        (_layers(shown, pieces), "layers"),
         (_previous_turn(shown, pieces, limits), "previous turn"),
     )
     found = [(place, reason) for place, reason in places if place is not None]
@@ -89,16 +89,15 @@ def _previous_turn(shown: Shown, pieces: Sequence[Piece], limits: Limits) -> _Pl
     return _at_or_before(pieces, (index, first - 1), limits)
 
 
-def _layers(shown: Shown, pieces: Sequence[Piece], context: Context) -> _Place | None:
-    """The end of the index's layers, which the next compaction leaves as they are."""
+def _layers(shown: Shown, pieces: Sequence[Piece]) -> _Place | None:
+    """The end of the index's layers, which a compaction leaves as they are: each is a spot, and what
+    follows them another."""
     summary = shown.groups[0].entries[0]
     if not isinstance(summary.block, RangeSummary):
         return None
-    last = len(layers_of(summary.block.digest.index)) - 1
-    spots = pieces[0].spots
-    own = [spot.tokens for spot in spots if spot.version == summary.version]
-    is_worth_it = sum(own[: last + 1]) >= context.model.cache_tokens_min
-    return (0, last) if is_worth_it and len(own) > last + 1 else None
+    layers = len(layers_of(summary.block.digest.index))
+    own = sum(spot.version == summary.version for spot in pieces[0].spots)
+    return (0, layers - 1) if 0 < layers < own else None
 
 
 def _pre_tail(

@@ -11,13 +11,13 @@ price; to rewrite it would cost twelve times as much.  So a compaction adds a la
 A layer that stays is the same bytes in the next request.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 import attrs
 import msgspec
 
-from blocks import Excerpt, Index, Layer, Term
+from blocks import Index, Layer, Term
 from render.summary._index import IndexBudget, build_index
 from render.summary._text import layer_text, layers_of
 from render.view._group import Entry
@@ -55,35 +55,46 @@ def extend_index(
     """
     layers = layers_of(previous)
     left = room.total - sum(count(layer_text(layer)) for layer in layers)
-    if not layers or room.is_cold or not room.layer or left < LAYER_MIN * room.layer:
-        known = Index(excerpts=_in_log_order(layers), terms=_terms(previous, layers))
-        built = build_index(known, folded, visible, room.split(room.rebuilt), count)
-        return _index((), built, ())
+    if room.is_cold or not room.layer or left < LAYER_MIN * room.layer:
+        layers, left = (), room.total
     named = {term.term for layer in layers for term in layer.names}
-    known = Index(terms=tuple(term for term in previous.terms if term.term not in named))
+    known = _known(previous, layers, named)
     texts = [*visible, *(excerpt.text for layer in layers for excerpt in layer.excerpts)]
-    built = build_index(known, folded, texts, room.split(min(room.layer, left)), count)
-    return _index(layers, built, [term for term in previous.terms if term.term in named])
-
-
-def _in_log_order(layers: Iterable[Layer]) -> tuple[Excerpt, ...]:
-    excerpts = (excerpt for layer in layers for excerpt in layer.excerpts)
-    return tuple(sorted(excerpts, key=lambda excerpt: (excerpt.seen, excerpt.path)))
-
-
-def _terms(index: Index, layers: Iterable[Layer]) -> tuple[Term, ...]:
-    """All that is known of names; of those that the agent has used, the index knows more."""
-    return (*(term for layer in layers for term in layer.names), *index.terms)
-
-
-def _index(layers: Sequence[Layer], built: Index, aside: Iterable[Term]) -> Index:
-    """The layers with what was built as the last; `aside`: terms that the layers name already."""
-    known = {term.term: term for term in aside}
-    named = {term.term for layer in layers for term in layer.names}
+    tokens = min(room.layer if layers else room.rebuilt, left)
+    built = build_index(known, folded, texts, room.split(tokens), count)
     names = tuple(term for term in built.terms if term.bare and term.term not in named)
-    layer = Layer(excerpts=built.excerpts, names=names)
-    for term in built.terms:
-        uses = term.uses + (known[term.term].uses if term.term in known else 0)
-        known[term.term] = msgspec.structs.replace(term, uses=uses, bare=False)
-    used = tuple(term for term in known.values() if term.uses)
-    return Index(layers=(*layers, layer), terms=used)
+    layer = _fitted(Layer(excerpts=built.excerpts, names=names), left, count)
+    aside = (term for term in previous.terms if term.term in named)
+    return Index(layers=(*layers, layer), terms=_used(built.terms, aside))
+
+
+def _known(previous: Index, kept: Sequence[Layer], named: Collection[str]) -> Index:
+    """What the next layer starts from: all that is shown, unless it stays as it is."""
+    if kept:
+        return Index(terms=tuple(term for term in previous.terms if term.term not in named))
+    layers = layers_of(previous)
+    excerpts = (excerpt for layer in layers for excerpt in layer.excerpts)
+    in_log_order = sorted(excerpts, key=lambda excerpt: (excerpt.seen, excerpt.path))
+    names = (term for layer in layers for term in layer.names)
+    return Index(excerpts=tuple(in_log_order), terms=(*names, *previous.terms))
+
+
+def _fitted(layer: Layer, tokens: int, count: Callable[[str], int]) -> Layer:
+    """The layer without as many of its names, and then of its oldest excerpts, as it takes."""
+    while (layer.names or layer.excerpts) and count(layer_text(layer)) > tokens:
+        if layer.names:
+            layer = msgspec.structs.replace(layer, names=layer.names[: -1 - len(layer.names) // 8])
+        else:
+            rest = layer.excerpts[1 + len(layer.excerpts) // 8 :]
+            layer = msgspec.structs.replace(layer, excerpts=rest)
+    return layer
+
+
+def _used(terms: Iterable[Term], aside: Iterable[Term]) -> tuple[Term, ...]:
+    """What is known of the names that the agent has used; `aside`: known before, and counted apart."""
+    known = {term.term: term for term in aside}
+    for term in terms:
+        before = known[term.term].uses if term.term in known else 0
+        known[term.term] = msgspec.structs.replace(term, uses=term.uses + before)
+    used = (term for term in known.values() if term.uses)
+    return tuple(msgspec.structs.replace(term, bare=False) for term in used)
