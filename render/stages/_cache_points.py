@@ -9,6 +9,9 @@ At most three points in the messages; another is at the end of system and tools.
 
     [ turn A ][ turn B ][ turn C: prompt, round, round, round, round, round, round ]
                       ^ previous turn            ^ pre-tail (round N-4)           ^ tail
+
+    [ layers of the index | summary ][ turn C: round, round, round, round, round, round ]
+                          ^ layers                       ^ pre-tail                 ^ tail
 """
 
 from bisect import bisect_left
