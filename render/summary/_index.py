@@ -23,7 +23,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from blocks import AssistantCompletion, Excerpt, Index, Layer, Term, ToolCall, text_of
+from blocks import AssistantCompletion, Excerpt, Index, Term, ToolCall, text_of
 from render.summary._identifiers import identifiers, searched
 from render.view._group import Entry
 
@@ -110,17 +110,15 @@ def build_index(
     budget: IndexBudget,
     count: Callable[[str], int],
 ) -> Index:
-    """The index after `folded` (and what is hidden) joined what `previous` covers; without its layers.
+    """The index after `folded` (and what is hidden) joined what `previous` covers.
 
-    Terms of the `visible` texts get nothing where the model sees them with their surroundings; those of
-    the layers, unless something newer says them, too.
+    Terms of the `visible` texts get nothing where the model sees them with their surroundings.
     """
     known = {term.term: _Known(uses=term.uses, seen=term.seen) for term in previous.terms}
     again = {entry.path for entry in folded}  # hidden at the last compaction, folded at this one
     sources = [_Source(e.path, e.seen, e.text) for e in previous.excerpts if e.path not in again]
     sources += [source for entry in folded for source in _sources(entry)]
     _read_all(sources, known)
-    _look_through(previous.layers, known)
     ranked = sorted(known, key=lambda term: _rank(term, known[term]))[:TERMS_MAX]
     for text in _in_sight(visible):  # what the model sees with its surroundings needs no excerpt
         source = _Source("", 0, text)
@@ -184,14 +182,6 @@ def _read(source: _Source, known: dict[str, _Known], *, is_full: bool) -> int:
         found.seen = max(found.seen, source.seen)
         found.sources.append(source)
     return len(known) - before
-
-
-def _look_through(layers: Sequence[Layer], known: dict[str, _Known]) -> None:
-    """Note where texts that stay as they are show what is known; they are older than all others."""
-    for excerpt in (excerpt for layer in reversed(layers) for excerpt in reversed(layer.excerpts)):
-        source = _Source("", excerpt.seen, excerpt.text)
-        for term in identifiers(excerpt.text) & known.keys():
-            known[term].sources.insert(0, source)
 
 
 def _last(term: str, known: _Known, width: _Width) -> _Place | None:

@@ -1,7 +1,8 @@
 """Taking back quotations: what goes, what stays, and that nothing is touched without need."""
 
-import msgspec
 import pytest
+
+import msgspec
 
 from blocks import (
     BlockId,
