@@ -134,7 +134,7 @@ OLD = Index(
 def test_an_index_of_an_older_release_is_one_layer() -> None:
     first, rest = summary_texts(block(StructuredSummary(state="so"), Digest(index=OLD)))
     assert "[tc:t1.c1.result]\nold_name = 17" in first
-    assert first.rstrip("</summary>\n").endswith("used_name\nbare_name")
+    assert first.endswith("used_name\nbare_name\n</summary>")
     assert "## Current state\nso" in rest
 
 
@@ -165,6 +165,7 @@ def test_a_name_is_listed_by_one_layer_alone() -> None:
 
 def test_uses_of_a_name_are_counted_through_all_layers() -> None:
     """Also of one that an earlier layer lists by its name alone."""
+
     def said(n: int) -> Sequence[Block]:
         return make.prompt(f"and {n}", f"t{n}"), make.said("It is rare_name_here again.", f"t{n}")
 

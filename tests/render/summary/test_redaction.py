@@ -1,8 +1,7 @@
 """Taking back quotations: what goes, what stays, and that nothing is touched without need."""
 
-import pytest
-
 import msgspec
+import pytest
 
 from blocks import (
     BlockId,
