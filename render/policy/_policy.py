@@ -119,16 +119,16 @@ class Policy:
     """The beginning of a split turn, a room apart; at most an eighth of the limit."""
     digest_ratio: float = attrs.field(default=0.015, validator=checks.share())
     """The digest without its index."""
-    index_ratio: float = attrs.field(default=0.38, validator=checks.share())
+    index_ratio: float = attrs.field(default=0.45, validator=checks.share())
     """The digest's index of rare identifiers with excerpts."""
     index_wide: float = attrs.field(default=0.6, validator=checks.share())
     """Of the index, what goes to the line with its neighbours."""
     index_line: float = attrs.field(default=0.18, validator=checks.share())
     """Of the index, what goes to the line; the rest goes to bare names."""
-    index_layer: float = attrs.field(default=0.2, validator=checks.share())
+    index_layer: float = attrs.field(default=0.3, validator=checks.share())
     """Of the index, what a compaction adds to it while the provider's cache is warm; what was there
     stays as it is. 0: nothing stays, the index is written anew each time."""
-    index_rebuilt: float = attrs.field(default=0.6, validator=checks.share())
+    index_rebuilt: float = attrs.field(default=0.7, validator=checks.share())
     """Of the index, what is filled when it is written anew: when it is full, or the cache is cold."""
     user_ratio: float = attrs.field(default=0.12, validator=checks.share())
     """All folded user texts together."""

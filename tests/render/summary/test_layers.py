@@ -32,8 +32,8 @@ COLD = NOW + 3600
 
 
 def at(now: float, **policy: float) -> Context:
-    more = {"index_ratio": 0.5, "gain_min": 0.0, **policy}
-    return context(limit=LIMIT, policy=steady(**more), now=now)
+    shares = {"index_ratio": 0.5, "index_layer": 0.2, "index_rebuilt": 0.6}
+    return context(limit=LIMIT, policy=steady(gain_min=0.0, **shares | policy), now=now)
 
 
 def folded(now: float, number: int, **policy: float) -> list[View]:

@@ -22,7 +22,7 @@ from blocks import (
 )
 from persistence import MemoryStore
 from persistence.sessions import export_lines
-from render import Redaction, Rendered, Summary, View, said_by
+from render import Policy, Redaction, Rendered, Summary, View, said_by
 from tests import _builders as make
 from tests._builders import open_timeline, response, text, tool_use
 from tests.strategies import Play, Step, settings, steps
@@ -182,7 +182,7 @@ def test_undoing_a_compaction_brings_nothing_back() -> None:
 
 
 def test_a_hide_takes_it_back_from_a_layer_that_later_compactions_left_as_it_is() -> None:
-    timeline = deploying()
+    timeline = deploying(policy=Policy(index_layer=0.2, index_rebuilt=0.5))
     for n in range(80):
         call = tool_use(f"d{n}", "Read", path=f"src/module_{n}.py")
         timeline.record(response(call, id=f"m{n}"))

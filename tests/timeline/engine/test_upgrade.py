@@ -144,7 +144,8 @@ def test_async_the_same_holds() -> None:
 def test_an_upgrade_leaves_the_layers_of_the_index_as_the_compaction_left_them() -> None:
     """However late it comes: since the compaction, requests have kept them in the provider's cache."""
     clock = Clock()
-    timeline = open_timeline(window=8000, clock=clock)
+    layers = Policy(index_layer=0.2, index_rebuilt=0.5)
+    timeline = open_timeline(window=8000, clock=clock, policy=layers)
     timeline.user("Go on.")
     for number in range(80):
         call = tool_use(f"c{number}", "Read", path=f"src/module_{number}.py")
