@@ -124,6 +124,7 @@ from blocks._summary import ErrorRecord as ErrorRecord
 from blocks._summary import Excerpt as Excerpt
 from blocks._summary import HiddenRecord as HiddenRecord
 from blocks._summary import Index as Index
+from blocks._summary import Layer as Layer
 from blocks._summary import OpenItem as OpenItem
 from blocks._summary import SearchRecord as SearchRecord
 from blocks._summary import StructuredSummary as StructuredSummary

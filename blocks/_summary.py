@@ -175,13 +175,24 @@ class Term(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Listed by its name alone, because no excerpt shows it."""
 
 
+class Layer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A part of an index that is shown as it is for as long as it lives."""
+
+    excerpts: tuple[Excerpt, ...] = ()
+    """In log order; pieces of one block do not overlap."""
+    names: tuple[Term, ...] = ()
+    """Listed by their names alone; best first."""
+
+
 class Index(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was folded, findable by name."""
 
     excerpts: tuple[Excerpt, ...] = ()
-    """In log order; pieces of one block do not overlap."""
+    """Of an index without layers, as older releases wrote it; as in a layer."""
     terms: tuple[Term, ...] = ()
-    """Best first."""
+    """What is known of the identifiers that the agent has used; best first."""
+    layers: tuple[Layer, ...] = ()
+    """Oldest first."""
 
 
 class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -100,6 +100,7 @@ from render.summary._redaction import said_by as said_by
 from render.summary._redaction import without_excerpts as without_excerpts
 from render.summary._room import SummaryRoom as SummaryRoom
 from render.summary._text import format_summary as format_summary
+from render.summary._text import summary_texts as summary_texts
 from render.view._fold import commit as commit
 from render.view._fold import decide as decide
 from render.view._fold import open_view as open_view

@@ -14,7 +14,7 @@ EXPORTS = {
         Calibration CallId Carried ClosedError CodecError CommandRecord
         CompactionSkipped DamagedStoreError DataError Decision Determinism Digest
         DocumentPart DroppedSpan Durability EDITOR_TOOLS Envelope Event EventId Excerpt
-        FoldState FoldlineError Hidden HiddenRecord HideReason ImagePart Index LogWindow
+        FoldState FoldlineError Hidden HiddenRecord HideReason ImagePart Index Layer LogWindow
         ErrorRecord MisuseError Named Naming Note OpaqueBlock OpaqueEvent OpenItem Outcome Part Plan
         PolicyError Provenance ProviderPart RangeCompacted RangeExpanded RangeSummary
         Recorded Refusal RequestRendered RungError SearchRecord Sensitivity SessionFormatError
@@ -45,7 +45,7 @@ EXPORTS = {
         merge_summaries normalised open_view overflow_of parse_answer plan_at
         plan_compaction plan_range provider_of prune_expired recut redaction_of refusal
         render replayable_calls restore_plan returned said_by show skip stand_in
-        strip_unbound summarize_before summary_key summary_prompts total_tokens
+        strip_unbound summarize_before summary_key summary_prompts summary_texts total_tokens
         truncated validate_request wanted without_excerpts without_thinking
     """,
     "persistence": """

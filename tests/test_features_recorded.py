@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,7 +34,7 @@ from blocks import (
 )
 from persistence import MemoryStore, Requester
 from persistence.sessions import Responded, Session, read_session
-from render import CompactionPlan, Drop, Policy, Rendered, Summarize, Summary
+from render import CompactionPlan, Drop, Policy, Rendered, Summarize, Summary, summary_texts
 from tests._builders import events_of, response, text, text_in
 from tests._sizes import sized
 from timeline import (
@@ -402,18 +402,23 @@ def test_001_8_no_request_is_over_its_budget_by_our_own_count(life: Life) -> Non
     assert max(moment.counted for moment in life.moments) > WINDOW / 3, "the window is used"
 
 
+def summary_in(rendered: Rendered) -> list[str]:
+    """The texts of a request that are the summary's: each a frame of its own, in front."""
+    texts = (content.get("text", "") for content in rendered.messages[0]["content"])
+    return list(takewhile(lambda text: text.startswith("<summary "), texts))
+
+
 def test_001_12_each_span_has_one_stand_in_at_its_first_block(life: Life) -> None:
     """001-12: position, versioned format, one message per span, pointers, pairs that stay whole."""
     rendered = life.moments[-1].rendered
-    shown = text_in(rendered)
-    summaries = re.findall(r'^<summary version="\d+">$', shown, re.MULTILINE)
-    assert len(summaries) == bool(life.timeline.view.compaction)
-    if summaries:
+    summaries = summary_in(rendered)
+    compaction = life.timeline.view.compaction
+    assert summaries == list(summary_texts(compaction.event.summary) if compaction else ())
+    for each in summaries:
         assert rendered.messages[0]["role"] == "user"
-        first = rendered.messages[0]["content"][0]["text"]
-        assert first.startswith('<summary version="3">\n')
-        assert first.endswith("\n</summary>")
-        assert not re.search(r"<\s*/?\s*summary\b", first[1 : -len("</summary>")], re.IGNORECASE)
+        assert each.startswith('<summary version="3">\n')
+        assert each.endswith("\n</summary>")
+        assert not re.search(r"<\s*/?\s*summary\b", each[1 : -len("</summary>")], re.IGNORECASE)
     for event in events_of(life.timeline, BlocksHidden):
         if event.reason == "dropped":
             spans = [item for item in event.hidden if item.dropped]
@@ -481,7 +486,7 @@ def test_001_17_a_summary_is_the_same_text_every_time(life: Life) -> None:
     """001-17: deterministic rendering: every past request can be rendered again, byte for byte."""
     events = events_of(life.timeline, RangeCompacted)
     first = {
-        moment.rendered.messages[0]["content"][0]["text"]
+        "".join(summary_in(moment.rendered))
         for moment in life.moments
         if moment.rendered.account.summary
     }

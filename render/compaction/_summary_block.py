@@ -14,10 +14,10 @@ from render.compaction._carry import LABEL_TOKENS
 from render.compaction._range import RangePlan
 from render.policy._context import Context
 from render.stages._budget import fixed_tokens
+from render.stages._prune import is_cold
 from render.summary._digest import build_digest, fit_digest
 from render.summary._identifiers import searched
-from render.summary._index import build_index
-from render.summary._market import IndexBudget
+from render.summary._layers import IndexRoom, extend_index
 from render.summary._merge import as_history, merge_summaries
 from render.summary._room import SummaryRoom
 from render.summary._split_turn import turn_context, words_of
@@ -48,7 +48,7 @@ def summary_block(
         turn_range=_turn_range(previous, plan),
         begun_turn_id=_begun(previous, plan),
     )
-    digest = _digest(previous, plan, block, context)
+    digest = _digest(view, plan, block, context)
     return msgspec.structs.replace(block, digest=digest)
 
 
@@ -103,11 +103,10 @@ def _turn_range(previous: RangeSummary | None, plan: RangePlan) -> tuple[TurnId,
     return (whole[0], whole[-1]) if whole else ()
 
 
-def _digest(
-    previous: RangeSummary | None, plan: RangePlan, block: RangeSummary, context: Context
-) -> Digest:
+def _digest(view: View, plan: RangePlan, block: RangeSummary, context: Context) -> Digest:
     """The digest that goes with a summary, its index in the room that is left."""
     count, policy = context.counter.count, context.policy
+    previous = view.compaction.event.summary if view.compaction else None
     earlier = previous.digest if previous else Digest()
     digest = build_digest(earlier, plan.folded, policy.tools)
     known = set(previous.covered_turn_ids if previous else ())  # a turn that was split counts once
@@ -118,13 +117,14 @@ def _digest(
     sections = digest_sections(digest, turns_of(block))
     written = count(format_written(block.summary))
     computed = count("".join(part for _, part in sections))
-    budget = _index_budget(plan, written, computed, context)
+    tokens = _index_tokens(plan, written, computed, context)
+    room = _index_room(tokens, context, is_cold=is_cold(view, context))
     sources = [*plan.given_up, *plan.folded, *hidden]
-    index = build_index(digest.index, sources, _visible(plan), budget, count)
+    index = extend_index(digest.index, sources, _visible(plan), room, count)
     return msgspec.structs.replace(digest, index=index)
 
 
-def _index_budget(plan: RangePlan, written: int, computed: int, context: Context) -> IndexBudget:
+def _index_tokens(plan: RangePlan, written: int, computed: int, context: Context) -> int:
     """The index's share, or what the target leaves to it when that is less."""
     policy = context.policy
     share = int(policy.index_ratio * context.limit) - int(NAMING_SHARE * written)
@@ -134,7 +134,17 @@ def _index_budget(plan: RangePlan, written: int, computed: int, context: Context
     )
     target = int(policy.target_ratio * context.limit)
     room = target - fixed_tokens(context) - plan.kept_tokens - carried - written - computed
-    return IndexBudget(tokens=max(min(share, room), INDEX_TOKENS_MIN))
+    return max(min(share, room), INDEX_TOKENS_MIN)
+
+
+def _index_room(tokens: int, context: Context, *, is_cold: bool) -> IndexRoom:
+    policy = context.policy
+    return IndexRoom(
+        total=tokens,
+        layer=int(policy.index_layer * tokens),
+        rebuilt=int(policy.index_rebuilt * tokens),
+        is_cold=is_cold,
+    )
 
 
 def _visible(plan: RangePlan) -> list[str]:

@@ -120,12 +120,17 @@ class Policy:
     """The beginning of a split turn, a room apart; at most an eighth of the limit."""
     digest_ratio: float = attrs.field(default=0.015, validator=checks.share())
     """The digest without its index."""
-    index_ratio: float = attrs.field(default=0.38, validator=checks.share())
+    index_ratio: float = attrs.field(default=0.45, validator=checks.share())
     """The digest's index of rare identifiers with excerpts."""
     index_wide: float = attrs.field(default=0.6, validator=checks.share())
     """Has no effect any more: what an index holds is bought with one budget. Taken, so that older policies load."""
     index_line: float = attrs.field(default=0.18, validator=checks.share())
     """Has no effect any more, as `index_wide`."""
+    index_layer: float = attrs.field(default=0.3, validator=checks.share())
+    """Of the index, what a compaction adds to it while the provider's cache is warm; what was there
+    stays as it is. 0: nothing stays, the index is written anew each time."""
+    index_rebuilt: float = attrs.field(default=0.7, validator=checks.share())
+    """Of the index, what is filled when it is written anew: when it is full, or the cache is cold."""
     user_ratio: float = attrs.field(default=0.12, validator=checks.share())
     """All folded user texts together."""
     user_tokens_each: int = attrs.field(default=800, validator=checks.whole())

@@ -9,6 +9,9 @@ At most three points in the messages; another is at the end of system and tools.
 
     [ turn A ][ turn B ][ turn C: prompt, round, round, round, round, round, round ]
                       ^ previous turn            ^ pre-tail (round N-4)           ^ tail
+
+    [ layers of the index | summary ][ turn C: round, round, round, round, round, round ]
+                          ^ layers                       ^ pre-tail                 ^ tail
 """
 
 from bisect import bisect_left
@@ -17,8 +20,10 @@ from operator import attrgetter
 
 import attrs
 
+from blocks import RangeSummary
 from render.policy._context import Context
 from render.policy._provider import Limits, Piece
+from render.summary._text import layers_of
 from render.view._group import Group
 from render.view._view import Shown
 
@@ -49,6 +54,7 @@ def place_cache_points(
     places = (
         (tail, "tail"),
         (_pre_tail(shown, pieces, tail, context), "pre-tail"),
+        (_layers(shown, pieces), "layers"),
         (_previous_turn(shown, pieces, limits), "previous turn"),
     )
     found = [(place, reason) for place, reason in places if place is not None]
@@ -85,6 +91,17 @@ def _previous_turn(shown: Shown, pieces: Sequence[Piece], limits: Limits) -> _Pl
     spots = pieces[index].spots
     first = next((i for i, s in enumerate(spots) if s.version >= shown.turn_start), len(spots))
     return _at_or_before(pieces, (index, first - 1), limits)
+
+
+def _layers(shown: Shown, pieces: Sequence[Piece]) -> _Place | None:
+    """The end of the index's layers, which a compaction leaves as they are: each is a spot, and what
+    follows them another."""
+    summary = shown.groups[0].entries[0]
+    if not isinstance(summary.block, RangeSummary):
+        return None
+    layers = len(layers_of(summary.block.digest.index))
+    own = sum(spot.version == summary.version for spot in pieces[0].spots)
+    return (0, layers - 1) if 0 < layers < own else None
 
 
 def _pre_tail(

@@ -170,13 +170,21 @@ def redaction_of(
 def without_excerpts(summary: RangeSummary, versions: Iterable[int]) -> RangeSummary:
     """A summary whose index has no excerpts of these blocks, given by their versions."""
     gone, index = frozenset(versions), summary.digest.index
-    excerpts = tuple(excerpt for excerpt in index.excerpts if excerpt.seen not in gone)
-    if len(excerpts) == len(index.excerpts):
-        return summary
-    digest = msgspec.structs.replace(
-        summary.digest, index=msgspec.structs.replace(index, excerpts=excerpts)
+    layers = tuple(
+        msgspec.structs.replace(layer, excerpts=_seen_elsewhere(layer.excerpts, gone))
+        for layer in index.layers
     )
+    left = msgspec.structs.replace(
+        index, excerpts=_seen_elsewhere(index.excerpts, gone), layers=layers
+    )
+    if left == index:
+        return summary
+    digest = msgspec.structs.replace(summary.digest, index=left)
     return msgspec.structs.replace(summary, digest=digest)
+
+
+def _seen_elsewhere(excerpts: Iterable[Excerpt], gone: Collection[int]) -> tuple[Excerpt, ...]:
+    return tuple(excerpt for excerpt in excerpts if excerpt.seen not in gone)
 
 
 def _is_gone(old: object, new: object) -> bool:

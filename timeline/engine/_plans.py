@@ -214,6 +214,7 @@ def upgrade(engine: Engine, context: Context, summarizer: Summarizer | None) -> 
     if compaction is None:
         return False
     before = yield from _before(engine, compaction.version)
+    context = attrs.evolve(context, now=compaction.event.at)  # what was warm then is left as it is
     found = fitted_at(before, context, compaction.event.trigger, compaction.event.cut)
     if found is None:
         return False

@@ -20,7 +20,7 @@ from blocks import (
 )
 from render.providers.anthropic._parts import Refuses, part_content
 from render.summary._quote import quoted
-from render.summary._text import format_summary
+from render.summary._text import summary_texts
 from render.view._group import Entry, Place
 from render.view._provider_blocks import Json
 
@@ -30,12 +30,16 @@ def contents_of(entry: Entry, notices: list[str], refuses: Refuses) -> Iterator[
     block = entry.block
     if isinstance(block, ToolResult):
         notices.append(f"a late result is shown as text: {entry.path}")
-    text = _user_text(entry, block)
-    if text.strip():
-        yield {"type": "text", "text": text}
+    for text in _user_texts(entry, block):
+        if text.strip():
+            yield {"type": "text", "text": text}
     for part in _user_parts(block):
         if not (isinstance(part, TextPart) and not part.text.strip()):
             yield part_content(part, "user", refuses)
+
+
+def _user_texts(entry: Entry, block: Block) -> Sequence[str]:
+    return summary_texts(block) if isinstance(block, RangeSummary) else (_user_text(entry, block),)
 
 
 def _user_text(entry: Entry, block: Block) -> str:
@@ -50,8 +54,6 @@ def _user_text(entry: Entry, block: Block) -> str:
             return quoted("plan", block.text)
         case SystemMessage():
             return quoted("notice", block.text)
-        case RangeSummary():
-            return format_summary(block)
         case ToolResult():
             return _late(block.call_id, text_of(block))
         case _:

@@ -46,7 +46,7 @@ from render import (
     TokenCounter,
     Violation,
     Where,
-    format_summary,
+    summary_texts,
 )
 
 KEPT = 600
@@ -171,9 +171,11 @@ def _encoded(group: Group, counter: TokenCounter) -> Piece:
 def _lines(group: Group) -> Iterator[tuple[int, Json]]:
     answered = {entry.pair for entry in group.placed(Place.RESULT)}
     for entry in group.entries:
-        text = _text(entry)
-        if text.strip() and entry.place not in (Place.SILENT, Place.ORPHAN):
-            yield entry.version, {"role": SPOKEN.get(entry.place, "user"), "text": text}
+        block = entry.block
+        texts = summary_texts(block) if isinstance(block, RangeSummary) else (_text(entry),)
+        for text in texts:
+            if text.strip() and entry.place not in (Place.SILENT, Place.ORPHAN):
+                yield entry.version, {"role": SPOKEN.get(entry.place, "user"), "text": text}
         if isinstance(entry.block, ToolCall) and entry.pair not in answered:
             yield entry.version, {"role": "result", "text": f"{entry.pair}: interrupted"}
 
@@ -186,7 +188,5 @@ def _text(entry: Entry) -> str:
             return f"call {entry.pair}: {name} {dumps(given)}"
         case ToolResult() as block:
             return f"{entry.pair}: {text_of(block)}"
-        case RangeSummary() as block:
-            return format_summary(block)
         case block:
             return text_of(block)

@@ -8,6 +8,8 @@ import pytest
 
 from blocks import Block, EventId, RequestRendered, TextPart
 from render import Rendered, View, commit, total_tokens, validate_request
+from render.stages._budget import fixed_tokens
+from render.view._visible import slice_visible
 from tests import _builders as make
 from tests._builders import LOOSE, context, steady
 from tests.render.compaction.talk import compacted, turns
@@ -164,6 +166,39 @@ def test_marks_of_the_caller_are_not_kept() -> None:
     rendered = timeline.render(system=system, tools=[{**TOOLS[0], **marks}])
     assert len(marked(rendered)) == 2
     assert rendered.violations == ()
+
+
+# The layers of an index.
+
+
+def with_layers() -> View:
+    """A compaction, and enough after it for all the other points."""
+    before = make.view_of(*turns(4), make.prompt("go on", "t8"))
+    after = compacted(before, context(), keep=0.0)
+    return make.grown(after, *rounds(2, "t8"), make.prompt("and on", "t9"), *rounds(9, "t9", 20))
+
+
+@pytest.mark.parametrize("system", [(), SYSTEM])
+def test_behind_a_compaction_the_layers_have_a_point_of_their_own(system: Any) -> None:
+    """It takes the place of the previous turn's: there are four marks in all."""
+    rendered = make.shown(with_layers(), context(system=system))
+    layers, *others = rendered.cache_points
+    assert (layers.reason, layers.piece, layers.spot) == ("layers", 0, 0)
+    assert [point.reason for point in others] == ["pre-tail", "tail"]
+    assert len(marked(rendered)) == 3 + bool(system)
+    assert "src/file_0.py\n</summary>" in marked(rendered)[-3]["text"]
+    assert rendered.violations == ()
+
+
+@pytest.mark.parametrize("system", [(), SYSTEM])
+def test_layers_too_short_to_be_cached_have_none(system: Any) -> None:
+    view = with_layers()
+    within = context(system=system)
+    first = within.encoder.pieces(slice_visible(view))[0].spots[0].tokens
+    minimum = first + fixed_tokens(within)
+    for more, there in ((0, True), (1, False)):
+        strict = context(system=system, model=attrs.evolve(LOOSE, cache_tokens_min=minimum + more))
+        assert ("layers" in points(make.shown(view, strict))) is there
 
 
 # Found again.

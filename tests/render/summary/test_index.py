@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from blocks import (
     Block,
     Index,
@@ -29,10 +31,19 @@ def names(number: int, first: int = 0) -> Sequence[Block]:
     ]
 
 
+def as_one(index: Index) -> Index:
+    """The index as if all its layers were one."""
+    excerpts = tuple(excerpt for layer in index.layers for excerpt in layer.excerpts)
+    bare = tuple(
+        msgspec.structs.replace(term, bare=True) for layer in index.layers for term in layer.names
+    )
+    return Index(excerpts=excerpts, terms=(*bare, *index.terms))
+
+
 def index_of(view: View, within: Context, keep: float = 0.0) -> tuple[str, Index]:
     after = compacted(view, within, keep=keep)
     assert after.compaction
-    index = after.compaction.event.summary.digest.index
+    index = as_one(after.compaction.event.summary.digest.index)
     return make.text_in(make.shown(after)), index
 
 

@@ -1,5 +1,6 @@
 """Taking back quotations: what goes, what stays, and that nothing is touched without need."""
 
+import msgspec
 import pytest
 
 from blocks import (
@@ -8,6 +9,7 @@ from blocks import (
     Digest,
     Excerpt,
     Index,
+    Layer,
     OpenItem,
     RangeSummary,
     StructuredSummary,
@@ -37,6 +39,20 @@ def test_excerpts_of_hidden_blocks_go_and_all_others_stay() -> None:
     left = without_excerpts(summary_with(one, two, three), [2, 9])
     assert left == summary_with(one, three)
     assert without_excerpts(left, [1, 3]) == summary_with()
+
+
+def test_they_go_from_every_layer() -> None:
+    one, two, three = (Excerpt(path=f"p{n}", seen=n, text=f"text {n}") for n in (1, 2, 3))
+    layers = Layer(excerpts=(one, two)), Layer(excerpts=(two, three))
+    left = without_excerpts(layered(*layers), [2])
+    assert left == layered(Layer(excerpts=(one,)), Layer(excerpts=(three,)))
+    assert without_excerpts(left, [2]) is left
+
+
+def layered(*layers: Layer) -> RangeSummary:
+    summary = summary_with()
+    digest = msgspec.structs.replace(summary.digest, index=Index(layers=layers))
+    return msgspec.structs.replace(summary, digest=digest)
 
 
 def test_a_summary_without_excerpts_of_them_is_the_same_one() -> None:

@@ -52,9 +52,12 @@ def test_nor_can_what_a_tool_returned(hostile: str) -> None:
         said(f"It says {hostile} in src/some_file.py."), prompt("and?", "t2"),
     )  # fmt: skip
     after = compacted(view, context())
-    head = make.shown(after).messages[0]["content"][0]["text"]
-    assert DELIMITER.findall(head) == ["", "/"]
-    assert head.endswith("</summary>")
+    contents = make.shown(after).messages[0]["content"]
+    texts = [c["text"] for c in contents if c["text"].startswith("<summary")]
+    assert len(texts) == 2, "a layer of the index, and the rest"
+    for text in texts:
+        assert DELIMITER.findall(text) == ["", "/"]
+        assert text.endswith("</summary>")
 
 
 def test_it_says_of_itself_that_it_is_derived() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from blocks import (
     BlocksHidden,
+    Layer,
     RangeCompacted,
     StructuredSummary,
     SummaryReplaced,
@@ -22,7 +23,7 @@ from blocks import (
 )
 from persistence import MemoryStore
 from persistence.sessions import export_lines
-from render import Redaction, Rendered, Summary, View, said_by
+from render import Policy, Redaction, Rendered, Summary, View, said_by
 from tests import _builders as make
 from tests._builders import open_timeline, response, text, tool_use
 from tests.strategies import Play, Step, settings, steps
@@ -200,10 +201,35 @@ def test_undoing_a_compaction_brings_nothing_back() -> None:
         assert SECRET not in everything(timeline)
 
 
-def test_a_folded_block_that_is_restored_is_quoted_again() -> None:
+def test_a_hide_takes_it_back_from_a_layer_that_later_compactions_left_as_it_is() -> None:
+    timeline = deploying(policy=Policy(index_layer=0.2, index_rebuilt=0.5))
+    for n in range(80):
+        call = tool_use(f"d{n}", "Read", path=f"src/module_{n}.py")
+        timeline.record(response(call, id=f"m{n}"))
+        timeline.tool_result(f"d{n}", f"class HandlerNumber{n}: it is one of many\n" * 30)
+        if n % 40 == 39:
+            timeline.compact()
+    before, *others = index_layers(timeline)
+    assert others
+    path = before.excerpts[-1].path
+    timeline.hide(path)
+    after, *_ = index_layers(timeline)
+    assert [e for e in before.excerpts if e.path != path] == list(after.excerpts)
+    timeline.restore(path)
+    assert index_layers(timeline) == (before, *others)
+
+
+def index_layers(timeline: Timeline) -> tuple[Layer, ...]:
+    assert timeline.view.compaction
+    return timeline.view.compaction.event.summary.digest.index.layers
+
+
+@pytest.mark.parametrize("folds", [1, 3])
+def test_a_folded_block_that_is_restored_is_quoted_again(folds: int) -> None:
     timeline = deploying()
-    work(timeline)
-    timeline.compact()
+    for _ in range(folds):
+        work(timeline)
+        timeline.compact()
     before = in_summary(timeline.view)
     timeline.hide(*PATHS)
     timeline.restore(*PATHS)

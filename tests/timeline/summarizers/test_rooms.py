@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import Decision, RangeCompacted, RangeSummary, StructuredSummary, Work
-from render import Policy, Summary, SummaryRoom
+from render import Policy, Summary, SummaryRoom, format_summary
 from render.summary._merge import BEGINNING
 from render.summary._text import report_history
 from tests._builders import CharCounter, open_timeline, response, text, text_in, tool_use
@@ -146,7 +146,7 @@ def turns_line(timeline: Timeline) -> str:
 
 
 def report_of(timeline: Timeline) -> str:
-    return str(timeline.render().messages[0]["content"][0]["text"])
+    return format_summary(summary_of(timeline))
 
 
 def test_a_summary_names_the_turns_that_it_and_those_before_it_cover() -> None:
