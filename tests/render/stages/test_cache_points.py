@@ -9,7 +9,7 @@ import pytest
 from blocks import Block, EventId, RequestRendered, TextPart
 from render import Rendered, View, commit, total_tokens, validate_request
 from render.stages._budget import fixed_tokens
-from render.view._visible import slice_visible
+from render.view._view import slice_visible
 from tests import _builders as make
 from tests._builders import LOOSE, context, steady
 from tests.render.compaction.talk import compacted, turns
