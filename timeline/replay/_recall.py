@@ -27,6 +27,7 @@ class Kept:
     far: float | None = None
     far_context: float | None = None
     far_wide: float | None = None
+    quotes: float | None = None
     rules: float | None = None
 
 
@@ -55,6 +56,7 @@ class Memory:
             far=_mean(call.far for call in self.measured),
             far_context=_mean(call.far_context for call in self.measured),
             far_wide=_mean(call.far_wide for call in self.measured),
+            quotes=_mean(call.quotes for call in self.measured),
         )
 
     @property
@@ -72,6 +74,7 @@ def kept(needs: Needs, text: str) -> Kept:
         far=_share(far),
         far_context=_share([is_there and _any(need.lines, text) for need, is_there in named]),
         far_wide=_share([is_there and _any(need.wides, text) for need, is_there in named]),
+        quotes=_share([line in text for line in needs.quotes]),
         rules=_share([rule in text for rule in needs.rules]),
     )
 

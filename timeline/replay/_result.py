@@ -47,6 +47,8 @@ class Recall:
     """Of these, with their line."""
     far_wide: float | None = None
     """Of these, with the neighbouring lines."""
+    quotes: float | None = None
+    """Of whole lines that it repeated and that last occurred more than five calls earlier."""
 
 
 @attrs.frozen(kw_only=True)
