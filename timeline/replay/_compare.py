@@ -25,6 +25,9 @@ class Means:
     far: float
     far_context: float
     far_wide: float
+    quotes: float | None
+    """None: no far line was repeated."""
+    surroundings: float
     rules: float | None
     """None: no user spoke."""
     busts: float
@@ -48,6 +51,8 @@ def _means(policy: str, results: Sequence[ReplayResult]) -> Means:
         far=_mean(results, lambda result: result.recall.far) or 0.0,
         far_context=_mean(results, lambda result: result.recall.far_context) or 0.0,
         far_wide=_mean(results, lambda result: result.recall.far_wide) or 0.0,
+        quotes=_mean(results, lambda result: result.recall.quotes),
+        surroundings=_mean(results, lambda result: result.recall.surroundings) or 0.0,
         rules=_mean(results, lambda result: result.rules),
         busts=fmean(100 * result.warm_busts / result.calls for result in results),
     )

@@ -54,6 +54,8 @@ class Need:
     """It with its line, newest first; empty: it never stood among other words."""
     wides: tuple[str, ...] = ()
     """It with its line and the neighbouring ones."""
+    texts: tuple[str, ...] = attrs.field(default=(), repr=False)
+    """In which it stood last, newest first."""
 
 
 @attrs.frozen(kw_only=True)
@@ -165,7 +167,7 @@ class _Past:
         places = reversed(self.places[use.name][: use.texts])
         texts = [self.texts[place] for place in places]
         lines, wides = _last(texts, use.name, line_around), _last(texts, use.name, wide_around)
-        return Need(use.name, lines, wides)
+        return Need(use.name, lines, wides, tuple(texts[:OCCURRENCES_MAX]))
 
 
 def _last(texts: Sequence[str], name: str, around: Callable[[str, str], str]) -> tuple[str, ...]:

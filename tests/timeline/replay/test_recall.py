@@ -167,12 +167,7 @@ def test_a_block_is_read_once_unless_it_is_marked() -> None:
 def test_only_calls_whose_full_history_exceeds_the_window_are_measured() -> None:
     roomy = replay(invented(), ReplayOptions(window=100_000, counter="estimate"))
     assert (roomy.recall.far, roomy.recall.near, roomy.rules) == (None, None, None)
-    assert roomy.to_json()["recall"] == {
-        "near": None,
-        "far": None,
-        "far_context": None,
-        "far_wide": None,
-    }
+    assert set(roomy.to_json()["recall"].values()) == {None}
 
 
 def test_rules_are_kept_and_a_policy_without_them_loses_them() -> None:
