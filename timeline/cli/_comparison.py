@@ -45,7 +45,7 @@ def _scope(means: "Sequence[Means]", results: "Sequence[ReplayResult]") -> str:
 
 
 def _rows(results: "Sequence[ReplayResult]", columns: int) -> "Table":
-    table = _table("session", "policy")
+    table = open_table("session", "policy")
     is_wide = columns >= _SIZES_COLUMNS
     for name in (*(_SIZES if is_wide else ()), *_MEASURES):
         table.add_column(name, justify="right", no_wrap=True)
@@ -74,7 +74,7 @@ def _sizes(result: "ReplayResult") -> "tuple[str, ...]":
 
 
 def _means(means: "Sequence[Means]") -> "Table":
-    table = _table("", "policy")
+    table = open_table("", "policy")
     for name in (*_MEASURES, "front"):
         table.add_column(name, justify="right", no_wrap=True)
     for index, mean in enumerate(means):
@@ -89,13 +89,16 @@ def _means(means: "Sequence[Means]") -> "Table":
     return table
 
 
-def _table(*names: str) -> "Table":
+def open_table(*names: str) -> "Table":
+    """A table without lines between its columns; these are of text."""
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, collapse_padding=True)
     for name in names:
-        table.add_column(name, overflow="fold")  # on a narrow screen a name is folded, no number cut
+        table.add_column(
+            name, overflow="fold"
+        )  # on a narrow screen a name is folded, no number cut
     return table
 
 

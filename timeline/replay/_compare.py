@@ -7,10 +7,14 @@ far names, and none keeps more for as little.
 
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
+from typing import Final
 
 import attrs
 
 from timeline.replay._result import ReplayResult
+
+MEASURES: Final = ("far", "far_context", "far_wide", "quotes", "surroundings", "rules")
+"""Of what is kept, by the fields of `Means`: shares, each from 0 to 1."""
 
 
 @attrs.frozen(kw_only=True)
@@ -33,6 +37,11 @@ class Means:
     busts: float
     """Warm busts in 100 calls."""
     is_front: bool = False
+
+    @property
+    def kept(self) -> float:
+        """The mean of all measures of what is kept."""
+        return fmean(v for name in MEASURES if (v := getattr(self, name)) is not None)
 
 
 def compared(results: Sequence[ReplayResult]) -> tuple[Means, ...]:
