@@ -118,8 +118,11 @@ def _groups(results: Sequence[ReplayResult]) -> dict[str, set[int]]:
     formats = {result.format for result in results}
     groups: dict[str, set[int]] = {}
     for at, result in enumerate(results):
-        name = result.format if len(formats) > 1 else result.session
-        groups.setdefault(name, set()).add(at)
+        if len(formats) > 1:
+            groups.setdefault(result.format, set()).add(at)
+        else:
+            name = result.session
+            groups[name if name not in groups else f"{name} ({at + 1})"] = {at}
     return groups
 
 
