@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from timeline.replay import Means, ReplayOptions, Trial, Tuned, Tuning
 
 OUTPUT = Path("tuned.toml")
+ROWS_MAX = 16
+"""Up to so many trials are shown, all of them."""
 _ALONE = ("dump", "name", "store", "plot")
 """Options that say what to do with one replay, or with a comparison."""
 _FIGURES = {
@@ -93,7 +95,7 @@ def tune_and_tell(sessions: "Sequence[Session]", options: "ReplayOptions", given
     if given.json:
         print_json(_json(tuned))
     else:
-        _tell(tuned, len(sessions))
+        tell_tuned(tuned, len(sessions))
     output = given.output or OUTPUT
     if not tuned.is_kept:
         complain(f"no policy of {len(tuned.trials)} keeps {_aim(tuned)}; {output} is not written")
@@ -115,7 +117,8 @@ def _tuning(given: argparse.Namespace) -> "Tuning":
     return Tuning(**asked)
 
 
-def _tell(tuned: "Tuned", sessions: int) -> None:
+def tell_tuned(tuned: "Tuned", sessions: int) -> None:
+    """Everything that there is to say about what was tried on so many sessions."""
     console = screen()
     first = tuned.trials[0]
     counted = len(first.results)
@@ -125,8 +128,12 @@ def _tell(tuned: "Tuned", sessions: int) -> None:
     rows = _rows(tuned)
     letters = {id(trial): letter(index) for index, trial in enumerate(rows)}
     console.print(_tried(tuned, rows))
-    shown = "the front, where it began, and what is checked below"
-    console.print(f"{len(tuned.trials):,} tried; shown: {shown}", style="dim")
+    what = (
+        "all"
+        if len(rows) == len(tuned.trials)
+        else "the front ●, where it began, what is checked below"
+    )
+    console.print(f"{len(tuned.trials):,} tried; shown: {what}", style="dim")
     if not tuned.left_out:
         console.print("One session: there is nothing to check the choice on", style="dim")
         return
@@ -140,6 +147,8 @@ def _rows(tuned: "Tuned") -> "list[Trial]":
     """What is worth a row, cheapest first."""
     checked = (row.chosen for row in tuned.left_out)
     trials = (*tuned.front, tuned.trials[0], tuned.best, *checked)
+    if len(tuned.trials) <= ROWS_MAX:
+        trials = tuned.trials
     found = {id(trial): trial for trial in trials}.values()
     return sorted(found, key=lambda trial: (trial.means.cost, trial.means.kept))
 
@@ -152,7 +161,7 @@ def _tried(tuned: "Tuned", rows: "Sequence[Trial]") -> "Table":
     for index, trial in enumerate(rows):
         is_best = trial is tuned.best
         mark = "best" if is_best else "●" if id(trial) in front else ""
-        changed = "as it was" if trial is tuned.trials[0] else _changed(trial.changes)
+        changed = _changed(trial.changes) or "as it was"
         figures = _figures(trial.means)
         table.add_row(letter(index), *figures, mark, changed, style="bold" if is_best else None)
     return table

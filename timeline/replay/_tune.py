@@ -104,7 +104,7 @@ def tune(
     base = options.policy_given()
     with _mapped(min(tuning.processes, 2 * len(sessions))) as mapped:
         bench = _Bench(mapped=mapped, options=options, progress=progress)
-        first = bench.first(sessions, base, tuning.trials)
+        first = bench.first(sessions, (base, {}), tuning.trials)
         check_measured(first, tuning.at_least)
         search = Search(
             base=base,
@@ -116,10 +116,33 @@ def tune(
             best=first,
         )
         search.run()
-    checks = left_out(search.trials, tuning.at_least)
-    return Tuned(
-        best=search.best, trials=tuple(search.trials), left_out=checks, at_least=tuning.at_least
-    )
+    return tuned_of(search.trials, tuning.at_least)
+
+
+def try_policies(
+    sessions: Sequence[Session],
+    policies: Sequence[tuple[Policy, Mapping[str, Any]]],
+    options: ReplayOptions | None = None,
+    *,
+    processes: int = 1,
+    progress: Progress | None = None,
+) -> list[Trial]:
+    """These policies and no others, each with what was changed in it, on the sessions that say something.
+
+    Raises:
+        MisuseError: as `tune`.
+    """
+    with _mapped(processes) as mapped:
+        bench = _Bench(mapped=mapped, options=options or ReplayOptions(), progress=progress)
+        first = bench.first(sessions, policies[0], len(policies))
+        return [first, *bench.evaluate(policies[1:])]
+
+
+def tuned_of(trials: Sequence[Trial], at_least: Mapping[str, float]) -> Tuned:
+    """The best of these trials, checked; of equals the one that was tried first."""
+    best = min(trials, key=lambda trial: trial.rank(at_least))
+    checks = left_out(trials, at_least)
+    return Tuned(best=best, trials=tuple(trials), left_out=checks, at_least=at_least)
 
 
 @attrs.define(kw_only=True)
@@ -133,8 +156,11 @@ class _Bench:
     done: int = 0
     total: int = 0
 
-    def first(self, sessions: Sequence[Session], base: Policy, trials: int) -> Trial:
+    def first(
+        self, sessions: Sequence[Session], given: tuple[Policy, Mapping[str, Any]], trials: int
+    ) -> Trial:
         """The policy to begin with on all sessions; from then on only those that count."""
+        base, changes = given
         self.total = trials * len(sessions)
         results = self._replayed([(session, base) for session in sessions])
         pressed = [(s, r) for s, r in zip(sessions, results, strict=True) if _counts(r)]
@@ -145,7 +171,7 @@ class _Bench:
             )
         self.sessions = [session for session, _ in pressed]
         self.total = len(sessions) + (trials - 1) * len(pressed)
-        return Trial(policy=base, results=tuple(result for _, result in pressed), changes={})
+        return Trial(policy=base, results=tuple(result for _, result in pressed), changes=changes)
 
     def evaluate(self, policies: Sequence[tuple[Policy, Mapping[str, Any]]]) -> list[Trial]:
         """These policies, each with what was changed in it."""

@@ -99,7 +99,7 @@ def searched(wanted: Mapping[str, int], trials: int, steps: Mapping[str, int]) -
             policy=policy, results=(result("p", 0.1 + 0.01 * sum(away), 1.0),), changes=changed
         )
 
-    base = Policy(**{field: SPACE[field][at] for field, at in steps.items()})
+    base = attrs.evolve(Policy(), **{field: SPACE[field][at] for field, at in steps.items()})
     first = _tried(base, {})
     search = Search(
         base=base,
@@ -151,7 +151,7 @@ def test_every_value_that_is_tried_makes_a_policy() -> None:
         assert list(values) == sorted(values)
         for value in values:
             lower = {"target_ratio": 0.4} if field == "trigger_ratio" else {}
-            assert getattr(Policy(**{**lower, field: value}), field) == value
+            assert getattr(attrs.evolve(Policy(), **{**lower, field: value}), field) == value
 
 
 # The whole.
