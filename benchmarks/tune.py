@@ -27,7 +27,8 @@ from render import Policy
 from timeline import policy_named
 from timeline.cli._progress import progress_bar
 from timeline.cli._tuning import bounds, tell_tuned
-from timeline.replay import ReplayOptions, Trial, Tuning, try_policies, tune, tuned_of
+from timeline.replay import ReplayOptions, Trial, Tuning, tune
+from timeline.replay._tune import try_policies, tuned_of
 
 SOURCES = ("cc", "codex", "pi", "mini")
 AT_LEAST = "far=0.96,far_context=0.89,far_wide=0.86,quotes=0.8,rules=0.99"

@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TypeAlias
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -65,7 +66,8 @@ def main() -> None:
     parser.add_argument("--policy", action="append", metavar="NAME|FILE.toml")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
-    table = Table(title=f"Whole / share, window {given.window:,}", title_justify="left")
+    title = f"Whole / share, window {given.window:,}"
+    table = Table(title=title, title_justify="left", box=box.MARKDOWN)
     for column in ("policy", *map(str, WIDTHS), "sessions"):
         table.add_column(column, justify="left" if column == "policy" else "right")
     for policy in given.policy or ["frugal", "default", "generous"]:
@@ -77,7 +79,7 @@ def main() -> None:
             for width in WIDTHS
         )
         table.add_row(policy, *cells, str(len(found)))
-    Console().print(table)
+    Console(width=120).print(table)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,4 @@ from timeline.replay._trial import LeftOut as LeftOut
 from timeline.replay._trial import Trial as Trial
 from timeline.replay._tune import Tuned as Tuned
 from timeline.replay._tune import Tuning as Tuning
-from timeline.replay._tune import try_policies as try_policies
 from timeline.replay._tune import tune as tune
-from timeline.replay._tune import tuned_of as tuned_of
