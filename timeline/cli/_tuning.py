@@ -1,6 +1,7 @@
 """`foldline replay --tune`: the cheapest policy for these sessions, and what was tried to find it."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,7 +110,7 @@ def tune_and_tell(sessions: "Sequence[Session]", options: "ReplayOptions", given
 def _tuning(given: argparse.Namespace) -> "Tuning":
     from timeline.replay import Tuning
 
-    asked: dict[str, Any] = {}
+    asked: dict[str, Any] = {"processes": os.cpu_count() or 1}
     if given.at_least is not None:
         asked["at_least"] = bounds(given.at_least)
     if given.trials is not None:

@@ -5,7 +5,6 @@ older names.  The choice is made once more without each source of sessions and j
 out, so that a policy that fits one agent only is seen to do so.
 """
 
-import os
 import signal
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -60,7 +59,8 @@ class Tuning:
     """Policies to try at most; each is a replay of every session."""
     space: Mapping[str, Sequence[Any]] = attrs.field(default=SPACE, repr=False)
     """Fields of a policy, and for each the values to try."""
-    processes: int = attrs.field(factory=lambda: os.cpu_count() or 1, validator=_positive)
+    processes: int = attrs.field(default=1, validator=_positive)
+    """More than one begin anew from the caller's script: it needs `if __name__ == "__main__":`."""
 
 
 @attrs.frozen(kw_only=True)

@@ -159,7 +159,7 @@ def test_every_value_that_is_tried_makes_a_policy() -> None:
 
 def test_what_is_found_is_what_a_replay_of_it_says() -> None:
     session = invented(rounds=8)
-    tuning = Tuning(at_least={"far": 0.2}, trials=5, processes=1)
+    tuning = Tuning(at_least={"far": 0.2}, trials=5)
     tuned = tune([session, invented(turns=1)], SMALL, tuning)
     assert len(tuned.trials) == 5
     again = replay(session, attrs.evolve(SMALL, policy=tuned.best.policy))
@@ -179,7 +179,7 @@ def test_several_processes_find_the_same() -> None:
 def test_progress_counts_replays_up_to_what_there_may_be() -> None:
     told: list[tuple[int, int]] = []
     sessions = [invented(rounds=8), invented(turns=1)]
-    tuning = Tuning(trials=3, processes=1)
+    tuning = Tuning(trials=3)
     tune(sessions, SMALL, tuning, progress=lambda done, of: told.append((done, of)))
     assert [done for done, _ in told] == list(range(1, len(told) + 1))
     assert told[-1][0] <= told[-1][1] == 4
@@ -192,7 +192,7 @@ def test_without_a_session_that_is_too_long_there_is_nothing_to_tune_on() -> Non
 
 def test_a_bound_that_no_session_can_check_is_refused() -> None:
     with pytest.raises(MisuseError, match="no session says anything about 'quotes'"):
-        tune([invented(rounds=8)], SMALL, Tuning(at_least={"quotes": 0.5}, processes=1))
+        tune([invented(rounds=8)], SMALL, Tuning(at_least={"quotes": 0.5}))
 
 
 @pytest.mark.parametrize(
