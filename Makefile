@@ -73,7 +73,7 @@ mutants: $(TESTING) ## break the code on purpose: which break does no test see? 
 bench: $(TESTING) ## measure (minutes; nothing else should run)
 	$(BIN)/python -m pytest -q -p benchmark --benchmark-quiet benchmarks/bench_*.py
 
-tune: $(TESTING) ## replay grids of policies over recorded sessions (ten minutes)
+tune: $(TESTING) ## look for the cheapest policy that keeps enough, on the recorded sessions (ten minutes)
 	$(BIN)/python benchmarks/tune.py
 
 ladder: $(TESTING) ## what each rung and each order of rungs costs and keeps (a quarter of an hour)

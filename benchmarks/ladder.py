@@ -10,46 +10,41 @@ an artifact store, in memory.
 
 import argparse
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, permutations
+from statistics import fmean
+from typing import Any
 
 import attrs
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.tune import Score, grouped, mean, replayed, sessions
+from benchmarks.tune import FIGURES, figures, tried
 from render import Policy, RungName
 from timeline import policy_named
+from timeline.replay import Trial
 
 RUNGS: tuple[RungName, ...] = ("externalize", "summarize", "clear", "drop")
-COLUMNS = {
-    "cost": "cost",
-    "far": "far",
-    "context": "farctx",
-    "wide": "farwide",
-    "rules": "rules",
-    "folds": "folds/100",
-}
-"""Fields of a score, and what they are called."""
+COLUMNS = (*FIGURES.values(), "folds/100")
 
 
-def policies(base: str) -> Iterator[Policy]:
+def policies(base: str) -> Iterator[tuple[Policy, Mapping[str, Any]]]:
     """One policy for each set of rungs, and for each order of all of them."""
     sets = (chosen for size in range(1, 5) for chosen in combinations(RUNGS, size))
     for rungs in dict.fromkeys((*sets, *permutations(RUNGS))):
-        yield attrs.evolve(policy_named(base), name=", ".join(rungs), rungs=rungs)
+        yield attrs.evolve(policy_named(base), rungs=rungs), {"rungs": rungs}
 
 
-def rows(scores: Sequence[Score], names: Sequence[str]) -> Iterator[list[str]]:
+def rows(trials: Sequence[Trial]) -> Iterator[list[str]]:
     """The figures of each ladder, in the order in which they were asked for."""
-    groups = grouped(scores)
-    for name in names:
-        yield [name, *(f"{mean(groups[name], field):.3f}" for field in COLUMNS)]
+    for trial in trials:
+        folds = fmean(100 * result.folds / max(result.calls, 1) for result in trial.results)
+        yield [", ".join(map(str, trial.policy.rungs)), *figures(trial), f"{folds:.3f}"]
 
 
 def markdown(lines: Sequence[Sequence[str]]) -> Iterator[str]:
     """The table for the documentation."""
-    yield "| rungs | " + " | ".join(COLUMNS.values()) + " |"
+    yield "| rungs | " + " | ".join(COLUMNS) + " |"
     yield "|---|" + "---|" * len(COLUMNS)
     yield from ("| " + " | ".join(line) + " |" for line in lines)
 
@@ -64,15 +59,13 @@ def main() -> None:
     given = parser.parse_args()
     console, ladders = Console(), list(policies(given.policy))
     for window in given.window or (30_000, 60_000):
-        jobs = [(policy, path, window) for policy in ladders for path in sessions()]
-        scores = replayed(jobs, given.jobs)
-        lines = list(rows(scores, [policy.name for policy in ladders]))
+        lines = list(rows(tried(ladders, window, given.jobs)))
         if given.markdown:
             print(f"\nWindow {window:,}\n", *markdown(lines), sep="\n")
             continue
         table = Table(title=f"Ladders, window {window:,}", title_justify="left")
         table.add_column("rungs")
-        for title in COLUMNS.values():
+        for title in COLUMNS:
             table.add_column(title, justify="right")
         for line in lines:
             table.add_row(*line)

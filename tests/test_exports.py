@@ -82,6 +82,7 @@ EXPORTS = {
     "timeline.replay": """
         Coverage Dump Means Point ReplayOptions ReplayResult Sent compared coverage dump_to places
         replay reserve_store atomic_write
+        LeftOut Trial Tuned Tuning tune
     """,
 }
 

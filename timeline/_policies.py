@@ -1,8 +1,11 @@
 """Named policies, and policies from TOML files."""
 
+import json
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+import attrs
 
 from blocks import PolicyError, did_you_mean
 from render import Policy
@@ -49,6 +52,34 @@ def policy_from(path: Path) -> Policy:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise PolicyError(f"policy file {path}: {error}") from error
     return _policy(path.stem, values, str(path))
+
+
+def policy_toml(policy: Policy) -> str:
+    """What `policy_from` reads as this policy: the fields that are not as in `Policy()`.
+
+    The name is left out; it is the file's. Rungs of the caller's own have no name in a file.
+    """
+    changed = attrs.asdict(policy, recurse=False, filter=_is_changed)
+    tools = changed.pop("tools", {})
+    lines = [f"{field} = {_toml(value)}" for field, value in changed.items()]
+    for tool, given in tools.items():
+        lines += ["", f"[tools.{_toml(tool)}]"]
+        fields = attrs.asdict(given, recurse=False, filter=_is_changed)
+        lines += [f"{field} = {_toml(value)}" for field, value in fields.items()]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _is_changed(attribute: "attrs.Attribute[Any]", value: object) -> bool:
+    default: Any = attribute.default
+    usual = default.factory() if isinstance(default, attrs.Factory) else default  # type: ignore[arg-type]
+    return attribute.name != "name" and value != usual
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML writes it: nearly as JSON does."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_toml, cast('tuple[Any, ...]', value)))}]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _policy(name: str, values: dict[str, Any], where: str) -> Policy:

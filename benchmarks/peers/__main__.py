@@ -26,7 +26,8 @@ from blocks import FoldlineError
 from persistence.sessions import read_session
 
 POLICIES = ("default", "frugal", "generous")
-COLUMNS = ("cost", "far", "farctx", "farwide", "rules", "busts", "over", "sums", "ms")
+SHARES = ("cost", "far", "farctx", "farwide", "quotes", "around", "rules")
+COLUMNS = (*SHARES, "busts", "over", "sums", "ms")
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -78,11 +79,17 @@ def means(found: Sequence[Found], sessions_of: int) -> list[dict[str, Any]]:
     for row in (row for one in found for row in one.rows):
         by_name.setdefault(row.engine, []).append(row)
     lines: list[dict[str, Any]] = [
-        {"engine": name, **{c: fmean(getattr(row, c) for row in rows) for c in COLUMNS}}
+        {"engine": name, **{column: mean(rows, column) for column in COLUMNS}}
         for name, rows in by_name.items()
         if len(rows) == sessions_of
     ]
     return sorted(lines, key=lambda line: line["cost"])
+
+
+def mean(rows: Sequence[Row], column: str) -> float:
+    """Over the sessions that have this figure; without any, nothing was lost."""
+    known = [value for row in rows if (value := getattr(row, column)) is not None]
+    return fmean(known) if known else 1.0
 
 
 def show(console: Console, title: str, lines: Sequence[dict[str, Any]]) -> None:
@@ -92,7 +99,7 @@ def show(console: Console, title: str, lines: Sequence[dict[str, Any]]) -> None:
     for column in (*COLUMNS[:-1], "ms/call"):
         table.add_column(column, justify="right")
     for line in lines:
-        figures = [f"{line[c]:.2f}" for c in COLUMNS[:5]] + [f"{line[c]:.1f}" for c in COLUMNS[5:]]
+        figures = (f"{line[c]:.2f}" if c in SHARES else f"{line[c]:.1f}" for c in COLUMNS)
         table.add_row(str(line["engine"]), *figures)
     console.print(table)
 

@@ -33,6 +33,9 @@ class Row:
     far: float
     farctx: float
     farwide: float
+    quotes: float | None
+    """None: no far line was repeated."""
+    around: float
     rules: float
     busts: float
     over: float
@@ -262,6 +265,8 @@ def _row(
         far=recall.far or 0.0,
         farctx=recall.far_context or 0.0,
         farwide=recall.far_wide or 0.0,
+        quotes=recall.quotes,
+        around=recall.surroundings or 0.0,
         rules=1.0 if memory.rules is None else memory.rules,
         busts=busts,
         over=over,

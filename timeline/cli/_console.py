@@ -98,4 +98,4 @@ def progress_bar(title: str, total: int) -> "Generator[Progress | None]":
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=screen(sys.stderr), transient=True) as bar:
         task = bar.add_task(line(title), total=total)
-        yield lambda done, _: bar.update(task, completed=done)
+        yield lambda done, of: bar.update(task, completed=done, total=of)

@@ -11,6 +11,7 @@ from timeline.cli._chart import check_chart, write_chart
 from timeline.cli._console import DONE, FAILED, UsageError, complain, print_json, progress_bar
 from timeline.cli._store import fixed_from, fixed_options, session_from, session_options
 from timeline.cli._story import tell
+from timeline.cli._tuning import check_tuning, tune_and_tell, tuning_options
 
 if TYPE_CHECKING:
     from timeline.replay import Dump, ReplayOptions, ReplayResult
@@ -24,6 +25,7 @@ examples:
   foldline replay session.jsonl --window 60000
   foldline replay a.jsonl b.jsonl --policy default --policy mine.toml
   foldline replay a.jsonl b.jsonl --policy frugal --policy generous --plot front.svg
+  foldline replay --tune a.jsonl b.jsonl --at-least far=0.95,quotes=0.85 --output mine.toml
   foldline replay session.jsonl --counter o200k --dump requests.jsonl --json
 """
 
@@ -50,6 +52,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--name", default="", metavar="NAME", help="name of the timeline (default: the session's)")
     add("--dump", type=Path, metavar="FILE", help="write every request as a line of JSON")
     add("--plot", type=Path, metavar="FILE", help="draw cost against recall: a .png or .svg file")
+    tuning_options(parser)
     session_options(parser)
     fixed_options(parser)
 
@@ -58,6 +61,9 @@ def run(options: argparse.Namespace) -> int:
     """Replay every file under every policy."""
     policies = options.policy or ["default"]
     _check(options, policies)
+    if options.tune:
+        sessions = [session_from(file, options) for file in options.files]
+        return tune_and_tell(sessions, _options(policies[0], options), options)
     if len(options.files) * len(policies) == 1:
         results = [_replayed(options.files[0], policies[0], options)]
     else:
@@ -80,6 +86,7 @@ def _check(options: argparse.Namespace, policies: list[str]) -> None:
         raise UsageError(f"--summarizer anthropic needs a key: set {KEYS[0]}")
     if options.base_url and options.summarizer != "anthropic":
         raise UsageError("--base-url goes with --summarizer anthropic")
+    check_tuning(options)
     if options.plot:
         check_chart(options.plot)
     if len(options.files) * len(policies) > 1:

@@ -81,6 +81,8 @@ def _lines(result: "ReplayResult") -> Iterator[tuple[str, str, str]]:
     yield "cost", _dollars(result.cost.total), _saved(result)
     if result.recall.far is not None:
         yield "recall", two_digits(result.recall.far), _recalled(result)
+    if result.recall.quotes is not None:
+        yield "quotes", two_digits(result.recall.quotes), "of the older lines that it repeated"
     if result.rules is not None:
         yield "rules", two_digits(result.rules), "of what the user wrote was there to the letter"
     yield "engine", f"{ms.p50:.1f} ms", f"a call; p99 {ms.p99:.0f} ms, at most {ms.max:.0f} ms"
@@ -106,7 +108,8 @@ def _recalled(result: "ReplayResult") -> str:
     recall = result.recall
     return (
         f"of the older names that the agent used next; with their line {two_digits(recall.far_context)}, "
-        f"with its neighbours {two_digits(recall.far_wide)}; newer ones {two_digits(recall.near)}"
+        f"with its neighbours {two_digits(recall.far_wide)}; {two_digits(recall.surroundings)} of what "
+        f"stood around them; newer ones {two_digits(recall.near)}"
     )
 
 

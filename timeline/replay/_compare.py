@@ -7,10 +7,14 @@ far names, and none keeps more for as little.
 
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
+from typing import Final
 
 import attrs
 
 from timeline.replay._result import ReplayResult
+
+MEASURES: Final = ("far", "far_context", "far_wide", "quotes", "surroundings", "rules")
+"""Of what is kept, by the fields of `Means`: shares, each from 0 to 1."""
 
 
 @attrs.frozen(kw_only=True)
@@ -25,11 +29,19 @@ class Means:
     far: float
     far_context: float
     far_wide: float
+    quotes: float | None
+    """None: no far line was repeated."""
+    surroundings: float
     rules: float | None
     """None: no user spoke."""
     busts: float
     """Warm busts in 100 calls."""
     is_front: bool = False
+
+    @property
+    def kept(self) -> float:
+        """The mean of all measures of what is kept."""
+        return fmean(v for name in MEASURES if (v := getattr(self, name)) is not None)
 
 
 def compared(results: Sequence[ReplayResult]) -> tuple[Means, ...]:
@@ -48,6 +60,8 @@ def _means(policy: str, results: Sequence[ReplayResult]) -> Means:
         far=_mean(results, lambda result: result.recall.far) or 0.0,
         far_context=_mean(results, lambda result: result.recall.far_context) or 0.0,
         far_wide=_mean(results, lambda result: result.recall.far_wide) or 0.0,
+        quotes=_mean(results, lambda result: result.recall.quotes),
+        surroundings=_mean(results, lambda result: result.recall.surroundings) or 0.0,
         rules=_mean(results, lambda result: result.rules),
         busts=fmean(100 * result.warm_busts / result.calls for result in results),
     )

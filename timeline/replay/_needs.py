@@ -8,8 +8,11 @@ engine has them.
     a.py       ●         ●                            ○      six calls earlier: far
     b.py                      ●                       ○      five calls earlier: near
     c.py                                              ○      new: could not be lost
+
+It *quotes* a far line when it writes it again word for word: code that it edits, mostly.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Final
@@ -29,12 +32,13 @@ from blocks import (
     text_of,
 )
 from persistence.sessions import Responded, Session
+from timeline.replay._lines import quotable_lines
 from timeline.replay._names import rare_names
 from timeline.replay._surroundings import line_around, wide_around
 
 NEAR_CALLS: Final = 5
 TRIVIAL_SHARE: Final = 0.3
-"""Of all texts: a name in more of them does not count."""
+"""Of all texts: a name or a line in more of them does not count."""
 OCCURRENCES_MAX: Final = 3
 """With the surroundings of any of the last so many occurrences a name is there."""
 RULE_CHARACTERS: Final = 300
@@ -50,6 +54,8 @@ class Need:
     """It with its line, newest first; empty: it never stood among other words."""
     wides: tuple[str, ...] = ()
     """It with its line and the neighbouring ones."""
+    texts: tuple[str, ...] = attrs.field(default=(), repr=False)
+    """In which it stood last, newest first."""
 
 
 @attrs.frozen(kw_only=True)
@@ -58,22 +64,29 @@ class Needs:
 
     near: tuple[Need, ...] = ()
     far: tuple[Need, ...] = ()
+    quotes: tuple[str, ...] = ()
+    """Far lines that it repeated."""
     rules: tuple[str, ...] = ()
     """How each text of the user's so far begins."""
 
 
 def needs_of(session: Session) -> tuple[Needs, ...]:
     """What each call of the session needed."""
-    past = _Past()
-    calls: list[tuple[tuple[_Use, ...], tuple[str, ...]]] = []
+    past = _Past(wanted=_repeatable(session))
+    calls: list[_Call] = []
     for item in session.items:
         if isinstance(item, Responded):
-            calls.append((tuple(past.uses(item.blocks)), tuple(past.rules)))
+            calls.append(past.call(item.blocks))
         for block in item.blocks:
             # What arrived for the agent is first read by the call that is still to come.
             is_round = isinstance(block, AssistantBlock | ToolResult)
             past.add(block, len(calls) - is_round)
-    return tuple(past.needs(call, uses, rules) for call, (uses, rules) in enumerate(calls))
+    return tuple(past.needs(number, call) for number, call in enumerate(calls))
+
+
+def _repeatable(session: Session) -> frozenset[str]:
+    """Every line that some response wrote; what no response wrote need not be remembered."""
+    return frozenset(line for item in session.calls for line in _lines_written(item.blocks))
 
 
 @attrs.frozen
@@ -85,14 +98,29 @@ class _Use:
     call: int
 
 
-@attrs.define
-class _Past:
-    """The texts of a session so far, and where each name stands in them."""
+@attrs.frozen
+class _Call:
+    """What a response wrote again, as it was known then."""
 
+    uses: tuple[_Use, ...]
+    lines: dict[str, int]
+    """With the call of their last occurrence."""
+    rules: tuple[str, ...]
+
+
+@attrs.define(kw_only=True)
+class _Past:
+    """The texts of a session so far, and where each name and each wanted line stands in them."""
+
+    wanted: frozenset[str]
     texts: list[str] = attrs.field(factory=list[str])
     calls: list[int] = attrs.field(factory=list[int])
     """Of each text the call that first had it."""
     places: dict[str, list[int]] = attrs.field(factory=dict[str, list[int]])
+    lines: dict[str, int] = attrs.field(factory=dict[str, int])
+    """Of each wanted line the call that last had it."""
+    line_texts: Counter[str] = attrs.field(factory=Counter[str])
+    """In how many texts it stands."""
     rules: list[str] = attrs.field(factory=list[str])
 
     def add(self, block: Block, call: int) -> None:
@@ -100,6 +128,9 @@ class _Past:
         text = _text(block)
         for name in rare_names(text):
             self.places.setdefault(name, []).append(len(self.texts))
+        lines = quotable_lines(text) & self.wanted
+        self.lines |= dict.fromkeys(lines, call)
+        self.line_texts.update(lines)
         if text:
             self.texts.append(text)
             self.calls.append(call)
@@ -107,28 +138,36 @@ class _Past:
             rule = block.text[:RULE_CHARACTERS].strip()
             self.rules += [rule] if rule else []
 
-    def uses(self, response: Sequence[Block]) -> Iterator[_Use]:
+    def call(self, response: Sequence[Block]) -> _Call:
         """What of the past a response writes again."""
+        lines = sorted(_lines_written(response) & self.lines.keys())
+        known = {line: self.lines[line] for line in lines}
+        return _Call(tuple(self._uses(response)), known, tuple(self.rules))
+
+    def _uses(self, response: Sequence[Block]) -> Iterator[_Use]:
         written = set[str]().union(*(rare_names(_written(block)) for block in response))
         for name in sorted(written & self.places.keys()):
             places = self.places[name]
             yield _Use(name, len(places), self.calls[places[-1]])
 
-    def needs(self, call: int, uses: Sequence[_Use], rules: tuple[str, ...]) -> Needs:
-        """Of the names that a call used those that count, as they were known then."""
+    def needs(self, number: int, call: _Call) -> Needs:
+        """Of what a call wrote again that which counts, as it was known then."""
         common = TRIVIAL_SHARE * len(self.texts)
-        rare = [use for use in uses if len(self.places[use.name]) <= common]
+        far = number - NEAR_CALLS
+        rare = [use for use in call.uses if len(self.places[use.name]) <= common]
+        lines = [line for line, last in call.lines.items() if last < far]
         return Needs(
-            near=tuple(self._need(use) for use in rare if call - use.call <= NEAR_CALLS),
-            far=tuple(self._need(use) for use in rare if call - use.call > NEAR_CALLS),
-            rules=rules,
+            near=tuple(self._need(use) for use in rare if use.call >= far),
+            far=tuple(self._need(use) for use in rare if use.call < far),
+            quotes=tuple(line for line in lines if self.line_texts[line] <= common),
+            rules=call.rules,
         )
 
     def _need(self, use: _Use) -> Need:
         places = reversed(self.places[use.name][: use.texts])
         texts = [self.texts[place] for place in places]
         lines, wides = _last(texts, use.name, line_around), _last(texts, use.name, wide_around)
-        return Need(use.name, lines, wides)
+        return Need(use.name, lines, wides, tuple(texts[:OCCURRENCES_MAX]))
 
 
 def _last(texts: Sequence[str], name: str, around: Callable[[str, str], str]) -> tuple[str, ...]:
@@ -140,6 +179,10 @@ def _last(texts: Sequence[str], name: str, around: Callable[[str, str], str]) ->
 def _text(block: Block) -> str:
     """What of a block a later response can refer to; thinking is not sent back for long."""
     return "" if isinstance(block, AssistantThinking) else text_of(block)
+
+
+def _lines_written(response: Sequence[Block]) -> set[str]:
+    return set[str]().union(*(quotable_lines(_written(block)) for block in response))
 
 
 def _written(block: Block) -> str:

@@ -45,10 +45,13 @@ class ReplayOptions:
     name: str = ""
     """Of the timeline; default: the session's."""
 
+    def policy_given(self) -> Policy:
+        """The policy, looked up where it is a name."""
+        return policy_named(self.policy) if isinstance(self.policy, str) else self.policy
+
     def policy_for_replay(self) -> Policy:
         """The policy, without summaries in the background: a replay is one step after the other."""
-        chosen = policy_named(self.policy) if isinstance(self.policy, str) else self.policy
-        return attrs.evolve(chosen, prepare_ratio=1.0)
+        return attrs.evolve(self.policy_given(), prepare_ratio=1.0)
 
     def model_for(self, session: Session) -> str:
         """The model whose rules and prices count."""

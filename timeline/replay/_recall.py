@@ -12,8 +12,9 @@ import attrs
 
 from persistence.sessions import Session
 from render import Rendered
-from timeline.replay._needs import Needs, needs_of
+from timeline.replay._needs import Need, Needs, needs_of
 from timeline.replay._result import Recall
+from timeline.replay._surroundings import WIDE_CHARACTERS, around, share_found
 from timeline.replay._words import Words
 
 DIGITS = 4
@@ -27,6 +28,8 @@ class Kept:
     far: float | None = None
     far_context: float | None = None
     far_wide: float | None = None
+    quotes: float | None = None
+    surroundings: float | None = None
     rules: float | None = None
 
 
@@ -55,6 +58,8 @@ class Memory:
             far=_mean(call.far for call in self.measured),
             far_context=_mean(call.far_context for call in self.measured),
             far_wide=_mean(call.far_wide for call in self.measured),
+            quotes=_mean(call.quotes for call in self.measured),
+            surroundings=_mean(call.surroundings for call in self.measured),
         )
 
     @property
@@ -72,6 +77,8 @@ def kept(needs: Needs, text: str) -> Kept:
         far=_share(far),
         far_context=_share([is_there and _any(need.lines, text) for need, is_there in named]),
         far_wide=_share([is_there and _any(need.wides, text) for need, is_there in named]),
+        quotes=_share([line in text for line in needs.quotes]),
+        surroundings=_share([is_there and share_around(need, text) for need, is_there in named]),
         rules=_share([rule in text for rule in needs.rules]),
     )
 
@@ -81,7 +88,13 @@ def _any(surroundings: Sequence[str], text: str) -> bool:
     return not surroundings or any(around in text for around in surroundings)
 
 
-def _share(found: Sequence[bool]) -> float | None:
+def share_around(need: Need, text: str, characters: int = WIDE_CHARACTERS) -> float:
+    """How much of what stood around a name, so far on each side, is there: the best of its last texts."""
+    excerpts = (around(seen, need.name, characters) for seen in need.texts)
+    return max((share_found(excerpt, text) for excerpt in excerpts), default=1.0)
+
+
+def _share(found: Sequence[float]) -> float | None:
     return sum(found) / len(found) if found else None
 
 

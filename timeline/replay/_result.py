@@ -47,6 +47,10 @@ class Recall:
     """Of these, with their line."""
     far_wide: float | None = None
     """Of these, with the neighbouring lines."""
+    quotes: float | None = None
+    """Of whole lines that it repeated and that last occurred more than five calls earlier."""
+    surroundings: float | None = None
+    """How much of what had stood around the far names was there, in characters: no all or nothing."""
 
 
 @attrs.frozen(kw_only=True)

@@ -41,13 +41,17 @@ def replay(
     place = nullcontext() if store is None else reserve_store(locate_store(store), name)
     with place as kept:
         running = Replay.begin(session, options, MemoryStore(), dump)
-        _check_room(running)
+        check_room(running)
         running.run(progress)
         return result_of(running, options.counter, _written(running, kept))
 
 
-def _check_room(running: Replay) -> None:
-    """Refuse a window that nothing could ever fit."""
+def check_room(running: Replay) -> None:
+    """Refuse a window that nothing could ever fit.
+
+    Raises:
+        MisuseError: system prompt and tools alone have as many tokens.
+    """
     replayed = running.replayed
     context = replayed.settings.context(replayed.system, replayed.tools, 0.0)
     empty = account(View(), context)

@@ -1,6 +1,8 @@
-"""What stands around a name in a text: its line, or its line and the neighbouring ones."""
+"""What stands around a name in a text: its line, its line and the neighbouring ones, or so much of them all."""
 
 from typing import Final
+
+from timeline.replay._lines import bare_lines
 
 SURROUNDINGS_MIN: Final = 8
 """Characters besides the name; with fewer they say nothing about it."""
@@ -25,6 +27,24 @@ def wide_around(text: str, name: str) -> str:
     after = _line_end(text, last + 1)
     start = max(before, at - WIDE_CHARACTERS)
     return _enough(text[start : min(after, end + WIDE_CHARACTERS)], name)
+
+
+def around(text: str, name: str, characters: int) -> str:
+    """The last occurrence with up to so many characters on each side, whatever lines they are of."""
+    at = text.rfind(name)
+    return text[max(at - characters, 0) : at + len(name) + characters]
+
+
+def share_found(excerpt: str, text: str) -> float:
+    """How much of an excerpt another text has: the share of its characters whose line stands there.
+
+    Line by line: order, indentation and a viewer's line numbers do not count.
+    """
+    if excerpt in text:
+        return 1.0
+    lines = list(bare_lines(excerpt))
+    total = sum(map(len, lines))
+    return sum(len(line) for line in lines if line in text) / total if total else 0.0
 
 
 def _line_start(text: str, at: int) -> int:

@@ -39,6 +39,8 @@ def means(cost: float, far: float, *, front: bool) -> Means:
         far=far,
         far_context=far,
         far_wide=far,
+        quotes=far,
+        surroundings=far,
         rules=1.0,
         busts=0.0,
         is_front=front,
@@ -53,7 +55,8 @@ def test_recall_and_rules_are_lines_of_the_story_and_fields_of_the_object(
     assert "of the older names that the agent used next" in told["recall"]
     assert "of what the user wrote was there to the letter" in told["rules"]
     data = json.loads(run("replay", long, *SMALL, "--json").out)
-    assert list(data["recall"]) == ["near", "far", "far_context", "far_wide"]
+    measures = ["near", "far", "far_context", "far_wide", "quotes", "surroundings"]
+    assert list(data["recall"]) == measures
     assert told["recall"].split()[1] == f"{data['recall']['far']:.2f}"
     assert 0 <= data["rules"] <= 1
     assert data["units_ratio"] > 0

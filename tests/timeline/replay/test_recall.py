@@ -16,6 +16,7 @@ from timeline.replay import ReplayOptions, replay
 from timeline.replay._names import rare_names
 from timeline.replay._needs import Need, Needs, needs_of
 from timeline.replay._recall import Kept, Memory, kept
+from timeline.replay._surroundings import around, share_found
 from timeline.replay._words import Words
 
 CONTEXT = "the value of old_name is seven"
@@ -68,6 +69,39 @@ def test_a_name_that_never_had_surroundings_needs_none() -> None:
     assert (found.far_context, found.far_wide) == (1, 1)
     missing = kept(Needs(far=(Need("old_name"),)), "")
     assert (missing.far_context, missing.far_wide) == (0, 0)
+
+
+EXCERPT = "one line above\nthe value of old_name is seven\nanother one below"
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("old_name", 0.0),
+        (EXCERPT, 1.0),
+        ("  2→the value of old_name is seven", 30 / 61),
+        ("another one below; the value of old_name is seven", 47 / 61),
+        ("one line above\nanother one below", 0.0),
+    ],
+)
+def test_surroundings_are_a_share_of_what_stood_around_a_name(text: str, share: float) -> None:
+    need = Need("old_name", texts=(EXCERPT,))
+    assert kept(Needs(far=(need,)), text).surroundings == pytest.approx(share)
+
+
+def test_of_the_last_texts_the_one_that_is_there_best_counts() -> None:
+    need = Need("old_name", texts=("old_name was here", "old_name and something else"))
+    assert kept(Needs(far=(need,)), "old_name was here").surroundings == 1
+
+
+@given(st.text("ab\n", max_size=60), st.text("ab\n", max_size=60), st.integers(0, 40))
+def test_no_width_sees_more_than_the_text_has(before: str, after: str, width: int) -> None:
+    seen = f"{before}old_name{after}"
+    excerpt = around(seen, "old_name", width)
+    assert excerpt in seen
+    assert len(excerpt) == len("old_name") + min(width, len(before)) + min(width, len(after))
+    assert share_found(excerpt, seen) == 1
+    assert 0 <= share_found(seen, excerpt) <= 1
 
 
 def test_near_and_rules_are_shares_too() -> None:
@@ -167,12 +201,7 @@ def test_a_block_is_read_once_unless_it_is_marked() -> None:
 def test_only_calls_whose_full_history_exceeds_the_window_are_measured() -> None:
     roomy = replay(invented(), ReplayOptions(window=100_000, counter="estimate"))
     assert (roomy.recall.far, roomy.recall.near, roomy.rules) == (None, None, None)
-    assert roomy.to_json()["recall"] == {
-        "near": None,
-        "far": None,
-        "far_context": None,
-        "far_wide": None,
-    }
+    assert set(roomy.to_json()["recall"].values()) == {None}
 
 
 def test_rules_are_kept_and_a_policy_without_them_loses_them() -> None:

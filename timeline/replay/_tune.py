@@ -1,0 +1,226 @@
+"""The door of the tuner: sessions and bounds in, the cheapest policy that keeps them out.
+
+Every policy is replayed over all sessions that say something: those that exceed the window and then use
+older names.  The choice is made once more without each source of sessions and judged on what was left
+out, so that a policy that fits one agent only is seen to do so.
+"""
+
+import signal
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from typing import Any, Final, TypeAlias
+
+import attrs
+
+from blocks import ArgumentError, MisuseError
+from persistence import MemoryStore
+from persistence.sessions import Session
+from render import Policy
+from timeline.replay._options import ReplayOptions
+from timeline.replay._replay import Progress, Replay
+from timeline.replay._report import result_of
+from timeline.replay._result import ReplayResult
+from timeline.replay._run import check_room
+from timeline.replay._search import SPACE, Search
+from timeline.replay._trial import (
+    LeftOut,
+    Trial,
+    check_measured,
+    checked_bounds,
+    front,
+    left_out,
+)
+
+TRIALS: Final = 40
+AT_LEAST: Final[Mapping[str, float]] = {"far": 0.95}
+
+_Job: TypeAlias = tuple[Session, ReplayOptions]
+_Map: TypeAlias = Callable[[Callable[[_Job], ReplayResult], Sequence[_Job]], Iterator[ReplayResult]]
+
+
+def _positive(_: object, attribute: Any, value: int) -> None:
+    if value < 1:
+        raise ArgumentError(f"{attribute.name!r} must be 1 or more (got {value})")
+
+
+@attrs.frozen(kw_only=True)
+class Tuning:
+    """What to look for, and how long.
+
+    Raises:
+        ArgumentError: no such measure, or a number that makes no sense.
+    """
+
+    at_least: Mapping[str, float] = attrs.field(default=AT_LEAST, converter=checked_bounds)
+    """Bounds by measure: `far`, `far_context`, `far_wide`, `quotes`, `surroundings`, `rules`."""
+    trials: int = attrs.field(default=TRIALS, validator=_positive)
+    """Policies to try at most; each is a replay of every session."""
+    space: Mapping[str, Sequence[Any]] = attrs.field(default=SPACE, repr=False)
+    """Fields of a policy, and for each the values to try."""
+    processes: int = attrs.field(default=1, validator=_positive)
+    """More than one begin anew from the caller's script: it needs `if __name__ == "__main__":`."""
+
+
+@attrs.frozen(kw_only=True)
+class Tuned:
+    """What was found."""
+
+    best: Trial
+    """The cheapest that keeps the bounds; if none does, the one that misses them least."""
+    trials: tuple[Trial, ...]
+    """In the order in which they were tried; the first is the policy to begin with."""
+    left_out: tuple[LeftOut, ...]
+    at_least: Mapping[str, float]
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the best keeps all bounds."""
+        return not self.best.shortfall(self.at_least)
+
+    @property
+    def front(self) -> list[Trial]:
+        """Cost against what is kept on average: the trials that no other one beats, cheapest first."""
+        return front(self.trials)
+
+
+def tune(
+    sessions: Sequence[Session],
+    options: ReplayOptions | None = None,
+    tuning: Tuning | None = None,
+    *,
+    progress: Progress | None = None,
+) -> Tuned:
+    """The cheapest policy for these sessions that keeps the bounds, beginning with that of `options`.
+
+    `progress` is told the replays done and those there may be in all.
+
+    Raises:
+        MisuseError: no session exceeds the window and then uses older names; none has a measure that
+            a bound is given for; the window cannot hold system prompt and tools.
+    """
+    options, tuning = options or ReplayOptions(), tuning or Tuning()
+    base = options.policy_given()
+    with _mapped(min(tuning.processes, 2 * len(sessions))) as mapped:
+        bench = _Bench(mapped=mapped, options=options, progress=progress)
+        first = bench.first(sessions, (base, {}), tuning.trials)
+        check_measured(first, tuning.at_least)
+        search = Search(
+            base=base,
+            space=tuning.space,
+            evaluate=bench.evaluate,
+            rank=lambda trial: trial.rank(tuning.at_least),
+            trials_max=tuning.trials,
+            trials=[first],
+            best=first,
+        )
+        search.run()
+    return tuned_of(search.trials, tuning.at_least)
+
+
+def try_policies(
+    sessions: Sequence[Session],
+    policies: Sequence[tuple[Policy, Mapping[str, Any]]],
+    options: ReplayOptions | None = None,
+    *,
+    processes: int = 1,
+    progress: Progress | None = None,
+) -> list[Trial]:
+    """These policies and no others, each with what was changed in it, on the sessions that say something.
+
+    Raises:
+        MisuseError: as `tune`.
+    """
+    with _mapped(processes) as mapped:
+        bench = _Bench(mapped=mapped, options=options or ReplayOptions(), progress=progress)
+        first = bench.first(sessions, policies[0], len(policies))
+        return [first, *bench.evaluate(policies[1:])]
+
+
+def tuned_of(trials: Sequence[Trial], at_least: Mapping[str, float]) -> Tuned:
+    """The best of these trials, checked; of equals the one that was tried first."""
+    best = min(trials, key=lambda trial: trial.rank(at_least))
+    checks = left_out(trials, at_least)
+    return Tuned(best=best, trials=tuple(trials), left_out=checks, at_least=at_least)
+
+
+@attrs.define(kw_only=True)
+class _Bench:
+    """Replays policies over the sessions that say something."""
+
+    mapped: _Map
+    options: ReplayOptions
+    progress: Progress | None
+    sessions: Sequence[Session] = ()
+    done: int = 0
+    total: int = 0
+
+    def first(
+        self, sessions: Sequence[Session], given: tuple[Policy, Mapping[str, Any]], trials: int
+    ) -> Trial:
+        """The policy to begin with on all sessions; from then on only those that count."""
+        base, changes = given
+        self.total = trials * len(sessions)
+        results = self._replayed([(session, base) for session in sessions])
+        pressed = [(s, r) for s, r in zip(sessions, results, strict=True) if _counts(r)]
+        if not pressed:
+            raise MisuseError(
+                "nothing to tune on: no session exceeds the window and then uses older names; "
+                "take a smaller window or longer sessions"
+            )
+        self.sessions = [session for session, _ in pressed]
+        self.total = len(sessions) + (trials - 1) * len(pressed)
+        return Trial(policy=base, results=tuple(result for _, result in pressed), changes=changes)
+
+    def evaluate(self, policies: Sequence[tuple[Policy, Mapping[str, Any]]]) -> list[Trial]:
+        """These policies, each with what was changed in it."""
+        count = len(self.sessions)
+        results = self._replayed([(s, policy) for policy, _ in policies for s in self.sessions])
+        parts = [tuple(results[at : at + count]) for at in range(0, len(results), count)]
+        return [
+            Trial(policy=policy, results=part, changes=changed)
+            for (policy, changed), part in zip(policies, parts, strict=True)
+        ]
+
+    def _replayed(self, jobs: Sequence[tuple[Session, Policy]]) -> list[ReplayResult]:
+        results: list[ReplayResult] = []
+        given = [(session, attrs.evolve(self.options, policy=policy)) for session, policy in jobs]
+        for result in self.mapped(replayed, given):
+            results.append(result)
+            self.done += 1
+            if self.progress:
+                self.progress(self.done, self.total)
+        return results
+
+
+def replayed(job: _Job) -> ReplayResult:
+    """One replay in memory, without its curve."""
+    session, options = job
+    running = Replay.begin(session, options, MemoryStore())
+    check_room(running)
+    running.run()
+    return attrs.evolve(result_of(running, options.counter, 0), points=(), notices=())
+
+
+def _counts(result: ReplayResult) -> bool:
+    return result.recall.far is not None
+
+
+@contextmanager
+def _mapped(processes: int) -> Generator[_Map]:
+    """A `map` over so many processes; with one, in this one."""
+    if processes == 1:
+        yield map
+        return
+    # Not forked: a fork of a process with threads may stand still.
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), _left_alone)
+    try:
+        yield pool.map
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _left_alone() -> None:
+    """What somebody types at the terminal is for the process that asked."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
