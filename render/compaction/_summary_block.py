@@ -20,7 +20,7 @@ from render.summary._index import IndexBudget, build_index
 from render.summary._merge import as_history, merge_summaries
 from render.summary._room import SummaryRoom
 from render.summary._split_turn import turn_context, words_of
-from render.summary._text import digest_sections, format_written, turns_of
+from render.summary._text import SECTIONS, digest_sections, format_written, turns_of
 from render.view._group import Place
 from render.view._view import View
 
@@ -112,27 +112,29 @@ def _digest(
     known = set(previous.covered_turn_ids if previous else ())  # a turn that was split counts once
     again = len(known.intersection(block.covered_turn_ids))
     digest = msgspec.structs.replace(digest, turns=digest.turns - again)
-    digest = fit_digest(digest, int(policy.digest_ratio * context.limit), count)
+    room = int(policy.index_commands * policy.index_ratio * context.limit)
+    digest = fit_digest(digest, int(policy.digest_ratio * context.limit), count, room)
     hidden = [e for e in plan.kept if e.replacement is not None and e.original is None]
-    sections = digest_sections(digest, turns_of(block))
+    sections = tuple(digest_sections(digest, turns_of(block)))
     written = count(format_written(block.summary))
     computed = count("".join(part for _, part in sections))
-    budget = _index_budget(plan, written, computed, context)
+    apart = count(dict(sections)[SECTIONS["commands"]]) if room else 0
+    share = int(policy.index_ratio * context.limit) - int(NAMING_SHARE * written) - apart
+    budget = _index_budget(plan, share, written + computed, context)
     sources = [*plan.given_up, *plan.folded, *hidden]
     index = build_index(digest.index, sources, _visible(plan), budget, count)
     return msgspec.structs.replace(digest, index=index)
 
 
-def _index_budget(plan: RangePlan, written: int, computed: int, context: Context) -> IndexBudget:
-    """The index's share, or what the target leaves to it when that is less."""
+def _index_budget(plan: RangePlan, share: int, report: int, context: Context) -> IndexBudget:
+    """The index's share, or what the target leaves to it beside the rest of the report."""
     policy = context.policy
-    share = int(policy.index_ratio * context.limit) - int(NAMING_SHARE * written)
     carried = sum(
         context.counter.count(item.clipped or text_of(item.block)) + LABEL_TOKENS
         for item in plan.carried
     )
     target = int(policy.target_ratio * context.limit)
-    room = target - fixed_tokens(context) - plan.kept_tokens - carried - written - computed
+    room = target - fixed_tokens(context) - plan.kept_tokens - carried - report
     tokens = max(min(share, room), INDEX_TOKENS_MIN)
     wide, line = int(policy.index_wide * tokens), int(policy.index_line * tokens)
     return IndexBudget(wide=wide, line=line, names=tokens - wide - line)

@@ -125,6 +125,9 @@ class Policy:
     """Of the index, what goes to the line with its neighbours."""
     index_line: float = attrs.field(default=0.18, validator=checks.share())
     """Of the index, what goes to the line; the rest goes to bare names."""
+    index_commands: float = attrs.field(default=0.05, validator=checks.share())
+    """Of the index, what goes to the commands that the agent ran and how they last ended; 0: they share
+    the room of the digest."""
     user_ratio: float = attrs.field(default=0.12, validator=checks.share())
     """All folded user texts together."""
     user_tokens_each: int = attrs.field(default=800, validator=checks.whole())
