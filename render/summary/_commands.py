@@ -22,6 +22,7 @@ COMMAND_MAX: Final = 400
 """Characters of a command's first line."""
 LINE_MAX: Final = 160
 """Characters of what the call says about it, and of a line of its error."""
+STATUS_MAX: Final = 20
 ERROR_LINES: Final = 2
 RUNS_MAX: Final = 3
 """A command that ran three times is known to be in use; more says nothing more."""
@@ -52,7 +53,9 @@ def command_record(call: ToolCall, result: ToolResult | None) -> CommandRecord:
 
 def _first_line(call: ToolCall, target: str) -> str:
     """The first line of a command as it was written, with a mark where more follows."""
-    written = (v for v in call.input.values() if isinstance(v, str) and " ".join(v.split()) == target)
+    written = (
+        v for v in call.input.values() if isinstance(v, str) and " ".join(v.split()) == target
+    )
     lines = next(written, target).strip().splitlines()
     first = lines[0].rstrip() if lines else ""
     if len(first) > COMMAND_MAX:
@@ -66,7 +69,7 @@ def _status(result: ToolResult | None) -> str:
     known = result.envelope.key_fields
     for key in ("exit_code", "returncode", "exit_status"):
         if key in known:
-            return leaves(known[key])
+            return one_line(leaves(known[key]), STATUS_MAX)
     found = _STATUS.search(text_of(result)[:400])
     return found.group(1) if found else "failed" if result.is_error else "ok"
 
