@@ -142,14 +142,14 @@ def test_commands_with_a_room_of_their_own_leave_the_digest_to_the_other_lists()
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     ),
     st.text(),
-    st.booleans(),
+    st.sampled_from(["success", "failure"]),
 )
 def test_whatever_a_command_holds_its_record_is_bounded(
-    given: Any, text: str, failed: bool
-) -> None:  # noqa: FBT001
+    given: Any, text: str, outcome: Any
+) -> None:
     records = ran(
         call("a", name="bash", command=given, description=given),
-        result("a", text, is_error=failed, envelope=Envelope(key_fields={"exit_code": given})),
+        result("a", text, envelope=Envelope(outcome=outcome, key_fields={"exit_code": given})),
     )
     for record in records:
         assert len(record.command) <= COMMAND_MAX + 2
