@@ -25,7 +25,7 @@ from rich.table import Table
 from persistence.sessions import Session, read_session
 from render import Policy
 from timeline import policy_named
-from timeline.cli._progress import progress_bar
+from timeline.cli._console import progress_bar
 from timeline.cli._tuning import bounds, tell_tuned
 from timeline.replay import ReplayOptions, Trial, Tuning, tune
 from timeline.replay._tune import try_policies, tuned_of

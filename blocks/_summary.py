@@ -95,11 +95,18 @@ class ArtifactRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class CommandRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A shell command that ran."""
+    """A shell command that ran, and how it last ended."""
 
     command: str
+    """Its first line, as the agent wrote it."""
     status: str = ""
     """Its exit status, or `ok` / `failed` where only that is known."""
+    runs: int = 1
+    """How often it ran."""
+    about: str = ""
+    """What the call says that it is for."""
+    error: str = ""
+    """The lines that tell why it failed, when it did the last time."""
 
 
 class ToolTally(Struct, frozen=True, kw_only=True, omit_defaults=True):

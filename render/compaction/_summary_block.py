@@ -21,7 +21,7 @@ from render.summary._layers import IndexRoom, extend_index
 from render.summary._merge import as_history, merge_summaries
 from render.summary._room import SummaryRoom
 from render.summary._split_turn import turn_context, words_of
-from render.summary._text import digest_sections, format_written, turns_of
+from render.summary._text import SECTIONS, digest_sections, format_written, turns_of
 from render.view._group import Place
 from render.view._view import View
 
@@ -112,28 +112,30 @@ def _digest(view: View, plan: RangePlan, block: RangeSummary, context: Context) 
     known = set(previous.covered_turn_ids if previous else ())  # a turn that was split counts once
     again = len(known.intersection(block.covered_turn_ids))
     digest = msgspec.structs.replace(digest, turns=digest.turns - again)
-    digest = fit_digest(digest, int(policy.digest_ratio * context.limit), count)
+    room = int(policy.index_commands * policy.index_ratio * context.limit)
+    digest = fit_digest(digest, int(policy.digest_ratio * context.limit), count, room)
     hidden = [e for e in plan.kept if e.replacement is not None and e.original is None]
-    sections = digest_sections(digest, turns_of(block))
+    sections = tuple(digest_sections(digest, turns_of(block)))
     written = count(format_written(block.summary))
     computed = count("".join(part for _, part in sections))
-    tokens = _index_tokens(plan, written, computed, context)
-    room = _index_room(tokens, context, is_cold=is_cold(view, context))
+    apart = count(dict(sections)[SECTIONS["commands"]]) if room else 0
+    share = int(policy.index_ratio * context.limit) - int(NAMING_SHARE * written) - apart
+    tokens = _index_tokens(plan, share, written + computed, context)
+    index_room = _index_room(tokens, context, is_cold=is_cold(view, context))
     sources = [*plan.given_up, *plan.folded, *hidden]
-    index = extend_index(digest.index, sources, _visible(plan), room, count)
+    index = extend_index(digest.index, sources, _visible(plan), index_room, count)
     return msgspec.structs.replace(digest, index=index)
 
 
-def _index_tokens(plan: RangePlan, written: int, computed: int, context: Context) -> int:
-    """The index's share, or what the target leaves to it when that is less."""
+def _index_tokens(plan: RangePlan, share: int, report: int, context: Context) -> int:
+    """The index's share, or what the target leaves to it beside the rest of the report."""
     policy = context.policy
-    share = int(policy.index_ratio * context.limit) - int(NAMING_SHARE * written)
     carried = sum(
         context.counter.count(item.clipped or text_of(item.block)) + LABEL_TOKENS
         for item in plan.carried
     )
     target = int(policy.target_ratio * context.limit)
-    room = target - fixed_tokens(context) - plan.kept_tokens - carried - written - computed
+    room = target - fixed_tokens(context) - plan.kept_tokens - carried - report
     return max(min(share, room), INDEX_TOKENS_MIN)
 
 

@@ -131,6 +131,9 @@ class Policy:
     stays as it is. 0: nothing stays, the index is written anew each time."""
     index_rebuilt: float = attrs.field(default=0.7, validator=checks.share())
     """Of the index, what is filled when it is written anew: when it is full, or the cache is cold."""
+    index_commands: float = attrs.field(default=0.05, validator=checks.share())
+    """Of the index, what goes to the commands that the agent ran and how they last ended; 0: they share
+    the room of the digest."""
     user_ratio: float = attrs.field(default=0.12, validator=checks.share())
     """All folded user texts together."""
     user_tokens_each: int = attrs.field(default=800, validator=checks.whole())

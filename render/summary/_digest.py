@@ -31,6 +31,7 @@ from blocks import (
 )
 from render.policy._policy import ToolPolicy
 from render.summary._artifacts import Sources, joined, one_line, produced
+from render.summary._commands import command_record, fit_commands, joined_commands
 from render.summary._text import SECTIONS, digest_sections
 from render.view._group import Entry, Place
 
@@ -40,7 +41,7 @@ LISTS: Final = {
     "artifacts": 40,
     "files_read": 60,
     "files_written": 60,
-    "commands": 30,
+    "commands": 80,
     "errors": 15,
     "searches": 15,
     "hidden": 20,
@@ -57,9 +58,6 @@ SOURCES: Final = frozenset({"read", "web"})
 """Kinds of calls that an artifact may come from."""
 NO_POLICIES: Final[Mapping[str, ToolPolicy]] = MappingProxyType({})
 SHRINKS_MAX: Final = 60
-_STATUS = re.compile(
-    r"(?:exit(?:ed)?(?: with)?(?: code| status)?|returncode)\D{0,4}(-?\d{1,3})", re.IGNORECASE
-)
 _PATH = re.compile(
     r"(?:^|[\s:\"'`(])((?:[\w.@~-]+)?(?:/[\w.@~-]+)+|[\w-]+\.[a-z]{1,4})(?=$|[\s:\"'`)])"
 )
@@ -119,15 +117,17 @@ def _call(call: ToolCall, answer: Entry | None, tally: _Tally) -> None:
     success, failure = tally.tools.get(call.name, (0, 0))
     tally.tools[call.name] = (success + (not failed), failure + failed)
     tally.sources.enter(call.turn)
-    if failed and result:
-        tally.errors.append(_line(f"{call.name}: {text_of(result).strip()}"))
     known = result.envelope if result else Envelope()
     kind, target = tool_kind(call.name, call.input, known), _line(tool_target(call.input, known))
+    if failed and result and not (kind == "command" and target):
+        tally.errors.append(_line(f"{call.name}: {text_of(result).strip()}"))
     if kind == "write" and not failed:
         policy = tally.policies.get(call.name, ANY_TOOL)
         made = produced(call, known, tally.sources, policy)
         tally.artifacts += made
         tally.files_written += [record.path for record in made]
+    elif kind == "command" and target:
+        tally.commands.append(command_record(call, result))
     elif target:
         _looked(kind, target, result, tally)
         if kind in SOURCES and not failed:
@@ -138,23 +138,10 @@ def _looked(kind: ToolKind, target: str, result: ToolResult | None, tally: _Tall
     match kind:
         case "read":
             tally.files_read.append(target)
-        case "command":
-            tally.commands.append(CommandRecord(command=target, status=_status(result)))
         case "search" | "web":
             tally.searches.append(SearchRecord(query=target, paths=_paths(result)))
         case _:
             pass
-
-
-def _status(result: ToolResult | None) -> str:
-    if result is None:
-        return "no result"
-    known = result.envelope.key_fields
-    for key in ("exit_code", "returncode", "exit_status"):
-        if key in known:
-            return str(known[key])
-    found = _STATUS.search(text_of(result)[:400])
-    return found.group(1) if found else "failed" if result.is_error else "ok"
 
 
 def _paths(result: ToolResult | None) -> tuple[str, ...]:
@@ -174,7 +161,7 @@ def _merge(previous: Digest, tally: _Tally, folded: Sequence[Entry]) -> Digest:
     for name, length in LISTS.items():
         old: tuple[Any, ...] = getattr(previous, name)
         new: list[Any] = getattr(tally, name)
-        merged = joined([*old, *new]) if name == "artifacts" else _newest([*old, *new])
+        merged = _JOINED.get(name, _newest)([*old, *new])
         if len(merged) > length:
             forgotten[name] = forgotten.get(name, 0) + len(merged) - length
         lists[name] = tuple(merged[-length:])
@@ -193,10 +180,18 @@ def _merge(previous: Digest, tally: _Tally, folded: Sequence[Entry]) -> Digest:
     )
 
 
-def fit_digest(digest: Digest, tokens_max: int, count: Callable[[str], int]) -> Digest:
-    """The digest with as many list entries as `tokens_max` allow, the newest; its index apart."""
+def fit_digest(
+    digest: Digest, tokens_max: int, count: Callable[[str], int], commands_max: int = 0
+) -> Digest:
+    """The digest with as many list entries as `tokens_max` allow, the newest; its index apart.
+
+    The commands may have a room of their own: `commands_max` tokens, for those that ran most often.
+    """
+    apart = SECTIONS["commands"] if commands_max else ""
+    if apart:
+        digest = _left(digest, "commands", fit_commands(digest.commands, commands_max, count))
     for _ in range(SHRINKS_MAX):
-        sizes = {title: count(text) for title, text in digest_sections(digest)}
+        sizes = {title: count(text) for title, text in digest_sections(digest) if title != apart}
         if sum(sizes.values()) <= tokens_max:
             break
         left = {n: sizes.get(title, 0) for n, title in SECTIONS.items() if getattr(digest, n)}
@@ -209,12 +204,25 @@ def fit_digest(digest: Digest, tokens_max: int, count: Callable[[str], int]) -> 
 def _shrunk(digest: Digest, name: str) -> Digest:
     """Without the oldest third of one list."""
     items: tuple[Any, ...] = getattr(digest, name)
-    left = items[len(items) // 3 + 1 :]
-    gone = digest.forgotten.get(name, 0) + len(items) - len(left)
-    changes: dict[str, Any] = {name: left, "forgotten": {**digest.forgotten, name: gone}}
+    return _left(digest, name, items[len(items) // 3 + 1 :])
+
+
+def _left(digest: Digest, name: str, left: tuple[Any, ...]) -> Digest:
+    """With only these entries of one list, the others counted."""
+    gone = len(getattr(digest, name)) - len(left)
+    if not gone:
+        return digest
+    forgotten = {**digest.forgotten, name: digest.forgotten.get(name, 0) + gone}
+    changes: dict[str, Any] = {name: left, "forgotten": forgotten}
     return msgspec.structs.replace(digest, **changes)
 
 
 def _newest(items: Iterable[_T]) -> list[_T]:
     """Each item once, at its newest place."""
     return list(reversed(dict.fromkeys(reversed(list(items)))))
+
+
+_JOINED: Final[Mapping[str, Callable[[list[Any]], list[Any]]]] = MappingProxyType(
+    {"artifacts": joined, "commands": joined_commands}
+)
+"""How a list takes in what is new, where an entry is more than its text."""

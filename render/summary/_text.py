@@ -28,6 +28,7 @@ from blocks import (
     label_of,
 )
 from render.summary._artifacts import by_folder, written_line
+from render.summary._commands import command_line
 from render.summary._dates import minute_of
 from render.summary._quote import escaped
 
@@ -172,7 +173,7 @@ def digest_sections(digest: Digest, turns: str = "") -> Iterator[tuple[str, str]
     lists = {
         "files_written": by_folder({p: written_line(p, made.get(p)) for p in digest.files_written}),
         "files_read": by_folder({path: path for path in digest.files_read}),
-        "commands": _list(f"{c.command} -> {c.status}" for c in digest.commands),
+        "commands": _list(map(command_line, digest.commands)),
         "searches": _list(_pair(s.query, ", ".join(s.paths)) for s in digest.searches),
         "errors": _list(digest.errors),
         "hidden": _list(_pair(h.path, h.replacement) for h in digest.hidden),

@@ -6,11 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from timeline.cli._comparison import open_table, two_digits
-from timeline.cli._console import plural, print_json, screen
-from timeline.cli._errors import DONE, FAILED, UsageError, complain
-from timeline.cli._progress import progress_bar
-from timeline.cli._scatter import letter
+from timeline.cli._comparison import letter, open_table, two_digits
+from timeline.cli._console import (
+    DONE,
+    FAILED,
+    UsageError,
+    complain,
+    plural,
+    print_json,
+    progress_bar,
+    screen,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

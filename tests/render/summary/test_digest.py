@@ -53,7 +53,8 @@ def test_the_digest_tells_files_commands_searches_and_errors_apart() -> None:
         ("pytest -q", "1"), ("true", "0"), ("sleep 9", "no result"),
     ]  # fmt: skip
     assert [(s.query, s.paths) for s in digest.searches] == [("def f", ("src/a.py",))]
-    assert digest.errors == ("bash: Exited with code 1", "write: no")
+    assert digest.errors == ("write: no",)  # a command's error stands with the command
+    assert digest.commands[0].error == "Exited with code 1"
     assert {(t.tool, t.success, t.failure) for t in digest.tools} >= {
         ("read", 1, 0),
         ("write", 0, 1),
@@ -95,8 +96,8 @@ def test_a_search_keeps_the_first_paths_that_it_found() -> None:
 
 @pytest.mark.parametrize("length", [159, 160, 161, 500])
 def test_a_line_of_the_digest_is_bounded(length: int) -> None:
-    digest = digest_of(call("a", name="bash", command="x" * length), result("a"))
-    [line] = [record.command for record in digest.commands]
+    digest = digest_of(call("a", name="read", path="x" * length), result("a"))
+    [line] = digest.files_read
     assert line == ("x" * length if length <= 160 else "x" * 159 + "…")
 
 

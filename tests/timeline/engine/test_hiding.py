@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from blocks import (
     BlocksHidden,
+    CommandRecord,
     Layer,
     RangeCompacted,
     StructuredSummary,
@@ -234,6 +235,35 @@ def test_a_folded_block_that_is_restored_is_quoted_again(folds: int) -> None:
     timeline.hide(*PATHS)
     timeline.restore(*PATHS)
     assert in_summary(timeline.view) == before
+
+
+def test_the_error_of_a_command_is_taken_back_with_its_result_and_comes_back_with_it() -> None:
+    timeline = open_timeline(window=8000)
+    timeline.user("Deploy it.")
+    for n in range(2):
+        call = tool_use(f"c{n}", "Bash", command="deploy --now", description="Deploy")
+        timeline.record(response(text("I deploy."), call, id=f"r{n}"))
+        timeline.tool_result(f"c{n}", f"error: token {SECRET} refused", is_error=True)
+    work(timeline)
+    timeline.compact()
+    before = in_summary(timeline.view)
+    [command] = commands_of(timeline)
+    assert (command.runs, SECRET in command.error) == (2, True)
+    timeline.hide("tc:t1.c0.result", "tc:t1.c1.result")
+    assert SECRET not in everything(timeline)
+    assert [known.command for known in commands_of(timeline)] == ["deploy --now"]
+    work(timeline)
+    timeline.compact()
+    assert SECRET not in everything(timeline)
+    timeline.expand()
+    timeline.restore("tc:t1.c0.result", "tc:t1.c1.result")
+    assert in_summary(timeline.view) == before
+
+
+def commands_of(timeline: Timeline) -> tuple[CommandRecord, ...]:
+    """The commands that the summary in force lists."""
+    assert timeline.view.compaction
+    return timeline.view.compaction.event.summary.digest.commands
 
 
 def test_what_is_not_hidden_keeps_its_quotations() -> None:

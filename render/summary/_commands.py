@@ -1,0 +1,117 @@
+"""The commands of a digest: each distinct one once, how it last ended, and what it said when it failed.
+
+A command is told from another by its first line, which is kept as the agent wrote it: agents run the
+same commands again and again, word for word.  When there are too many, those go first that ran least
+often, the oldest first.
+
+    - make test 2>&1 | tail -30 -> 2 (3 times; Run all tests)
+      FAILED tests/test_cart.py::test_total - assert 2 == 3
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import msgspec
+
+from blocks import CommandRecord, ToolCall, ToolResult, leaves, text_of, tool_target
+from render.summary._artifacts import one_line
+from render.summary._identifiers import searched
+
+COMMAND_MAX: Final = 400
+"""Characters of a command's first line."""
+LINE_MAX: Final = 160
+"""Characters of what the call says about it, and of a line of its error."""
+STATUS_MAX: Final = 20
+ERROR_LINES: Final = 2
+RUNS_MAX: Final = 3
+"""A command that ran three times is known to be in use; more says nothing more."""
+WENT_WELL: Final = frozenset({"0", "ok", "no result"})
+_STATUS: Final = re.compile(
+    r"(?:exit(?:ed)?(?: with)?(?: code| status)?|returncode)\D{0,4}(-?\d{1,3})", re.IGNORECASE
+)
+_SEARCHED_MAX: Final = 20_000
+"""Characters of a result that are searched for lines of an error: its beginning and its end."""
+_ERROR: Final = re.compile(
+    r"error|fail|fatal|panic|exception|denied|not found|no such|cannot|undefined", re.IGNORECASE
+)
+
+
+def command_record(call: ToolCall, result: ToolResult | None) -> CommandRecord:
+    """How one run of a command ended."""
+    target = tool_target(call.input, result.envelope if result else None)
+    about = call.input.get("description")
+    status = _status(result)
+    failed = result is not None and (result.is_error or result.envelope.outcome == "failure")
+    return CommandRecord(
+        command=_first_line(call, target),
+        status=status,
+        about=one_line(about, LINE_MAX) if isinstance(about, str) else "",
+        error=_error(text_of(result)) if result and (failed or status not in WENT_WELL) else "",
+    )
+
+
+def _first_line(call: ToolCall, target: str) -> str:
+    """The first line of a command as it was written, with a mark where more follows."""
+    written = (
+        v for v in call.input.values() if isinstance(v, str) and " ".join(v.split()) == target
+    )
+    lines = next(written, target).strip().splitlines()
+    first = lines[0].rstrip() if lines else ""
+    if len(first) > COMMAND_MAX:
+        return f"{first[: COMMAND_MAX - 1]}…"
+    return f"{first} …" if len(lines) > 1 else first
+
+
+def _status(result: ToolResult | None) -> str:
+    if result is None:
+        return "no result"
+    known = result.envelope.key_fields
+    for key in ("exit_code", "returncode", "exit_status"):
+        if key in known:
+            return one_line(leaves(known[key]), STATUS_MAX)
+    found = _STATUS.search(text_of(result)[:400])
+    return found.group(1) if found else "failed" if result.is_error else "ok"
+
+
+def _error(text: str) -> str:
+    """The last lines that name an error, else the last line that says anything."""
+    parts = searched(text, _SEARCHED_MAX)
+    lines = [line for part in parts for line in part.splitlines() if line.strip()]
+    named = [line for line in lines if _ERROR.search(line)]
+    chosen = (named or lines[-1:])[-ERROR_LINES:]
+    return "\n".join(one_line(line, LINE_MAX) for line in chosen)
+
+
+def joined_commands(records: Iterable[CommandRecord]) -> list[CommandRecord]:
+    """Each command once, at its newest place, with its newest outcome and how often it ran."""
+    joined: dict[str, CommandRecord] = {}
+    for record in records:
+        before = joined.pop(record.command, None)
+        runs = record.runs + (before.runs if before else 0)
+        about = record.about or (before.about if before else "")
+        joined[record.command] = msgspec.structs.replace(record, runs=runs, about=about)
+    return list(joined.values())
+
+
+def fit_commands(
+    records: tuple[CommandRecord, ...], tokens_max: int, count: Callable[[str], int]
+) -> tuple[CommandRecord, ...]:
+    """The most used commands that fit into so many tokens, in their order."""
+    runs = [min(record.runs, RUNS_MAX) for record in records]
+    kept: list[int] = []
+    left = tokens_max
+    for place in sorted(range(len(runs)), key=lambda place: (-runs[place], -place)):
+        left -= count(f"- {command_line(records[place])}\n")
+        if left < 0:
+            break
+        kept.append(place)
+    return tuple(records[place] for place in sorted(kept))
+
+
+def command_line(record: CommandRecord) -> str:
+    """A command as it is listed: how it ended, how often it ran, what it said when it failed."""
+    runs = f"{record.runs} times" if record.runs > 1 else ""
+    known = "; ".join(part for part in (runs, record.about) if part)
+    lines = [f"{record.command} -> {record.status}" + (f" ({known})" if known else "")]
+    return "\n  ".join([*lines, *record.error.splitlines()])
