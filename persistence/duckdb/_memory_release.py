@@ -12,6 +12,7 @@ import attrs
 
 from persistence.duckdb._cursors import CursorPool
 from persistence.duckdb._group_commit import GroupCommit
+from persistence.duckdb._schema import interrupts
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -46,7 +47,7 @@ class Cache:
         import duckdb
 
         try:
-            with suppress(duckdb.OutOfMemoryException):  # it gave back what it could
+            with suppress(duckdb.OutOfMemoryException), interrupts():  # it gave back what it could
                 self._connection.execute(LOW)
         finally:
             self._connection.execute(AGAIN)

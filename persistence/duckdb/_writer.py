@@ -216,7 +216,7 @@ class Writer:
         with suppress(duckdb.Error):
             self._cursor.close()
         for attach in (False, True):
-            with suppress(duckdb.Error, OSError):
+            with suppress(duckdb.Error, OSError), interrupts():
                 if attach:
                     reattach(self._connection, self._path)
                 self._load()

@@ -63,9 +63,10 @@ def _as_one(run: Sequence[Json]) -> Json:
 
 def _marked(piece: Piece, spots: frozenset[int]) -> tuple[Json, ...]:
     """The piece's messages with marks; the same objects for the same marks."""
-    if spots not in piece.marked:
-        piece.marked[spots] = tuple(_mark(piece.items, spots))
-    return piece.marked[spots]
+    known: tuple[Json, ...] | None = piece.marked.get(spots)
+    if known is None:
+        known = piece.marked[spots] = tuple(_mark(piece.items, spots))
+    return known
 
 
 def _mark(messages: Iterable[Json], spots: frozenset[int]) -> Iterator[Json]:

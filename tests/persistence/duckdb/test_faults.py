@@ -258,6 +258,21 @@ def test_the_databases_own_word_for_an_interrupt_is_not_shown(
         assert store.append(T, many(1), expected_version=0) == 1
 
 
+def test_an_interrupt_while_the_file_is_asked_what_is_true_is_an_interrupt(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: Writer) -> None:
+        monkeypatch.undo()
+        raise RuntimeError("Query interrupted")  # as the database tells it
+
+    with DuckDBStore(path) as store:
+        store._writer.is_suspect = True
+        monkeypatch.setattr(Writer, "_load", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            store.append(T, many(1), expected_version=0)
+        assert store.append(T, many(1), expected_version=0) == 1
+
+
 def test_appends_that_waited_for_an_interrupted_leader_are_not_forgotten() -> None:
     from persistence.duckdb._group_commit import GroupCommit
 
