@@ -220,7 +220,7 @@ def test_a_reader_who_checks_types_can_copy_from_the_first_pages(tmp_path: Path)
         page = tmp_path / f"{PAGES[name].stem.lower()}.py"
         page.write_text(TYPED + "\n".join(shown), encoding="utf-8")
     ran = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--explicit-package-bases",
+        [sys.executable, "-m", "mypy", "--explicit-package-bases",  # strict, says the file
          f"--config-file={ROOT / 'pyproject.toml'}", f"--cache-dir={ROOT / '.mypy_cache'}",
          *map(str, tmp_path.iterdir())],
         cwd=tmp_path, env={**os.environ, "MYPYPATH": str(ROOT)},
