@@ -186,7 +186,7 @@ def test_behind_a_compaction_the_layers_have_a_point_of_their_own(system: Any) -
     assert (layers.reason, layers.piece, layers.spot) == ("layers", 0, 0)
     assert [point.reason for point in others] == ["pre-tail", "tail"]
     assert len(marked(rendered)) == 3 + bool(system)
-    assert "src/file_0.py\n</summary>" in marked(rendered)[-3]["text"]
+    assert "src/file_0.py" in marked(rendered)[-3]["text"]
     assert rendered.violations == ()
 
 
