@@ -25,6 +25,8 @@ from render.view._group import Entry
 
 LAYER_MIN: Final = 0.5
 """Of a layer's share, the room that there must be for one to be added."""
+LAYERS_MAX: Final = 6
+"""Where there is little to quote, layers are short: many cost more in frames than writing them anew."""
 
 
 @attrs.frozen(kw_only=True)
@@ -54,7 +56,8 @@ def extend_index(
     """
     layers = layers_of(previous)
     left = room.total - sum(count(layer_text(layer)) for layer in layers)
-    if room.is_cold or not room.layer or left < LAYER_MIN * room.layer:
+    is_full = left < LAYER_MIN * room.layer or len(layers) >= LAYERS_MAX
+    if room.is_cold or not room.layer or is_full:
         layers, left = (), room.total
     named = {term.term for layer in layers for term in layer.names}
     known = _known(previous, layers, named)
