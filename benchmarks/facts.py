@@ -3,7 +3,7 @@
     .venv/bin/python -m benchmarks.facts FOLDER [WINDOW ...]
 
 `facts.toml` has the facts, written down by hand. One survives when a passage of the request, a few lines
-long, has all of its words; `written` counts the part of the summary that is no index.
+long, has all of its words; `written` counts the part of the summary that is not in its index.
 """
 
 import argparse
@@ -68,15 +68,15 @@ def _plain(text: str) -> str:
     return " ".join(text.replace("`", "").replace("*", "").casefold().split())
 
 
-def last_request(path: Path, window: int) -> str:
-    """The text of a session's last request."""
+def last_request(path: Path, window: int) -> list[str]:
+    """The texts of a session's last request."""
     last: list[Any] = []
 
     def keep(sent: Sent) -> None:
         last[:] = [sent.rendered]
 
     replay(read_session(path), ReplayOptions(window=window), dump=keep)
-    return "\n".join(_texts(last[0].messages))
+    return list(_texts(last[0].messages))
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -104,8 +104,11 @@ def main() -> None:
         if path is None:
             continue
         for window in given.windows:
-            text = last_request(path, window)
-            written = text.partition(INDEX)[0] if INDEX in text else text
+            texts = last_request(path, window)
+            text = "\n".join(texts)
+            written = "\n".join(
+                said for said in texts if said.startswith("<summary") and INDEX not in said
+            )
             there = [fact for fact in session.fact if survives(fact, text)]
             told = [fact for fact in session.fact if survives(fact, written)]
             name = f"{session.name}{' (check)' if session.check else ''}"

@@ -135,7 +135,8 @@ class Policy:
     """Of the index, what goes to the commands that the agent ran and how they last ended; 0: they share
     the room of the digest."""
     user_ratio: float = attrs.field(default=0.12, validator=checks.share())
-    """All folded user texts together."""
+    """All folded user texts together, before they are cut to their first 300 characters; none is left out
+    until they have 2.5 times that."""
     user_tokens_each: int = attrs.field(default=800, validator=checks.whole())
     """One folded user text."""
     clip_ratio: float = attrs.field(default=0.05, validator=checks.share())

@@ -32,13 +32,13 @@ _SEARCHED: Final = 20_000
 """Characters of one text that are looked at."""
 _CAUSE: Final = re.compile(
     r"\b(?:root cause|caus(?:e[ds]?|ing)|because|due to|turns out|found|confirm(?:s|ed)|reason|culprit"
-    r"|trigger(?:s|ed)?|misdiagnos\w*|that(?:'s| is) why|(?:the|a|an) (?:[\w-]+ ){0,2}"
+    r"|that(?:'s| is) why|(?:the|a|an) (?:[\w-]+ ){0,2}"
     r"(?:issue|problem|bug|fix|gap|insight|difference)|missing|lacks?)\b",
     re.IGNORECASE,
 )
 _RESULT: Final = re.compile(
     r"\b(?:pass(?:es|ed)?|fail(?:s|ed)?|done|fixed|created|pushed|committed|merged|complete[d]?"
-    r"|verified|reproduced|works|worked|succeed(?:s|ed)|succeeded|removed|compatible|clean|green|resolved"
+    r"|verified|reproduced|works|worked|succeed(?:s|ed)|succeeded|removed|resolved"
     r"|reports?|shows?|returns?|already)\b",
     re.IGNORECASE,
 )
