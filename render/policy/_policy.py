@@ -93,7 +93,7 @@ class Policy:
     asks; a prompt that is over its limit says `CannotFit`. A ladder without rungs is the same."""
 
     # When.
-    trigger_ratio: float = attrs.field(default=0.9, validator=checks.share())
+    trigger_ratio: float = attrs.field(default=0.97, validator=checks.share())
     """Compact above this share of the budget."""
     trigger_tokens: int | None = attrs.field(default=None, validator=v.optional(checks.whole()))
     """Compact above this many tokens instead."""
@@ -107,7 +107,7 @@ class Policy:
     # What stays.
     target_ratio: float = attrs.field(default=0.8, validator=checks.share())
     """The whole request after a compaction."""
-    keep_ratio: float = attrs.field(default=0.1, validator=checks.share())
+    keep_ratio: float = attrs.field(default=0.08, validator=checks.share())
     """The verbatim tail."""
     keep_messages: int | None = attrs.field(default=None, validator=v.optional(checks.whole()))
     """The tail as a number of message blocks instead; `keep_ratio` then only has to be above 0."""
@@ -126,12 +126,12 @@ class Policy:
     """Has no effect any more: what an index holds is bought with one budget. Taken, so that older policies load."""
     index_line: float = attrs.field(default=0.18, validator=checks.share())
     """Has no effect any more, as `index_wide`."""
-    index_layer: float = attrs.field(default=0.3, validator=checks.share())
+    index_layer: float = attrs.field(default=0.4, validator=checks.share())
     """Of the index, what a compaction adds to it while the provider's cache is warm; what was there
     stays as it is. 0: nothing stays, the index is written anew each time."""
-    index_rebuilt: float = attrs.field(default=0.7, validator=checks.share())
+    index_rebuilt: float = attrs.field(default=0.75, validator=checks.share())
     """Of the index, what is filled when it is written anew: when it is full, or the cache is cold."""
-    index_commands: float = attrs.field(default=0.05, validator=checks.share())
+    index_commands: float = attrs.field(default=0.02, validator=checks.share())
     """Of the index, what goes to the commands that the agent ran and how they last ended; 0: they share
     the room of the digest."""
     user_ratio: float = attrs.field(default=0.12, validator=checks.share())
@@ -139,7 +139,7 @@ class Policy:
     until they have 2.5 times that."""
     user_tokens_each: int = attrs.field(default=800, validator=checks.whole())
     """One folded user text."""
-    clip_ratio: float = attrs.field(default=0.05, validator=checks.share())
+    clip_ratio: float = attrs.field(default=0.04, validator=checks.share())
     """What one tool result has in any case, and half of what all results of one round have together."""
     clip_room: float = attrs.field(default=0.0, validator=checks.share())
     """Of the room below the trigger, what new results may fill to be shown whole before one that is
