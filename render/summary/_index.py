@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, cast
 
 from blocks import AssistantCompletion, Excerpt, Index, Term, ToolCall, text_of
+from render.summary._files import follow, line_at
 from render.summary._identifiers import identifiers, searched
 from render.summary._market import USES_MAX, IndexBudget, Known, Market
 from render.summary._pieces import Source
@@ -45,12 +46,10 @@ def build_index(
     """
     known = {term.term: Known(uses=term.uses, seen=term.seen) for term in previous.terms}
     again = {entry.path for entry in folded}  # hidden at the last compaction, folded at this one
-    sources = [
-        Source(e.path, e.seen, e.text, is_call=e.own)
-        for e in previous.excerpts
-        if e.path not in again
-    ]
-    sources += [source for entry in folded for source in _sources(entry)]
+    earlier = [_source(e) for e in previous.excerpts if e.path not in again]
+    read = [(entry, list(_sources(entry))) for entry in folded]
+    follow(earlier, read)
+    sources = [*earlier, *(source for _, each in read for source in each)]
     _read_all(sources, known)
     ranked = sorted(known, key=lambda term: _rank(term, known[term]))[:TERMS_MAX]
     lines = set[str]()
@@ -77,6 +76,12 @@ def _in_sight(visible: Iterable[str]) -> Iterable[str]:
 def _rank(term: str, known: Known) -> tuple[int, int, str]:
     """What the agent has used first, then the newest."""
     return (-min(known.uses, USES_MAX), -known.seen, term)
+
+
+def _source(excerpt: Excerpt) -> Source:
+    source = Source(excerpt.path, excerpt.seen, excerpt.text, is_call=excerpt.own)
+    source.file, source.line = excerpt.file, excerpt.line
+    return source
 
 
 def _sources(entry: Entry) -> Iterable[Source]:
@@ -140,8 +145,16 @@ def _read(source: Source, known: dict[str, Known], *, is_full: bool) -> int:
 def _excerpts(sources: Sequence[Source]) -> Iterable[Excerpt]:
     chosen = [source for source in sources if source.chosen]
     for source in sorted(chosen, key=lambda source: (source.seen, source.path)):
-        for text in source.excerpts():
-            yield Excerpt(path=source.path, seen=source.seen, text=text, own=source.is_call)
+        for start, end in source.excerpts():
+            text = source.text[start:end].strip()
+            yield Excerpt(
+                path=source.path,
+                seen=source.seen,
+                text=text,
+                own=source.is_call,
+                file=source.file,
+                line=line_at(source, start),
+            )
 
 
 def _terms(ranked: Sequence[str], known: dict[str, Known], bare: Iterable[str]) -> Iterable[Term]:

@@ -167,9 +167,17 @@ def _decay(age: int) -> float:
 def _places(term: str, known: Known) -> Iterator[tuple[Source, int]]:
     """Where a term occurred with something around it, newest text first, the last mention in each."""
     for source in reversed(known.sources):
-        position = source.text.rfind(term)  # be it inside a longer name
-        if _surroundings(source.text, position) >= len(term) + SURROUNDINGS_MIN:
+        position = _last(source, term)
+        if position >= 0 and _surroundings(source.text, position) >= len(term) + SURROUNDINGS_MIN:
             yield source, position
+
+
+def _last(source: Source, term: str) -> int:
+    """Where a term occurred last, be it inside a longer name, in what still holds."""
+    position = source.text.rfind(term)
+    while source.stale and position >= 0 and source.is_stale(source.piece_at(position)):
+        position = source.text.rfind(term, 0, position)
+    return position
 
 
 def _surroundings(text: str, position: int) -> int:
