@@ -109,7 +109,8 @@ def follow(earlier: Iterable[Source], folded: Sequence[tuple[Entry, Sequence[Sou
     files = dict[str, _File]()
     for source in earlier:
         if source.file:
-            files.setdefault(source.file, _File()).read(source, list(_lines(source)))
+            held = [line for line in _lines(source) if line[0] not in source.stale]
+            files.setdefault(source.file, _File()).read(source, held)
     done = {e.pair for e, _ in folded if isinstance(e.block, ToolResult) and _went_well(e.block)}
     calls = {e.pair: e.block for e, _ in folded if isinstance(e.block, ToolCall)}
     for entry, sources in folded:
@@ -145,7 +146,7 @@ def _show(
     kind = tool_kind(call.name, call.input, result.envelope)
     names = (tool_target(call.input, result.envelope),) if kind == "read" else ()
     if kind == "write":
-        names = written_paths(call.name, call.input, result.envelope)
+        names = _names(written_paths(call.name, call.input, result.envelope))
     if len(names) != 1 or not names[0]:
         return
     for source in sources:
@@ -154,6 +155,11 @@ def _show(
         if lines:
             source.file = names[0]
             files.setdefault(source.file, _File()).read(source, lines)
+
+
+def _names(paths: Iterable[str]) -> tuple[str, ...]:
+    """Paths as `tool_target` gives them."""
+    return tuple(" ".join(path.split()) for path in paths)
 
 
 def _first_line(arguments: Mapping[str, Any]) -> int:
@@ -168,10 +174,7 @@ def _first_line(arguments: Mapping[str, Any]) -> int:
 
 def _lines(source: Source) -> Iterator[Line]:
     """The lines of a source that say anything, as they stand in the file."""
-    starts, texts, start = list[int](), source.text.split("\n"), 0
-    for text in texts:
-        starts.append(start)
-        start += len(text) + 1
+    starts, texts = source.line_starts(), source.text.split("\n")
     numbers = [] if source.is_call else numbers_in(texts, source.line)
     is_numbered = any(numbers)
     for place, text in enumerate(texts):
@@ -217,7 +220,7 @@ def changes_of(call: ToolCall) -> Iterator[Change]:
     """What a call does to files, as far as its arguments tell."""
     if tool_kind(call.name, call.input) != "write":
         return
-    files = written_paths(call.name, call.input)
+    files = _names(written_paths(call.name, call.input))
     if len(files) == 1:
         pairs = list(_pairs(call.input))
         for old, new in pairs:
@@ -262,7 +265,7 @@ def _patched(text: str) -> Iterator[Change]:
                     file=file, old=None if is_whole else _said("\n".join(old)), new=_said("\n".join(new))
                 )
             header = _PATCHED.match(line)
-            file, is_whole = (header[2], header[1] != "Update") if header else ("", False)
+            file, is_whole = (" ".join(header[2].split()), header[1] != "Update") if header else ("", False)
             old, new = [], []
         elif not line.startswith("@@"):
             if not line.startswith("+"):

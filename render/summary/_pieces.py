@@ -10,6 +10,7 @@ Pieces that stand next to each other become one excerpt, so excerpts are verbati
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Final, TypeAlias
 
 import attrs
@@ -27,6 +28,7 @@ class Source:
     """A text that excerpts can be cut from: a folded block, or an earlier excerpt."""
 
     path: str
+    """Empty: of a text that the model sees anyway."""
     seen: int
     text: str
     own: bool = False
@@ -74,6 +76,23 @@ class Source:
         """The text of a piece."""
         start, end = self.pieces[number]
         return self.text[start:end]
+
+    def line_starts(self) -> list[int]:
+        """Where its lines begin."""
+        lengths = (len(line) + 1 for line in self.text.split("\n"))
+        return list(accumulate(lengths, initial=0))[:-1]
+
+    def stale_lines(self) -> tuple[int, ...]:
+        """Its lines that no longer hold, from 0."""
+        if not self.stale:
+            return ()
+        return tuple(n for n, start in enumerate(self.line_starts()) if start in self.stale)
+
+    def holding(self) -> Iterator[str]:
+        """Its lines that hold, without white space around them."""
+        lines = self.text.split("\n")
+        gone = frozenset(self.stale_lines())
+        return (line.strip() for n, line in enumerate(lines) if n not in gone)
 
     def add(self, number: int, worth: float) -> None:
         """Let a piece be worth more, if there is one of this number."""
