@@ -137,7 +137,7 @@ def _apply(changes: Sequence[Change], sources: Iterable[Source], files: dict[str
     new = {text for change in changes for text in change.new}
     for source in sources:
         source.file, source.line = changes[0].file, min(filter(None, lines), default=0)
-        files[source.file].read(source, [line for line in _lines(source) if line[2] in new])
+        files[source.file].add(source, (line for line in _lines(source) if line[2] in new))
 
 
 def _show(
