@@ -18,8 +18,8 @@ from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
-from blocks import ToolCall, ToolResult, tool_kind, tool_target, written_paths
-from render.summary._pieces import Source
+from blocks import Envelope, ToolCall, ToolResult, tool_kind, tool_target, written_paths
+from render.summary._pieces import LINE_CHARACTERS, Source
 from render.view._group import Entry
 
 TELLING: Final = 20
@@ -52,6 +52,8 @@ class _File:
 
     lines: dict[str, list[_Place]] = attrs.field(factory=dict[str, list[_Place]])
     numbers: dict[int, _Place] = attrs.field(factory=dict[int, _Place])
+    fragments: set[str] = attrs.field(factory=set[str])
+    """Of its lines those that may only be a part of one: an edit can begin and end within a line."""
 
     def read(self, source: Source, lines: Sequence[Line]) -> None:
         """Lines were shown; earlier copies of them are no longer needed."""
@@ -72,28 +74,42 @@ class _File:
     def change(self, change: Change) -> int:
         """Give up what a change replaces; the number of the line where it does so, if that is known."""
         if change.old is None:
-            gone = list(self.lines)
+            gone, known = list(self.lines), list[str]()
         else:
             gone = [text for text in change.old if text not in change.new]
-            gone += self._parts(change.old)
-        known = [*gone, *(change.old or ())]
+            gone += [*self._longer(change.old), *self._shorter(gone)]
+            known = [*gone, *change.old]
+            if not all(map(self._is_known, (*change.old[:1], *change.old[-1:]))):
+                self.fragments.update(change.new[:1], change.new[-1:])
         numbers = [n for text in known for _, _, n in self.lines.get(text, ()) if n]
         for text in gone:
             _give_up(self.lines.pop(text, ()))
-        return min(numbers, default=0) if change.old else 1
+        return min(numbers, default=0) if known else 1
 
-    def _parts(self, old: Sequence[str]) -> Iterator[str]:
+    def _longer(self, old: Sequence[str]) -> Iterator[str]:
         """Lines of which the first or the last line of what is replaced is only a part."""
         if not old:
             return
         first, last = old[0], old[-1]
-        if len(old) == 1 and first not in self.lines:
-            yield from (text for text in self.lines if first in text)
-        elif len(old) > 1:
-            if first not in self.lines:
-                yield from (text for text in self.lines if text.endswith(first))
-            if last not in self.lines:
-                yield from (text for text in self.lines if text.startswith(last))
+        if not self._is_known(first):
+            yield from (
+                text
+                for text in self.lines
+                if text.endswith(first) or (len(old) == 1 and first in text)
+            )
+        if not self._is_known(last) and len(old) > 1:
+            yield from (text for text in self.lines if text.startswith(last))
+
+    def _is_known(self, text: str) -> bool:
+        """Whether a text is a whole line."""
+        return text in self.lines and text not in self.fragments
+
+    def _shorter(self, gone: Sequence[str]) -> Iterator[str]:
+        """Parts of lines that are replaced: of what an edit wrote, and of lines too long for a piece."""
+        long = [text for text in gone if len(text) > LINE_CHARACTERS]
+        yield from (part for part in self.fragments if any(part in text for text in gone))
+        if long:
+            yield from (part for part in self.lines if any(part in text for text in long))
 
 
 def _give_up(places: Iterable[_Place]) -> None:
@@ -110,56 +126,72 @@ def follow(earlier: Iterable[Source], folded: Sequence[tuple[Entry, Sequence[Sou
     for source in earlier:
         if source.file:
             held = [line for line in _lines(source) if line[0] not in source.stale]
-            files.setdefault(source.file, _File()).read(source, held)
-    done = {e.pair for e, _ in folded if isinstance(e.block, ToolResult) and _went_well(e.block)}
+            file = _file(files, source.file)
+            file.add(source, held)
+            file.fragments.update(text for _, _, text in held if source.is_call)
     calls = {e.pair: e.block for e, _ in folded if isinstance(e.block, ToolCall)}
+    done = {e.pair: e.block for e, _ in folded if isinstance(e.block, ToolResult)}
     for entry, sources in folded:
-        call = calls.get(entry.pair)
-        if call is None or entry.pair not in done:
+        call, result = calls.get(entry.pair), done.get(entry.pair)
+        if call is None or result is None or _failed(result):
             continue
-        if isinstance(entry.block, ToolCall):
-            _apply(list(changes_of(call)), sources, files)
-        elif isinstance(entry.block, ToolResult):
-            _show(call, entry.block, sources, files)
+        if entry.block is call:
+            _apply(list(changes_of(call, result.envelope)), sources, files)
+        else:
+            _show(call, result, sources, files)
 
 
-def _went_well(result: ToolResult) -> bool:
-    return not result.is_error and result.envelope.outcome != "failure"
+def _file(files: dict[str, _File], name: str) -> _File:
+    return files.setdefault(name, _File())
+
+
+def _failed(result: ToolResult) -> bool:
+    return result.is_error or result.envelope.outcome == "failure"
 
 
 def _apply(changes: Sequence[Change], sources: Iterable[Source], files: dict[str, _File]) -> None:
+    """A call changed files; where it is one, what it wrote there holds."""
+    numbers = [_file(files, change.file).change(change) for change in changes]
     names = {change.file for change in changes}
-    lines = [0]
-    for change in changes:
-        lines.append(files.setdefault(change.file, _File()).change(change))
     if len(names) != 1:
         return
-    new = {text for change in changes for text in change.new}
+    new = _left(changes)
     for source in sources:
-        source.file, source.line = changes[0].file, min(filter(None, lines), default=0)
-        files[source.file].add(source, (line for line in _lines(source) if line[2] in new))
+        source.file, source.line = changes[0].file, min(filter(None, numbers), default=0)
+        files[source.file].add(source, [line for line in _lines(source) if line[2] in new])
+
+
+def _left(changes: Iterable[Change]) -> set[str]:
+    """The lines that changes of one file, one after the other, leave of what they wrote."""
+    left = set[str]()
+    for change in changes:
+        left.difference_update(left if change.old is None else change.old)
+        left.update(change.new)
+    return left
 
 
 def _show(
     call: ToolCall, result: ToolResult, sources: Iterable[Source], files: dict[str, _File]
 ) -> None:
+    """A result showed a file, or a part of it that a change has numbered."""
     kind = tool_kind(call.name, call.input, result.envelope)
-    names = (tool_target(call.input, result.envelope),) if kind == "read" else ()
-    if kind == "write":
-        names = _names(written_paths(call.name, call.input, result.envelope))
+    names: Sequence[str] = ()
+    if kind == "read":
+        names = (tool_target(call.input, result.envelope),)
+    elif kind == "write":
+        names = written_paths(call.name, call.input, result.envelope)
     if len(names) != 1 or not names[0]:
         return
     for source in sources:
         source.line = _first_line(call.input) if kind == "read" else 0
-        lines = list(_lines(source))
-        if lines:
-            source.file = names[0]
-            files.setdefault(source.file, _File()).read(source, lines)
+        if lines := list(_lines(source)):
+            source.file = _name(names[0])
+            _file(files, source.file).read(source, lines)
 
 
-def _names(paths: Iterable[str]) -> tuple[str, ...]:
-    """Paths as `tool_target` gives them."""
-    return tuple(" ".join(path.split()) for path in paths)
+def _name(path: str) -> str:
+    """A path as `tool_target` gives it."""
+    return " ".join(path.split())
 
 
 def _first_line(arguments: Mapping[str, Any]) -> int:
@@ -174,23 +206,21 @@ def _first_line(arguments: Mapping[str, Any]) -> int:
 
 def _lines(source: Source) -> Iterator[Line]:
     """The lines of a source that say anything, as they stand in the file."""
-    starts, texts = source.line_starts(), source.text.split("\n")
+    texts, starts = source.text.split("\n"), source.line_starts()
     numbers = [] if source.is_call else numbers_in(texts, source.line)
-    is_numbered = any(numbers)
-    for place, text in enumerate(texts):
-        number = numbers[place] if numbers else 0
-        if is_numbered:
-            if not number:
-                continue
-            text = text[_NUMBER.match(text).end() :]
-        elif not source.is_call:
-            if not source.line:
-                return
-            number = source.line + place
-        elif text.startswith("+"):
-            text = text[1:]
-        if _WORD.search(text):
-            yield starts[place], number, text.strip()
+    if not any(numbers):
+        shift = source.line if not source.is_call else 0
+        if not (shift or source.is_call):
+            return
+        for place, text in enumerate(texts):
+            plain = text[1:] if source.is_call and text.startswith("+") else text
+            if _WORD.search(plain):
+                yield starts[place], shift and shift + place, plain.strip()
+        return
+    for place, number in enumerate(numbers):
+        plain = _NUMBER.sub("", texts[place], count=1) if number else texts[place]
+        if _WORD.search(plain) and (number or not place):  # an excerpt may begin within a line
+            yield starts[place], number or source.line, plain.strip()
 
 
 def line_at(source: Source, position: int) -> int:
@@ -205,37 +235,35 @@ def line_at(source: Source, position: int) -> int:
 def numbers_in(texts: Sequence[str], first: int) -> list[int]:
     """The number that a viewer put before each line, 0 where it did not."""
     found = [_NUMBER.match(text) for text in texts]
-    numbers = [int(each[1]) if each else 0 for each in found]
-    around = [-1, *numbers, -1]
+    numbers = [int(each[1]) if each else -1 for each in found]
+    around = zip([-1, *numbers], numbers, [*numbers[1:], -1], strict=False)
     return [
-        number
-        if number
-        and (number in (first, around[place] + 1, around[place + 2] - 1))
-        else 0
-        for place, number in enumerate(numbers)
+        number if number > 0 and number in {first, before + 1, after - 1} else 0
+        for before, number, after in around
     ]
 
 
-def changes_of(call: ToolCall) -> Iterator[Change]:
+def changes_of(call: ToolCall, envelope: Envelope | None = None) -> Iterator[Change]:
     """What a call does to files, as far as its arguments tell."""
-    if tool_kind(call.name, call.input) != "write":
+    if tool_kind(call.name, call.input, envelope) != "write":
         return
-    files = _names(written_paths(call.name, call.input))
-    if len(files) == 1:
-        pairs = list(_pairs(call.input))
-        for old, new in pairs:
-            yield Change(file=files[0], old=_said(old), new=_said(new))
-        if not pairs:
-            for name in _WHOLE:
-                if isinstance(text := call.input.get(name), str):
-                    yield Change(file=files[0], old=None, new=_said(text))
     for name in _PATCHES:
         if isinstance(text := call.input.get(name), str):
             yield from _patched(text)
+    files = written_paths(call.name, call.input, envelope)
+    if len(files) != 1:
+        return
+    file, pairs = _name(files[0]), list(_pairs(call.input))
+    for old, new in pairs:
+        yield Change(file=file, old=_said(old.split("\n")), new=_said(new.split("\n")))
+    whole = (text for name in _WHOLE if isinstance(text := call.input.get(name), str))
+    for text in () if pairs else whole:
+        yield Change(file=file, old=None, new=_said(text.split("\n")))
 
 
-def _said(text: str) -> tuple[str, ...]:
-    return tuple(line.strip() for line in text.split("\n") if _WORD.search(line))
+def _said(lines: Iterable[str]) -> tuple[str, ...]:
+    """Lines that say anything."""
+    return tuple(line.strip() for line in lines if _WORD.search(line))
 
 
 def _pairs(value: Any) -> Iterator[tuple[str, str]]:
@@ -259,16 +287,13 @@ def _patched(text: str) -> Iterator[Change]:
     file, is_whole = "", False
     old, new = list[str](), list[str]()
     for line in [*text.split("\n"), "*** End Patch"]:
-        if line.startswith("*** "):
+        header = _PATCHED.match(line)
+        if header or line.startswith("*** End Patch"):
             if file:
-                yield Change(
-                    file=file, old=None if is_whole else _said("\n".join(old)), new=_said("\n".join(new))
-                )
-            header = _PATCHED.match(line)
-            file, is_whole = (" ".join(header[2].split()), header[1] != "Update") if header else ("", False)
+                gone = None if is_whole else _said(old)
+                yield Change(file=file, old=gone, new=_said(new))
+            file, is_whole = (_name(header[2]), header[1] != "Update") if header else ("", False)
             old, new = [], []
-        elif not line.startswith("@@"):
-            if not line.startswith("+"):
-                old.append(line[1:])
-            if not line.startswith("-"):
-                new.append(line[1:])
+        elif not line.startswith(("@@", "*** ")):
+            old += [] if line.startswith("+") else [line[1:]]
+            new += [] if line.startswith("-") else [line[1:]]
