@@ -267,19 +267,20 @@ def _said(lines: Iterable[str]) -> tuple[str, ...]:
 
 
 def _pairs(value: Any) -> Iterator[tuple[str, str]]:
-    """What arguments call `old...` and `new...`, by object."""
+    """What arguments call `old...` and `new...`, object by object."""
     stack = [value]
-    while stack:
+    while stack:  # as in `leaves`
         item = stack.pop()
         if isinstance(item, dict):
-            texts = {str(k).lower(): v for k, v in item.items() if isinstance(v, str)}
+            fields = cast("dict[Any, Any]", item)
+            texts = {str(k).lower(): v for k, v in fields.items() if isinstance(v, str)}
             old = next((v for k, v in texts.items() if k.startswith("old")), None)
             new = next((v for k, v in texts.items() if k.startswith("new")), "")
             if old is not None:
                 yield old, new
-            stack += reversed(item.values())
+            stack += reversed(list(fields.values()))
         elif isinstance(item, list | tuple):
-            stack += reversed(item)
+            stack += reversed(cast("list[Any]", item))
 
 
 def _patched(text: str) -> Iterator[Change]:

@@ -10,6 +10,7 @@ its tokens is bought first.
                 an agent repeats most
     bare name   is worth most of what the name is; given back when a piece that shows it is bought after all
 
+Lines of a file that a later read, edit or write replaced are worth nothing (see `_files`).
 It needs no model, and does more for what an agent can still refer to than prose.  At the next compaction the
 excerpts are texts like any other, beside the newly folded blocks; so the cost follows what is new, and what
 is no longer worth its tokens falls out.  Between compactions the index does not change: it is part of the
