@@ -168,6 +168,12 @@ class Excerpt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str
     own: bool = False
     """Cut from a call: the agent has written it."""
+    file: str = ""
+    """The file that the block showed or changed."""
+    line: int = 0
+    """Number of its first line in the file, as the block gave it; 0: not known."""
+    stale: tuple[int, ...] = ()
+    """Lines of it, from 0, that no longer hold, in an excerpt of a layer that stays as it is."""
 
 
 class Term(Struct, frozen=True, kw_only=True, omit_defaults=True):

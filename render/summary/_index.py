@@ -10,6 +10,7 @@ its tokens is bought first.
                 an agent repeats most
     bare name   is worth most of what the name is; given back when a piece that shows it is bought after all
 
+Lines of a file that a later read, edit or write replaced are worth nothing (see `_files`).
 It needs no model, and does more for what an agent can still refer to than prose.  At the next compaction the
 excerpts are texts like any other, beside the newly folded blocks; so the cost follows what is new, and what
 is no longer worth its tokens falls out.  Between compactions the index does not change: it is part of the
@@ -17,9 +18,14 @@ cached prefix.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, starmap
+from operator import attrgetter
 from typing import Any, Final, cast
 
-from blocks import AssistantCompletion, Excerpt, Index, Term, ToolCall, text_of
+from msgspec import structs
+
+from blocks import AssistantCompletion, Excerpt, Index, Layer, Term, ToolCall, text_of
+from render.summary._files import follow, line_at
 from render.summary._identifiers import identifiers, searched
 from render.summary._market import USES_MAX, IndexBudget, Known, Market
 from render.summary._pieces import Source
@@ -41,28 +47,31 @@ def build_index(
 ) -> Index:
     """The index after `folded` (and what is hidden) joined what `previous` covers.
 
-    Terms of the `visible` texts get nothing where the model sees them with their surroundings.
+    Terms of the `visible` texts and of the layers of `previous`, which stay, get nothing where the model
+    sees them with their surroundings.
     """
     known = {term.term: Known(uses=term.uses, seen=term.seen) for term in previous.terms}
     again = {entry.path for entry in folded}  # hidden at the last compaction, folded at this one
-    sources = [
-        Source(e.path, e.seen, e.text, is_call=e.own)
-        for e in previous.excerpts
-        if e.path not in again
-    ]
-    sources += [source for entry in folded for source in _sources(entry)]
+    earlier = [_source(e, e.path) for e in previous.excerpts if e.path not in again]
+    frozen = [[_source(e, "") for e in layer.excerpts] for layer in previous.layers]
+    read = [(entry, list(_sources(entry))) for entry in folded]
+    follow(sorted([*chain(*frozen), *earlier], key=attrgetter("seen")), read)
+    sources = [*earlier, *(source for _, each in read for source in each)]
     _read_all(sources, known)
     ranked = sorted(known, key=lambda term: _rank(term, known[term]))[:TERMS_MAX]
     lines = set[str]()
-    for text in _in_sight(visible):  # what the model sees with its surroundings needs no excerpt
-        lines.update(map(str.strip, text.split("\n")))
-        source = Source("", 0, text)
-        for term in identifiers(text) & known.keys():
+    shown = [Source("", 0, text) for text in _in_sight(visible)]
+    for source in chain(
+        shown, *frozen
+    ):  # what the model sees with its surroundings needs no excerpt
+        lines.update(source.holding())
+        for term in identifiers(source.text) & known.keys():
             known[term].sources.append(source)
     market = Market(sources=sources, ranked=ranked, known=known, count=count, lines=lines)
     market.buy(budget)
     terms = _terms(ranked, known, market.bare)
-    return Index(excerpts=tuple(_excerpts(sources)), terms=tuple(terms))
+    layers = tuple(starmap(_aged, zip(previous.layers, frozen, strict=True)))
+    return Index(excerpts=tuple(_excerpts(sources)), terms=tuple(terms), layers=layers)
 
 
 def _in_sight(visible: Iterable[str]) -> Iterable[str]:
@@ -77,6 +86,24 @@ def _in_sight(visible: Iterable[str]) -> Iterable[str]:
 def _rank(term: str, known: Known) -> tuple[int, int, str]:
     """What the agent has used first, then the newest."""
     return (-min(known.uses, USES_MAX), -known.seen, term)
+
+
+def _source(excerpt: Excerpt, path: str) -> Source:
+    source = Source(path, excerpt.seen, excerpt.text, is_call=excerpt.own)
+    source.file, source.line = excerpt.file, excerpt.line
+    if excerpt.stale:
+        starts = source.line_starts()
+        source.stale.update(starts[n] for n in excerpt.stale if 0 <= n < len(starts))
+    return source
+
+
+def _aged(layer: Layer, sources: Iterable[Source]) -> Layer:
+    """A layer that stays, and what of it no longer holds."""
+    excerpts = (
+        structs.replace(excerpt, stale=source.stale_lines())
+        for excerpt, source in zip(layer.excerpts, sources, strict=True)
+    )
+    return structs.replace(layer, excerpts=tuple(excerpts))
 
 
 def _sources(entry: Entry) -> Iterable[Source]:
@@ -140,8 +167,16 @@ def _read(source: Source, known: dict[str, Known], *, is_full: bool) -> int:
 def _excerpts(sources: Sequence[Source]) -> Iterable[Excerpt]:
     chosen = [source for source in sources if source.chosen]
     for source in sorted(chosen, key=lambda source: (source.seen, source.path)):
-        for text in source.excerpts():
-            yield Excerpt(path=source.path, seen=source.seen, text=text, own=source.is_call)
+        for start, end in source.excerpts():
+            text = source.text[start:end].strip()
+            yield Excerpt(
+                path=source.path,
+                seen=source.seen,
+                text=text,
+                own=source.is_call,
+                file=source.file,
+                line=line_at(source, start),
+            )
 
 
 def _terms(ranked: Sequence[str], known: dict[str, Known], bare: Iterable[str]) -> Iterable[Term]:

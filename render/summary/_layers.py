@@ -61,19 +61,19 @@ def extend_index(
         layers, left = (), room.total
     named = {term.term for layer in layers for term in layer.names}
     known = _known(previous, layers, named)
-    texts = [*visible, *(excerpt.text for layer in layers for excerpt in layer.excerpts)]
     tokens = min(room.layer if layers else room.rebuilt, left)
-    built = build_index(known, folded, texts, IndexBudget(tokens=tokens), count)
+    built = build_index(known, folded, visible, IndexBudget(tokens=tokens), count)
     names = tuple(term for term in built.terms if term.bare and term.term not in named)
     layer = _fitted(Layer(excerpts=built.excerpts, names=names), left, count)
     aside = (term for term in previous.terms if term.term in named)
-    return Index(layers=(*layers, layer), terms=_used(built.terms, aside))
+    return Index(layers=(*built.layers, layer), terms=_used(built.terms, aside))
 
 
 def _known(previous: Index, kept: Sequence[Layer], named: Collection[str]) -> Index:
     """What the next layer starts from: all that is shown, unless it stays as it is."""
     if kept:
-        return Index(terms=tuple(term for term in previous.terms if term.term not in named))
+        others = tuple(term for term in previous.terms if term.term not in named)
+        return Index(layers=tuple(kept), terms=others)
     layers = layers_of(previous)
     excerpts = (excerpt for layer in layers for excerpt in layer.excerpts)
     in_log_order = sorted(excerpts, key=lambda excerpt: (excerpt.seen, excerpt.path))

@@ -9,6 +9,7 @@ import attrs
 from blocks import label_of
 from render.summary._identifiers import identifiers
 from render.summary._pieces import Source
+from render.summary._text import file_heading
 
 SURROUNDINGS_MIN: Final = 8
 """A piece with less than that besides a term says nothing about it."""
@@ -79,6 +80,8 @@ class Market:
     """Names in what was bought."""
     _labels: set[int] = attrs.field(factory=set[int])
     """Versions of the blocks that something of was bought: the pieces of one stand under one label."""
+    _files: set[str] = attrs.field(factory=set[str])
+    """Files that something of was bought: the pieces of one stand under one heading."""
 
     def buy(self, budget: IndexBudget) -> None:
         """Buy what is worth most for its tokens, as long as it can be paid for."""
@@ -150,12 +153,17 @@ class Market:
         cost = self.count(f"{text}\n")
         if source.seen not in self._labels:
             cost += self.count(label_of(source.seen)) + LABEL_TOKENS
+        is_new = bool(source.file) and source.file not in self._files
+        if is_new:
+            cost += self.count(f"{file_heading(source.file)}\n")
         if cost > left:
             return 0
         source.chosen.add(number)
+        self._files.add(source.file)
         self._labels.add(source.seen)
         self.lines.add(line)
-        terms = identifiers(text) & self.known.keys()
+        shown = f"{source.file}\n{text}" if is_new else text
+        terms = identifiers(shown) & self.known.keys()
         self._shown.update(terms)
         return cost - sum(self.bare.pop(term, 0) for term in terms)
 
@@ -167,9 +175,17 @@ def _decay(age: int) -> float:
 def _places(term: str, known: Known) -> Iterator[tuple[Source, int]]:
     """Where a term occurred with something around it, newest text first, the last mention in each."""
     for source in reversed(known.sources):
-        position = source.text.rfind(term)  # be it inside a longer name
-        if _surroundings(source.text, position) >= len(term) + SURROUNDINGS_MIN:
+        position = _last(source, term)
+        if position >= 0 and _surroundings(source.text, position) >= len(term) + SURROUNDINGS_MIN:
             yield source, position
+
+
+def _last(source: Source, term: str) -> int:
+    """Where a term occurred last, be it inside a longer name, in what still holds."""
+    position = source.text.rfind(term)
+    while source.stale and position >= 0 and source.is_stale(source.piece_at(position)):
+        position = source.text.rfind(term, 0, position)
+    return position
 
 
 def _surroundings(text: str, position: int) -> int:

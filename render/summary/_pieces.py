@@ -10,6 +10,7 @@ Pieces that stand next to each other become one excerpt, so excerpts are verbati
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Final, TypeAlias
 
 import attrs
@@ -27,6 +28,7 @@ class Source:
     """A text that excerpts can be cut from: a folded block, or an earlier excerpt."""
 
     path: str
+    """Empty: of a text that the model sees anyway."""
     seen: int
     text: str
     own: bool = False
@@ -35,6 +37,12 @@ class Source:
     """Whether it is what the agent gave to a tool: code, commands."""
     superseded: frozenset[str] = frozenset()
     """Lines that it replaces."""
+    file: str = ""
+    """The file that it shows, or changes."""
+    line: int = 0
+    """Number in the file of its first line, or of where it changes the file; 0: not known."""
+    stale: set[int] = attrs.field(factory=set[int])
+    """Where lines begin that no longer hold."""
     worth: dict[int, float] = attrs.field(factory=dict[int, float])
     """Of the pieces that are worth anything, by number."""
     chosen: set[int] = attrs.field(factory=set[int])
@@ -44,12 +52,23 @@ class Source:
     def pieces(self) -> list[Span]:
         """Start and end of each, in order; a line's end is in none of them."""
         if not self._pieces:
-            self._pieces = list(pieces_of(self.text))
+            self._pieces = list(pieces_of(self.text, is_whole=self.is_whole))
         return self._pieces
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is one piece."""
+        return len(self.text) <= WHOLE_CHARACTERS and not self.stale
+
+    def is_stale(self, number: int) -> bool:
+        """Whether a piece no longer holds."""
+        if not self.stale:
+            return False
+        return self.text.rfind("\n", 0, self.pieces[number][0]) + 1 in self.stale
 
     def piece_at(self, position: int) -> int:
         """The number of the piece that holds a position of the text."""
-        if len(self.text) <= WHOLE_CHARACTERS:
+        if self.is_whole:
             return 0
         return bisect_right(self.pieces, (position, len(self.text) + 1)) - 1
 
@@ -58,12 +77,29 @@ class Source:
         start, end = self.pieces[number]
         return self.text[start:end]
 
+    def line_starts(self) -> list[int]:
+        """Where its lines begin."""
+        lengths = (len(line) + 1 for line in self.text.split("\n"))
+        return list(accumulate(lengths, initial=0))[:-1]
+
+    def stale_lines(self) -> tuple[int, ...]:
+        """Its lines that no longer hold, from 0."""
+        if not self.stale:
+            return ()
+        return tuple(n for n, start in enumerate(self.line_starts()) if start in self.stale)
+
+    def holding(self) -> Iterator[str]:
+        """Its lines that hold, without white space around them."""
+        lines = self.text.split("\n")
+        gone = frozenset(self.stale_lines())
+        return (line.strip() for n, line in enumerate(lines) if n not in gone)
+
     def add(self, number: int, worth: float) -> None:
         """Let a piece be worth more, if there is one of this number."""
-        if 0 <= number < len(self.pieces):
+        if 0 <= number < len(self.pieces) and not self.is_stale(number):
             self.worth[number] = self.worth.get(number, 0.0) + worth
 
-    def excerpts(self) -> Iterator[str]:
+    def excerpts(self) -> Iterator[Span]:
         """The chosen pieces, those that touch together; an empty line between two is no gap."""
         run: Span | None = None
         after = -1
@@ -73,16 +109,16 @@ class Source:
                 run = run[0], end
             else:
                 if run:
-                    yield self.text[run[0] : run[1]].strip()
+                    yield run
                 run = start, end
             after = number + 1
         if run:
-            yield self.text[run[0] : run[1]].strip()
+            yield run
 
 
-def pieces_of(text: str) -> Iterator[Span]:
+def pieces_of(text: str, *, is_whole: bool) -> Iterator[Span]:
     """The pieces of a text, in order."""
-    if len(text) <= WHOLE_CHARACTERS:
+    if is_whole:
         yield 0, len(text)
         return
     start = 0

@@ -212,12 +212,27 @@ def _layer(layer: Layer) -> Iterator[tuple[str, str]]:
 
 
 def _excerpts(excerpts: Iterable[Excerpt]) -> str:
-    """Excerpts under the label of the block that they came from, in log order."""
-    parts = (
-        "\n".join([f"[{label_of(version)}]", *(excerpt.text for excerpt in each)])
-        for version, each in groupby(excerpts, key=lambda excerpt: excerpt.seen)
-    )
-    return "\n".join(parts)
+    """Excerpts under the label of the block that they came from, in log order; those of a file together
+    after the others, under its path, in the order of its lines."""
+    files: dict[str, list[Excerpt]] = {"": []}
+    for excerpt in excerpts:
+        files.setdefault(excerpt.file, []).append(excerpt)
+    lines = list(_labelled(files.pop("")))
+    for file, shown in files.items():
+        lines.append(file_heading(file))
+        lines += _labelled(sorted(shown, key=lambda excerpt: (not excerpt.line, excerpt.line)))
+    return "\n".join(lines)
+
+
+def _labelled(excerpts: Iterable[Excerpt]) -> Iterator[str]:
+    for version, each in groupby(excerpts, key=lambda excerpt: excerpt.seen):
+        yield f"[{label_of(version)}]"
+        yield from (excerpt.text for excerpt in each)
+
+
+def file_heading(file: str) -> str:
+    """What stands before the excerpts of a file."""
+    return f"### {file}"
 
 
 def _list(items: Iterable[str]) -> str:

@@ -55,6 +55,14 @@ def layered(*layers: Layer) -> RangeSummary:
     return msgspec.structs.replace(summary, digest=digest)
 
 
+def test_the_path_of_a_file_is_taken_back_when_only_the_hidden_call_says_it() -> None:
+    excerpt = Excerpt(path="p1", seen=1, text="a key", file="vault/tamarind.md", line=7, stale=(0,))
+    layer = Layer(excerpts=(excerpt,))
+    (left,) = redaction(layer).redacted(layer).excerpts
+    assert "tamarind" not in left.file
+    assert msgspec.structs.replace(left, file=excerpt.file) == excerpt
+
+
 def test_a_summary_without_excerpts_of_them_is_the_same_one() -> None:
     summary = summary_with(Excerpt(path="p", seen=1, text="text"))
     assert without_excerpts(summary, [2]) is summary

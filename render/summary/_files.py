@@ -1,0 +1,300 @@
+"""Files as folded texts show them: which lines still hold, and where in the file they stand.
+
+Reads, writes, edits and patches of a file are followed in log order; what is newer wins:
+
+    read      its lines hold; earlier copies of them, and what had the same numbers, do not
+    edit      its new text holds, what it replaced does not
+    write     its text holds, and nothing from before
+
+A line is told from another by its text without the white space around it and without the number that a
+viewer put before it.  So a line that stands in a file twice may be given up with the other; it is never
+shown as one that holds when an edit has removed it.  What commands, other programs and people do to a file
+is not known here, until it is read again.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias, cast
+
+import attrs
+
+from blocks import Envelope, ToolCall, ToolResult, tool_kind, tool_target, written_paths
+from render.summary._pieces import LINE_CHARACTERS, Source
+from render.view._group import Entry
+
+TELLING: Final = 20
+"""Characters of a line that a file hardly holds twice."""
+_NUMBER: Final = re.compile(r"[ \t]*(\d{1,7})(?:→|\t|: |\|)")
+_WORD: Final = re.compile(r"\w")
+_FIRST: Final = ("offset", "start_line", "line_start", "view_range")
+_WHOLE: Final = ("content", "contents", "file_text")
+_PATCHES: Final = ("input", "patch")
+_PATCHED: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.*\S)")
+
+Line: TypeAlias = tuple[int, int, str]
+"""Where it begins in its source, its number in the file (0: not known), and its text."""
+_Place: TypeAlias = tuple[Source, int, int]
+
+
+@attrs.frozen(kw_only=True)
+class Change:
+    """What a call does to a file."""
+
+    file: str
+    old: tuple[str, ...] | None
+    """Lines that it replaces; None: all."""
+    new: tuple[str, ...]
+
+
+@attrs.define(eq=False)
+class _File:
+    """What is known of one file: where each of its lines was seen last."""
+
+    lines: dict[str, list[_Place]] = attrs.field(factory=dict[str, list[_Place]])
+    numbers: dict[int, _Place] = attrs.field(factory=dict[int, _Place])
+    fragments: set[str] = attrs.field(factory=set[str])
+    """Of its lines those that may only be a part of one: an edit can begin and end within a line."""
+
+    def read(self, source: Source, lines: Sequence[Line]) -> None:
+        """Lines were shown; earlier copies of them are no longer needed."""
+        for _, number, text in lines:
+            if number in self.numbers:
+                _give_up([self.numbers.pop(number)])
+            if len(text) >= TELLING:
+                _give_up(self.lines.pop(text, ()))
+        self.add(source, lines)
+
+    def add(self, source: Source, lines: Iterable[Line]) -> None:
+        for start, number, text in lines:
+            place = source, start, number
+            self.lines.setdefault(text, []).append(place)
+            if number:
+                self.numbers[number] = place
+
+    def change(self, change: Change) -> int:
+        """Give up what a change replaces; the number of the line where it does so, if that is known."""
+        if change.old is None:
+            gone, known = list(self.lines), list[str]()
+        else:
+            gone = [text for text in change.old if text not in change.new]
+            gone += [*self._longer(change.old), *self._shorter(gone)]
+            known = [*gone, *change.old]
+            if not all(map(self._is_known, (*change.old[:1], *change.old[-1:]))):
+                self.fragments.update(change.new[:1], change.new[-1:])
+        numbers = [n for text in known for _, _, n in self.lines.get(text, ()) if n]
+        for text in gone:
+            _give_up(self.lines.pop(text, ()))
+        return min(numbers, default=0) if known else 1
+
+    def _longer(self, old: Sequence[str]) -> Iterator[str]:
+        """Lines of which the first or the last line of what is replaced is only a part."""
+        if not old:
+            return
+        first, last = old[0], old[-1]
+        if not self._is_known(first):
+            yield from (
+                text
+                for text in self.lines
+                if text.endswith(first) or (len(old) == 1 and first in text)
+            )
+        if not self._is_known(last) and len(old) > 1:
+            yield from (text for text in self.lines if text.startswith(last))
+
+    def _is_known(self, text: str) -> bool:
+        """Whether a text is a whole line."""
+        return text in self.lines and text not in self.fragments
+
+    def _shorter(self, gone: Sequence[str]) -> Iterator[str]:
+        """Parts of lines that are replaced: of what an edit wrote, and of lines too long for a piece."""
+        long = [text for text in gone if len(text) > LINE_CHARACTERS]
+        yield from (part for part in self.fragments if any(part in text for text in gone))
+        if long:
+            yield from (part for part in self.lines if any(part in text for text in long))
+
+
+def _give_up(places: Iterable[_Place]) -> None:
+    for source, start, _ in places:
+        source.stale.add(start)
+
+
+def follow(earlier: Iterable[Source], folded: Sequence[tuple[Entry, Sequence[Source]]]) -> None:
+    """Tell sources which of their lines no longer hold, and of which file they are.
+
+    `earlier`: excerpts that an index had before, in log order.
+    """
+    files = dict[str, _File]()
+    for source in earlier:
+        if source.file:
+            held = [line for line in _lines(source) if line[0] not in source.stale]
+            file = _file(files, source.file)
+            file.add(source, held)
+            file.fragments.update(text for _, _, text in held if source.is_call)
+    calls = {e.pair: e.block for e, _ in folded if isinstance(e.block, ToolCall)}
+    done = {e.pair: e.block for e, _ in folded if isinstance(e.block, ToolResult)}
+    for entry, sources in folded:
+        call, result = calls.get(entry.pair), done.get(entry.pair)
+        if call is None or result is None or _failed(result):
+            continue
+        if entry.block is call:
+            _apply(list(changes_of(call, result.envelope)), sources, files)
+        else:
+            _show(call, result, sources, files)
+
+
+def _file(files: dict[str, _File], name: str) -> _File:
+    return files.setdefault(name, _File())
+
+
+def _failed(result: ToolResult) -> bool:
+    return result.is_error or result.envelope.outcome == "failure"
+
+
+def _apply(changes: Sequence[Change], sources: Iterable[Source], files: dict[str, _File]) -> None:
+    """A call changed files; where it is one, what it wrote there holds."""
+    numbers = [_file(files, change.file).change(change) for change in changes]
+    names = {change.file for change in changes}
+    if len(names) != 1:
+        return
+    new = _left(changes)
+    for source in sources:
+        source.file, source.line = changes[0].file, min(filter(None, numbers), default=0)
+        files[source.file].add(source, [line for line in _lines(source) if line[2] in new])
+
+
+def _left(changes: Iterable[Change]) -> set[str]:
+    """The lines that changes of one file, one after the other, leave of what they wrote."""
+    left = set[str]()
+    for change in changes:
+        left.difference_update(left if change.old is None else change.old)
+        left.update(change.new)
+    return left
+
+
+def _show(
+    call: ToolCall, result: ToolResult, sources: Iterable[Source], files: dict[str, _File]
+) -> None:
+    """A result showed a file, or a part of it that a change has numbered."""
+    kind = tool_kind(call.name, call.input, result.envelope)
+    names: Sequence[str] = ()
+    if kind == "read":
+        names = (tool_target(call.input, result.envelope),)
+    elif kind == "write":
+        names = written_paths(call.name, call.input, result.envelope)
+    if len(names) != 1 or not names[0]:
+        return
+    for source in sources:
+        source.line = _first_line(call.input) if kind == "read" else 0
+        if lines := list(_lines(source)):
+            source.file = _name(names[0])
+            _file(files, source.file).read(source, lines)
+
+
+def _name(path: str) -> str:
+    """A path as `tool_target` gives it."""
+    return " ".join(path.split())
+
+
+def _first_line(arguments: Mapping[str, Any]) -> int:
+    for name in _FIRST:
+        value = arguments.get(name)
+        if isinstance(value, list) and value:
+            value = cast("list[Any]", value)[0]
+        if isinstance(value, int) and value > 0:
+            return value
+    return 1
+
+
+def _lines(source: Source) -> Iterator[Line]:
+    """The lines of a source that say anything, as they stand in the file."""
+    texts, starts = source.text.split("\n"), source.line_starts()
+    numbers = [] if source.is_call else numbers_in(texts, source.line)
+    if not any(numbers):
+        shift = source.line if not source.is_call else 0
+        if not (shift or source.is_call):
+            return
+        for place, text in enumerate(texts):
+            plain = text[1:] if source.is_call and text.startswith("+") else text
+            if _WORD.search(plain):
+                yield starts[place], shift and shift + place, plain.strip()
+        return
+    for place, number in enumerate(numbers):
+        plain = _NUMBER.sub("", texts[place], count=1) if number else texts[place]
+        if _WORD.search(plain) and (number or not place):  # an excerpt may begin within a line
+            yield starts[place], number or source.line, plain.strip()
+
+
+def line_at(source: Source, position: int) -> int:
+    """The number in its file of the line at a position, as far as it is known."""
+    if not source.file or source.is_call:
+        return source.line
+    start = source.text.rfind("\n", 0, position) + 1
+    shown = _NUMBER.match(source.text, start)
+    return int(shown[1]) if shown else source.line + source.text.count("\n", 0, position)
+
+
+def numbers_in(texts: Sequence[str], first: int) -> list[int]:
+    """The number that a viewer put before each line, 0 where it did not."""
+    found = [_NUMBER.match(text) for text in texts]
+    numbers = [int(each[1]) if each else -1 for each in found]
+    around = zip([-1, *numbers], numbers, [*numbers[1:], -1], strict=False)
+    return [
+        number if number > 0 and number in {first, before + 1, after - 1} else 0
+        for before, number, after in around
+    ]
+
+
+def changes_of(call: ToolCall, envelope: Envelope | None = None) -> Iterator[Change]:
+    """What a call does to files, as far as its arguments tell."""
+    if tool_kind(call.name, call.input, envelope) != "write":
+        return
+    for name in _PATCHES:
+        if isinstance(text := call.input.get(name), str):
+            yield from _patched(text)
+    files = written_paths(call.name, call.input, envelope)
+    if len(files) != 1:
+        return
+    file, pairs = _name(files[0]), list(_pairs(call.input))
+    for old, new in pairs:
+        yield Change(file=file, old=_said(old.split("\n")), new=_said(new.split("\n")))
+    whole = (text for name in _WHOLE if isinstance(text := call.input.get(name), str))
+    for text in () if pairs else whole:
+        yield Change(file=file, old=None, new=_said(text.split("\n")))
+
+
+def _said(lines: Iterable[str]) -> tuple[str, ...]:
+    """Lines that say anything."""
+    return tuple(line.strip() for line in lines if _WORD.search(line))
+
+
+def _pairs(value: Any) -> Iterator[tuple[str, str]]:
+    """What arguments call `old...` and `new...`, object by object."""
+    stack = [value]
+    while stack:  # as in `leaves`
+        item = stack.pop()
+        if isinstance(item, dict):
+            fields = cast("dict[Any, Any]", item)
+            texts = {str(k).lower(): v for k, v in fields.items() if isinstance(v, str)}
+            old = next((v for k, v in texts.items() if k.startswith("old")), None)
+            new = next((v for k, v in texts.items() if k.startswith("new")), "")
+            if old is not None:
+                yield old, new
+            stack += reversed(list(fields.values()))
+        elif isinstance(item, list | tuple):
+            stack += reversed(cast("list[Any]", item))
+
+
+def _patched(text: str) -> Iterator[Change]:
+    """The sections of a patch, file by file."""
+    file, is_whole = "", False
+    old, new = list[str](), list[str]()
+    for line in [*text.split("\n"), "*** End Patch"]:
+        header = _PATCHED.match(line)
+        if header or line.startswith("*** End Patch"):
+            if file:
+                gone = None if is_whole else _said(old)
+                yield Change(file=file, old=gone, new=_said(new))
+            file, is_whole = (_name(header[2]), header[1] != "Update") if header else ("", False)
+            old, new = [], []
+        elif not line.startswith(("@@", "*** ")):
+            old += [] if line.startswith("+") else [line[1:]]
+            new += [] if line.startswith("-") else [line[1:]]

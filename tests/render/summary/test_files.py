@@ -1,0 +1,282 @@
+"""The index shows one picture of each file: its lines together, in order, and none that no longer hold."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blocks import (
+    Block,
+    BlockId,
+    CallId,
+    FoldState,
+    Index,
+    Layer,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    TurnId,
+    path_of,
+)
+from render.summary._files import changes_of, numbers_in
+from render.summary._layers import IndexRoom, extend_index
+from render.summary._text import layer_text, layers_of
+from render.view._group import Entry, Place
+
+FILE = "src/cart.py"
+ROOM = IndexRoom(total=100_000, layer=50_000, rebuilt=100_000, is_cold=False)
+COLD = attrs.evolve(ROOM, is_cold=True)
+
+
+def entry(version: int, pair: str, block: Block) -> Entry:
+    return Entry(
+        version=version,
+        at=0.0,
+        block=block,
+        path=path_of(block),
+        place=Place.RESPONSE if isinstance(block, ToolCall) else Place.RESULT,
+        pair=pair,
+        state=FoldState(),
+    )
+
+
+def ran(
+    version: int, tool: str, said: str, given: dict[str, Any], *, is_error: bool = False
+) -> list[Entry]:
+    """A call and its result, at a version and the next."""
+    turn, call_id, pair = TurnId("t1"), CallId(f"c{version}"), f"p{version}"
+    call = ToolCall(id=BlockId(f"b{version}"), turn=turn, call_id=call_id, name=tool, input=given)
+    result = ToolResult(
+        id=BlockId(f"r{version}"),
+        turn=turn,
+        call_id=call_id,
+        parts=(TextPart(text=said),),
+        is_error=is_error,
+    )
+    return [entry(version, pair, call), entry(version + 1, pair, result)]
+
+
+def code(*numbers: int) -> list[str]:
+    """Long lines, which no short text is a whole of, with a name that makes each worth quoting."""
+    return [f"    compute_the_value_{n:04}(from_item, with_option={n:04})" for n in numbers]
+
+
+def viewed(lines: Sequence[str], first: int = 1) -> str:
+    return "\n".join(f"{n:6}→{line}" for n, line in enumerate(lines, first))
+
+
+def grown(index: Index, *calls: Sequence[Entry], room: IndexRoom = ROOM) -> Index:
+    return extend_index(index, [e for call in calls for e in call], (), room, len)
+
+
+def texts(index: Index) -> list[str]:
+    return [layer_text(layer) for layer in layers_of(index)]
+
+
+def edit(
+    version: int, old: Sequence[str], new: Sequence[str], *, is_error: bool = False
+) -> list[Entry]:
+    given = {"file_path": FILE, "old_string": "\n".join(old), "new_string": "\n".join(new)}
+    return ran(version, "Edit", "done", given, is_error=is_error)
+
+
+def test_a_line_that_an_edit_replaced_is_not_quoted_from_an_earlier_read() -> None:
+    read = ran(1, "Read", viewed(code(*range(40))), {"file_path": FILE})
+    (text,) = texts(grown(Index(), read, edit(3, code(7), code(99))))
+    read_part = text.split("[v2]")[1].split("[v3]")[0]
+    assert "value_0006" in read_part
+    assert "value_0007" not in read_part
+    assert "value_0099" in text
+
+
+def test_an_edit_that_failed_replaced_nothing() -> None:
+    read = ran(1, "Read", viewed(code(*range(40))), {"file_path": FILE})
+    (text,) = texts(grown(Index(), read, edit(3, code(7), code(99), is_error=True)))
+    assert "     8→" + code(7)[0] in text
+
+
+def test_the_excerpts_of_a_file_stand_together_in_the_order_of_its_lines() -> None:
+    lines = code(*range(100))
+    late = ran(1, "Read", viewed(lines[60:], 61), {"file_path": FILE, "offset": 61})
+    other = ran(
+        3, "Bash", "some_test_name is what failed in all_of_it here", {"command": "make test"}
+    )
+    early = ran(5, "Read", viewed(lines[:40]), {"file_path": FILE, "limit": 40})
+    (text,) = texts(grown(Index(), late, other, early, edit(7, code(70), code(700))))
+    _, picture = text.split(f"### {FILE}\n")
+    assert picture.index("value_0003") < picture.index("value_0065") < picture.index("value_0700")
+    assert "some_test_name" not in picture
+    assert text.count(f"### {FILE}\n") == 1
+    assert "[v2]" in picture, "each can be read back"
+
+
+def test_what_a_later_block_replaced_stays_forgotten_when_the_index_is_written_anew() -> None:
+    read = ran(1, "Read", viewed(code(*range(40))), {"file_path": FILE})
+    warm = grown(grown(Index(), read), edit(3, code(7), code(99)))
+    assert "value_0007" in texts(warm)[0], "a layer stays as it is"
+    anew = texts(grown(warm, room=COLD))
+    assert len(anew) == 1
+    assert "    8→" not in anew[0]
+    assert "\n9→" in anew[0]
+
+
+def test_a_layer_that_stays_is_the_same_text_whatever_no_longer_holds() -> None:
+    read = ran(1, "Read", viewed(code(*range(40))), {"file_path": FILE})
+    before = grown(Index(), read)
+    after = grown(before, edit(3, code(7), code(99)))
+    assert texts(after)[0] == texts(before)[0]
+    assert any(excerpt.stale for excerpt in after.layers[0].excerpts)
+
+
+def test_a_patch_replaces_what_it_takes_out_of_each_file() -> None:
+    patch = (
+        "*** Begin Patch\n*** Update File: a.py\n*** Move to: b.py\n@@ def f\n kept\n-out\n+in\n"
+        "*** Add File: c.py\n+all of it\n*** Delete File: d.py\n*** End Patch"
+    )
+    (call, _) = ran(1, "apply_patch", "done", {"input": patch})
+    assert isinstance(call.block, ToolCall)
+    assert [(c.file, c.old, c.new) for c in changes_of(call.block)] == [
+        ("a.py", ("kept", "out"), ("kept", "in")),
+        ("c.py", None, ("all of it",)),
+        ("d.py", None, ()),
+    ]
+
+
+def test_numbers_are_those_of_a_viewer_where_they_count_up() -> None:
+    assert numbers_in(["  7→a", "  8→b", "a note"], 0) == [7, 8, 0]
+    assert numbers_in(["7: a", "9: b"], 0) == [0, 0]
+    assert numbers_in(["7\ta"], 7) == [7]
+
+
+def test_an_index_of_an_older_release_knows_no_files() -> None:
+    excerpt = {"path": "tc:t1.c1.result", "seen": 3, "text": "old_name = 17"}
+    layer = msgspec.convert({"excerpts": [excerpt]}, Layer)
+    assert "[v3]\nold_name = 17" in layer_text(layer)
+    assert "###" not in layer_text(layer)
+
+
+@attrs.define
+class Disk:
+    """A file, and the calls that showed and changed it."""
+
+    lines: list[str]
+    next: int = 1000
+    calls: list[list[Entry]] = attrs.field(factory=list[list[Entry]])
+
+    @property
+    def version(self) -> int:
+        return 2 * len(self.calls) + 1
+
+    def fresh(self, number: int) -> list[str]:
+        self.next += number
+        return code(*range(self.next - number, self.next))
+
+    def do(self, action: str, first: int, number: int, size: int) -> None:
+        first = min(first, max(len(self.lines) - 1, 0))
+        part = self.lines[first : first + number]
+        getattr(self, action)(first, part, self.fresh(size))
+
+    def read(self, first: int, part: list[str], _: list[str]) -> None:
+        shown = viewed(part, first + 1)
+        self.calls.append(
+            ran(self.version, "Read", shown, {"file_path": FILE, "offset": first + 1})
+        )
+
+    def read_raw(self, first: int, part: list[str], _: list[str]) -> None:
+        given = {"path": FILE, "offset": first + 1}
+        self.calls.append(ran(self.version, "read", "\n".join(part), given))
+
+    def write(self, _: int, part: list[str], new: list[str]) -> None:
+        self.lines = [*part, *new]
+        content = "\n".join(self.lines)
+        self.calls.append(
+            ran(self.version, "Write", "done", {"file_path": FILE, "content": content})
+        )
+
+    def edit(self, first: int, part: list[str], new: list[str]) -> None:
+        if part:
+            self.calls.append(edit(self.version, part, new))
+            self.lines[first : first + len(part)] = new
+
+    def insert(self, first: int, part: list[str], new: list[str]) -> None:
+        self.edit(first, part, [*part, *new])
+
+    def rename(self, first: int, part: list[str], new: list[str]) -> None:
+        """A part of a line becomes another one."""
+        if part and new:
+            name, other = (line.split("(")[0].strip() for line in (part[0], new[0]))
+            self.calls.append(edit(self.version, [name], [other]))
+            self.lines[first] = part[0].replace(name, other)
+
+    def patch(self, first: int, part: list[str], new: list[str]) -> None:
+        before, after = self.lines[max(first - 1, 0) : first], self.lines[first + len(part) :][:1]
+        body = [
+            *(f" {line}" for line in before),
+            *(f"-{line}" for line in part),
+            *(f"+{line}" for line in new),
+            *(f" {line}" for line in after),
+        ]
+        text = "\n".join(["*** Begin Patch", f"*** Update File: {FILE}", "@@", *body])
+        self.calls.append(
+            ran(self.version, "apply_patch", "done", {"input": f"{text}\n*** End Patch"})
+        )
+        self.lines[first : first + len(part)] = new
+
+
+ACTIONS = ("read", "read_raw", "write", "edit", "insert", "rename", "patch")
+STEPS = st.lists(
+    st.tuples(st.sampled_from(ACTIONS), st.integers(0, 30), st.integers(0, 12), st.integers(0, 12)),
+    max_size=12,
+)
+
+
+def held(index: Index, calls: Sequence[Sequence[Entry]]) -> list[str]:
+    """The lines that an index shows as the file's: of a read all, of a change those that it wrote."""
+    blocks = {e.version: e.block for call in calls for e in call}
+    found = list[str]()
+    for layer in layers_of(index):
+        for excerpt in layer.excerpts:
+            block = blocks[excerpt.seen]
+            new = (
+                {text for change in changes_of(block) for text in change.new}
+                if isinstance(block, ToolCall)
+                else None
+            )
+            for place, line in enumerate(excerpt.text.split("\n")):
+                plain = line.split("→")[-1].removeprefix("+" if excerpt.own else "").strip()
+                if place not in excerpt.stale and (new is None or plain in new):
+                    found += [plain] if plain and excerpt.file else []
+    return found
+
+
+@given(st.lists(st.tuples(STEPS, st.booleans()), min_size=1, max_size=4))
+def test_every_line_that_the_picture_of_a_file_shows_is_in_the_file(
+    folds: list[tuple[list[tuple[str, int, int, int]], bool]],
+) -> None:
+    disk, index = Disk(code(*range(40))), Index()
+    for steps, is_cold in folds:
+        done = len(disk.calls)
+        for step in steps:
+            disk.do(*step)
+        index = grown(index, *disk.calls[done:], room=COLD if is_cold else ROOM)
+        there = "\n".join(disk.lines)
+        for line in held(index, disk.calls):
+            assert line in there
+
+
+NAMES = ("old_string", "new_string", "path", "input", "content", "edits", "offset", "view_range")
+ANYTHING = st.recursive(
+    st.text() | st.integers() | st.none(),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4)
+    ),
+)
+
+
+@given(st.dictionaries(st.sampled_from(NAMES), ANYTHING))
+def test_whatever_a_call_was_given_an_index_is_built(given: dict[str, Any]) -> None:
+    for name in ("Edit", "apply_patch", "Read", "str_replace_editor"):
+        grown(Index(), ran(1, name, "1→a\n2→b\n-1: c", given))
