@@ -86,6 +86,7 @@ BOUND = attrs.evolve(LOOSE, name="bound", thinking_bound=True)
 
 
 STEADY = Policy(
+    trigger_ratio=0.9,
     target_ratio=0.4,
     keep_ratio=0.2,
     digest_ratio=0.03,

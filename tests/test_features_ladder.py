@@ -636,7 +636,7 @@ BAD = {
     "externalize_tokens": ("[tools.bash]\nexternalize_tokens = -1",),
     "sensitivity": ("[tools.bash]\nsensitivity = 3",),
     "colour": ("colour = 'red'", "[tools.bash]\ncolour = 'red'"),
-    "target_ratio": ("target_ratio = 0.95",),
+    "target_ratio": ("target_ratio = 0.97",),
     "turns_visible": ("turns_visible = 1",),
 }
 

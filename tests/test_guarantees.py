@@ -128,7 +128,7 @@ def test_hopeless_compactions_are_given_up_also_after_a_restart() -> None:
     """The breaker of the row above."""
     store = MemoryStore()
     timeline = open_timeline(store=store, window=2000)
-    timeline.note("y" * 4 * 1850)  # pinned: nothing to gain
+    timeline.note("y" * 4 * 1920)  # pinned: nothing to gain
     timeline.user("hi")
     for _ in range(6):
         timeline.record(response(text("short")))

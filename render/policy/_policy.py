@@ -93,7 +93,7 @@ class Policy:
     asks; a prompt that is over its limit says `CannotFit`. A ladder without rungs is the same."""
 
     # When.
-    trigger_ratio: float = attrs.field(default=0.97, validator=checks.share())
+    trigger_ratio: float = attrs.field(default=0.95, validator=checks.share())
     """Compact above this share of the budget."""
     trigger_tokens: int | None = attrs.field(default=None, validator=v.optional(checks.whole()))
     """Compact above this many tokens instead."""

@@ -8,7 +8,7 @@ import pytest
 
 from blocks import CompactionSkipped, RangeCompacted
 from render import Summarize
-from tests._builders import events_of, open_timeline
+from tests._builders import STEADY, events_of, open_timeline
 from tests.timeline.test_timeline import busy
 from timeline import Compacted, Compacting, Hooks, Timeline
 
@@ -27,7 +27,7 @@ class Told:
 
 def full(hooks: Hooks, window: int = 3600, rounds: int = 20) -> Timeline:
     """A timeline over its trigger and under its limit."""
-    return busy(open_timeline(window=window, hooks=hooks), rounds)
+    return busy(open_timeline(window=window, hooks=hooks, policy=STEADY), rounds)
 
 
 def limits() -> tuple[int, int]:

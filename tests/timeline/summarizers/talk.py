@@ -14,6 +14,7 @@ SYSTEM = "You keep the books of a small shop, and you are careful. " * 40
 TASK = "Reconcile the ledger of 2026.  Never  touch db-2!"
 WINDOW = 12_000
 SMALL = Policy(
+    trigger_ratio=0.9,
     clip_ratio=0.06,
     index_ratio=0.32,
     rungs=("summarize",),
