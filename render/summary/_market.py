@@ -135,8 +135,7 @@ class Market:
 
     def _list(self, term: str, left: int) -> int:
         """List a name; what it cost."""
-        cost = self.count(term) + 1
-        if term in self._shown or cost > left:
+        if term in self._shown or (cost := self.count(term) + 1) > left:
             return 0
         self.bare[term] = cost
         return cost
@@ -147,17 +146,19 @@ class Market:
         line = text.strip()
         if not line or line in self.lines:
             return 0
-        cost = self.count(f"{text}\n")
         if source.seen not in self._labels:
-            cost += self.count(label_of(source.seen)) + LABEL_TOKENS
-        if cost > left:
+            left -= (label := self.count(label_of(source.seen)) + LABEL_TOKENS)
+        else:
+            label = 0
+        # A word is a token at least: near the end nothing is counted that could not be paid for.
+        if len(line.split()) > left or (cost := self.count(f"{text}\n")) > left:
             return 0
         source.chosen.add(number)
         self._labels.add(source.seen)
         self.lines.add(line)
         terms = identifiers(text) & self.known.keys()
         self._shown.update(terms)
-        return cost - sum(self.bare.pop(term, 0) for term in terms)
+        return cost + label - sum(self.bare.pop(term, 0) for term in terms)
 
 
 def _decay(age: int) -> float:
