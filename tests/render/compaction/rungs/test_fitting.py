@@ -52,7 +52,7 @@ def test_trigger_and_target_differ_so_that_it_does_not_compact_on_every_round() 
     assert compactions <= 3
 
 
-@attrs.define
+@attrs.frozen
 class Listening(CharCounter):
     """Notes what it is asked to count."""
 
