@@ -13,6 +13,7 @@ characters pass unchanged.
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -42,6 +43,8 @@ def _opaque(value: object) -> Fields:
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_opaque)
+_NULL = re.compile(rb"[:,\[]null[,\]}]")
+"""Every null that is a value; a text that speaks of one hardly ever looks like it."""
 _events: msgspec.json.Decoder[KnownEvent] = msgspec.json.Decoder(KnownEvent)
 _blocks: msgspec.json.Decoder[KnownBlock] = msgspec.json.Decoder(KnownBlock)
 _event_kinds = frozenset(t.__struct_config__.tag for t in KnownEvent.__args__)
@@ -71,7 +74,8 @@ def _encode(value: object) -> bytes:
     try:
         data = _encoder.encode(value)
         # msgspec writes NaN as null, which would be a silent loss; nulls are rare enough to look.
-        return _encode_cleaned(value) if b"null" in data else data
+        has_null = b"null" in data and _NULL.search(data)
+        return _encode_cleaned(value) if has_null else data
     except (ValueError, NotImplementedError, TypeError, RecursionError):
         return _encode_cleaned(value)
 

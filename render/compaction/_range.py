@@ -65,6 +65,14 @@ def plan_range(
     view: View, context: Context, trigger: Trigger, keep_ratio: float | None = None
 ) -> RangePlan | None:
     """The plan, or None when no legal cut would fold anything."""
+    cut = range_cut(view, context, trigger, keep_ratio)
+    return _plan(view, context, trigger, cut) if cut else None
+
+
+def range_cut(
+    view: View, context: Context, trigger: Trigger, keep_ratio: float | None = None
+) -> int | None:
+    """Index of the first block that such a plan would keep."""
     entries = view.entries
     policy = context.policy
     ratio = policy.keep_ratio if keep_ratio is None else keep_ratio
@@ -78,7 +86,7 @@ def plan_range(
     cut = find_cut(entries, sizes, keep, whole) if keep else latest_cut(entries, whole)
     if cut is None and sum(sizes) < keep:
         cut = latest_cut(entries, whole) if trigger == "forced" else None
-    return _plan(view, context, trigger, cut) if cut else None
+    return cut
 
 
 def plan_turns(view: View, context: Context, trigger: Trigger, turns: int) -> RangePlan | None:

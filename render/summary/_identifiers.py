@@ -5,6 +5,7 @@ words are none, however long.
 """
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from string import ascii_letters
 
@@ -44,6 +45,7 @@ _WORD = re.compile(
     rf"{_UUID}|[0-9a-f]{{7,}}+|\d{{4,}}+"
     r"|[A-Za-z_]\w{5,}+"  # a name, if it has an inner mark of one
 )
+_RUN = re.compile(r"[\w.@~+/-]{4,}+")
 _LETTERS = frozenset("_" + ascii_letters)
 _WINDOWS = re.compile("(?=[@~+])")
 _INNER = re.compile(r"[/\\]|\w\.\w|[^\W_]_+[^\W_]|[a-z][A-Z]|[A-Z]{2}[a-z]")
@@ -77,7 +79,7 @@ _of_long = lru_cache(maxsize=128)(_found)
 def _tokens(text: str) -> set[str]:
     """All that may be an identifier."""
     tokens, words = set[str](), list[str]()
-    for token in set(_TOKEN.findall(text)):
+    for token in set(_TOKEN.findall("\n".join(_looked_into(text)))):
         if ":\\" in token:
             tokens.update(_WINDOWS.split(token, 1))
         elif "/" in token or ("." in token and token[0] in _LETTERS):
@@ -85,6 +87,19 @@ def _tokens(text: str) -> set[str]:
         else:
             words.append(token)
     return tokens.union(_WORD.findall("\n".join(words)))
+
+
+def _looked_into(text: str) -> Iterator[str]:
+    """The parts of a text that tokens are in, each once: a token reaches over no blank and, but for URLs
+    and Windows paths, over nothing that is not in `_RUN`.  Plain words are left out."""
+    if ":/" in text or ":\\" in text:
+        parts = set(text.split())
+        with_colon = {part for part in parts if ":/" in part or ":\\" in part}
+        yield from with_colon
+        text = "\n".join(parts - with_colon)
+    for run in set(_RUN.findall(text)):
+        if not (run.isalpha() and run[1:].islower()):
+            yield run
 
 
 def _is_rare(term: str) -> bool:

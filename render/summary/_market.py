@@ -138,8 +138,7 @@ class Market:
 
     def _list(self, term: str, left: int) -> int:
         """List a name; what it cost."""
-        cost = self.count(term) + 1
-        if term in self._shown or cost > left:
+        if term in self._shown or (cost := self.count(term) + 1) > left:
             return 0
         self.bare[term] = cost
         return cost
@@ -150,13 +149,13 @@ class Market:
         line = text.strip()
         if not line or line in self.lines:
             return 0
-        cost = self.count(f"{text}\n")
-        if source.seen not in self._labels:
-            cost += self.count(label_of(source.seen)) + LABEL_TOKENS
         is_new = bool(source.file) and source.file not in self._files
-        if is_new:
-            cost += self.count(f"{file_heading(source.file)}\n")
-        if cost > left:
+        heading = self.count(f"{file_heading(source.file)}\n") if is_new else 0
+        if source.seen not in self._labels:
+            heading += self.count(label_of(source.seen)) + LABEL_TOKENS
+        # A word is a token at least: near the end nothing is counted that could not be paid for.
+        room = left - heading
+        if len(line.split()) > room or (cost := self.count(f"{text}\n")) > room:
             return 0
         source.chosen.add(number)
         self._files.add(source.file)
@@ -165,7 +164,7 @@ class Market:
         shown = f"{source.file}\n{text}" if is_new else text
         terms = identifiers(shown) & self.known.keys()
         self._shown.update(terms)
-        return cost - sum(self.bare.pop(term, 0) for term in terms)
+        return heading + cost - sum(self.bare.pop(term, 0) for term in terms)
 
 
 def _decay(age: int) -> float:

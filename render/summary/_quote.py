@@ -46,6 +46,7 @@ _ENTITY: Final = re.compile(
     r"|(?:\\u00|\\x|%)(?P<code>3c|2f)",
     re.IGNORECASE | re.ASCII,
 )
+_FOREIGN: Final = re.compile(r"[^\x00-\x7f]++")
 _START: Final = re.compile(f"[{_ANGLES}&]|\\\\u00|\\\\x|%", re.IGNORECASE)
 """Without one of these, no tag begins."""
 
@@ -98,10 +99,7 @@ def _slots(tag: str) -> Iterator[str]:
 def _as_it_looks(text: str) -> str:
     """As many characters, each what it looks like; entities are followed by nothing."""
     text = _ENTITY.sub(_meant, text)
-    if text.isascii():
-        return text
-    looks = {ord(sign): look for sign in set(text) if (look := _alike(sign)) != sign}
-    return text.translate(looks) if looks else text
+    return _FOREIGN.sub(lambda signs: "".join(map(_alike, signs[0])), text)
 
 
 def _meant(match: re.Match[str]) -> str:

@@ -26,7 +26,7 @@ import attrs
 
 from blocks import CallId, Determinism, RungError, Trigger
 from render.compaction._apply import FITTING, FittedRange, extractive
-from render.compaction._range import plan_range, plan_turns
+from render.compaction._range import plan_turns, range_cut
 from render.compaction.rungs._apply_plan import PlannedCompaction, apply_proposals
 from render.compaction.rungs._checked import CheckedRung
 from render.compaction.rungs._clear import ClearRung
@@ -206,8 +206,8 @@ def _tail(view: View, context: Context, trigger: Trigger) -> int:
     if turns := context.policy.keep_turns:
         kept = plan_turns(view, context, trigger, turns)
         return kept.cut if kept else 0
-    plan = plan_range(view, context, trigger)
-    return plan.cut if plan else _newest(view)
+    cut = range_cut(view, context, trigger)
+    return view.entries[cut].version if cut else _newest(view)
 
 
 def _newest(view: View) -> int:

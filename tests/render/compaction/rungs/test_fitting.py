@@ -1,18 +1,23 @@
 """Which of the possible folds is taken: the first that leaves room for a round."""
 
+import attrs
 import pytest
 
 from render import (
+    apply_compaction,
     apply_range,
     compaction_due,
     extractive,
     fits_after,
     fitting_range,
+    plan_compaction,
     total_tokens,
 )
+from render.summary._text import format_written
 from tests import _builders as make
-from tests._builders import context, grown, steady
+from tests._builders import CharCounter, context, grown, steady
 from tests.render.compaction.talk import compacted, rounds, turns
+from tests.render.summary.test_index import names
 
 
 def test_of_the_folds_that_may_be_had_the_first_that_leaves_room_for_a_round_is_taken() -> None:
@@ -45,3 +50,30 @@ def test_trigger_and_target_differ_so_that_it_does_not_compact_on_every_round() 
         if compaction_due(after, within):
             after, compactions = compacted(after, within, keep=0.2), compactions + 1
     assert compactions <= 3
+
+
+@attrs.frozen
+class Listening(CharCounter):
+    """Notes what it is asked to count."""
+
+    asked: list[str] = attrs.field(factory=list[str])
+
+    def count(self, text: str) -> int:
+        self.asked.append(text)
+        return super().count(text)
+
+
+@pytest.mark.parametrize("earlier", [0, 1, 2])
+def test_a_compaction_works_its_summary_out_once(earlier: int) -> None:
+    """However often it is asked what it would come to: before a model is asked, and when it is applied."""
+    view, counter = make.view_of(make.prompt("go")), Listening()
+    within = context(limit=8000, counter=counter)
+    for n in range(earlier + 1):
+        view = make.grown(view, *names(20, first=20 * n))
+        counter.asked.clear()
+        planned = plan_compaction(view, within, "proactive")
+        assert planned
+        view = apply_compaction(view, planned, None, within).settled()
+    assert view.compaction
+    written = format_written(view.compaction.event.summary.summary)
+    assert counter.asked.count(written) == 1
