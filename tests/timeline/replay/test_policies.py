@@ -15,7 +15,7 @@ NAMES = ["frugal", "default", "generous"]
 @pytest.fixture(scope="module")
 def means() -> tuple[Means, ...]:
     session = read_session(SAMPLE)
-    options = (ReplayOptions(window=20_000, policy=name) for name in NAMES)
+    options = (ReplayOptions(window=24_000, policy=name) for name in NAMES)
     return compared([replay(session, option) for option in options])
 
 
