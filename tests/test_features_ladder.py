@@ -578,7 +578,7 @@ def other_value(field: Any) -> Any:
         "turns_visible": 30,
         "rounds_visible": 90,
         "target_ratio": 0.2,
-        "trigger_ratio": 0.95,
+        "trigger_ratio": 0.93,
         "tools": {"bash": {"durability": "ephemeral", "key_fields": ["exit"]}},
     }
     if field.name in words:

@@ -16,11 +16,12 @@ from render import Policy
 from timeline.replay._trial import Trial
 
 SPACE: Final[Mapping[str, Sequence[Any]]] = {
-    "index_ratio": (0.0, 0.08, 0.16, 0.24, 0.3, 0.38, 0.46, 0.55),
+    "index_ratio": (0.0, 0.08, 0.15, 0.22, 0.3, 0.38, 0.45, 0.55, 0.65),
     "keep_ratio": (0.04, 0.06, 0.08, 0.1, 0.14, 0.2, 0.3),
-    "clip_ratio": (0.025, 0.035, 0.05, 0.07, 0.1, 0.16),
-    "index_wide": (0.3, 0.45, 0.6, 0.75),
+    "clip_ratio": (0.025, 0.035, 0.04, 0.05, 0.07, 0.1, 0.16),
     "trigger_ratio": (0.7, 0.8, 0.85, 0.9, 0.95),
+    "index_layer": (0.0, 0.2, 0.3, 0.4),
+    "index_rebuilt": (0.6, 0.7, 0.75, 0.85),
     "target_ratio": (0.5, 0.6, 0.7, 0.8, 0.88),
     "enough_ratio": (0.3, 0.4, 0.5, 0.65, 0.75),
     "cold_ratio": (0.3, 0.4, 0.5, 0.65, 0.8),

@@ -172,5 +172,5 @@ def test_uses_of_a_name_are_counted_through_all_layers() -> None:
     view = view_of(prompt("go"), *names(9))
     for n in range(4):
         view = make.grown(view, *said(n), *names(5, first=10 * n))
-        view = compacted(sent(view, NOW), at(WARM, index_wide=0.0, index_line=0.0)).settled()
+        view = compacted(sent(view, NOW), at(WARM)).settled()
     assert {t.term: t.uses for t in index_of(view).terms}["rare_name_here"] == 4
