@@ -17,7 +17,7 @@ USES_MAX: Final = 4
 """An agent that wrote a name four times knows it; more says nothing more."""
 REPEATED: Final = 0.5
 """What it adds to a name's worth that several texts say it."""
-UNUSED: Final = 0.2
+UNUSED: Final = 0.35
 """What a name is worth that the agent has not written."""
 EARLIER: Final = 0.2
 """Of a name's worth, what the place before its last one has."""
