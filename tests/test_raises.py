@@ -41,7 +41,7 @@ from render import (
 from tests import _builders as make
 
 T = TimelineId("t")
-NO_DATA: Any = make.note(print)  # type: ignore[arg-type]
+NO_DATA: Any = make.note(print)  # type: ignore[arg-type]  # no data, on purpose
 NO_EVENT = make.appended(NO_DATA)
 EVENT = make.appended(make.note("n"))
 CLAUDE = PROVIDERS["anthropic"]
@@ -115,9 +115,9 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
     "encode_block": {"CodecError": lambda _: blocks.encode_block(NO_DATA)},
     "encode_event": {"CodecError": lambda _: blocks.encode_event(NO_EVENT)},
     "CompactionPlan.from_json": {"DataError": lambda _: CompactionPlan.from_json(b"{}")},
-    "Model": {"ArgumentError": lambda _: Model(nam="x")},  # type: ignore[call-arg]
+    "Model": {"ArgumentError": lambda _: Model(nam="x")},  # type: ignore[call-arg]  # wrong on purpose
     "Policy": {"PolicyError": lambda _: Policy(trigger_ratio=2.0)},
-    "ToolPolicy": {"PolicyError": lambda _: ToolPolicy(durability="x")},  # type: ignore[arg-type]
+    "ToolPolicy": {"PolicyError": lambda _: ToolPolicy(durability="x")},  # type: ignore[arg-type]  # wrong on purpose
     "Provider.read": {
         "MisuseError": lambda _: CLAUDE.read(5, new_id, TurnId("t")),
         "CodecError": lambda _: CLAUDE.read(
@@ -134,7 +134,7 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
     },
     "as_json": {"MisuseError": lambda _: as_json(5)},
     "provider_of": {"MisuseError": lambda _: provider_of(Model(name="x", provider="y"))},
-    "ArtifactStore": {"ClosedError": lambda _: closed().artifacts()},  # type: ignore[attr-defined]
+    "ArtifactStore": {"ClosedError": lambda _: closed().artifacts()},  # type: ignore[attr-defined]  # of one store
     "ArtifactStore.put": {"MisuseError": lambda _: memory().artifacts().put(b"x", SECRET)},
     "ArtifactStore.put_stream": {
         "MisuseError": lambda _: memory().artifacts().put_stream([b"x"], SECRET)

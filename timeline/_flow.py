@@ -159,7 +159,7 @@ class _Hold:
         self.__exit__()
         try:
             yield
-        except Exception:
+        except Exception:  # the flow is told, and decides under the lock
             self.__enter__()
             raise
         self.__enter__()
@@ -208,7 +208,7 @@ class _AsyncHold:
         await self.__aexit__()
         try:
             yield
-        except Exception:
+        except Exception:  # the flow is told, and decides under the lock
             await self.__aenter__()
             raise
         await self.__aenter__()

@@ -71,7 +71,7 @@ def policy_toml(policy: Policy) -> str:
 
 def _is_changed(attribute: "attrs.Attribute[Any]", value: object) -> bool:
     default: Any = attribute.default
-    usual = default.factory() if isinstance(default, attrs.Factory) else default  # type: ignore[arg-type]
+    usual = default.factory() if isinstance(default, attrs.Factory) else default  # type: ignore[arg-type]  # mypy takes Factory for a function
     return attribute.name != "name" and value != usual
 
 

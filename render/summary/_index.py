@@ -61,9 +61,8 @@ def build_index(
     ranked = sorted(known, key=lambda term: _rank(term, known[term]))[:TERMS_MAX]
     lines = set[str]()
     shown = [Source("", 0, text) for text in _in_sight(visible)]
-    for source in chain(
-        shown, *frozen
-    ):  # what the model sees with its surroundings needs no excerpt
+    # What the model sees with its surroundings needs no excerpt.
+    for source in chain(shown, *frozen):
         lines.update(source.holding())
         for term in identifiers(source.text) & known.keys():
             known[term].sources.append(source)

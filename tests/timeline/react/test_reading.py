@@ -202,7 +202,7 @@ def test_a_label_reads_what_its_path_does(timeline: Timeline) -> None:
     """As it is written in a summary, with brackets, or without."""
     timeline.user("Look.")
     tool, _ = reading_tools(timeline)
-    version = timeline.view.find("ar:t1.user.prompt").version  # type: ignore[union-attr]
+    version = timeline.view.find("ar:t1.user.prompt").version  # type: ignore[union-attr]  # it is there
     for label in (f"v{version}", f"[v{version}]", f" v{version}\n"):
         assert told(tool, path=label).endswith("\nLook.")
     assert "There is no block at 'v99'" in refusal(tool, path="v99")

@@ -7,7 +7,7 @@ from render.policy._model import Rates
 
 
 def rates(prompt_tokens: int = 0, **fields: float | None) -> Rates:
-    model = Model(name="mine", price_input=4.0, price_output=20.0, **fields)  # type: ignore[arg-type]
+    model = Model(name="mine", price_input=4.0, price_output=20.0, **fields)  # type: ignore[arg-type]  # prices by name
     return provider_of(model).rates(model, prompt_tokens)
 
 
