@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from persistence._log import Head as Head
 from persistence._log import StoredEvent as StoredEvent
+from persistence._log import checked_bytes as checked_bytes
 from persistence._log import checked_events as checked_events
 from persistence._log import checked_fork as checked_fork
 from persistence._log import checked_page as checked_page
@@ -15,6 +16,7 @@ from persistence._memory import MemoryStore as MemoryStore
 from persistence._open import locate_store as locate_store
 from persistence._open import open_store as open_store
 from persistence._store import BlockIndex as BlockIndex
+from persistence._store import Copyable as Copyable
 from persistence._store import EventStore as EventStore
 from persistence._store import HoldsArtifacts as HoldsArtifacts
 from persistence._store import Indexed as Indexed
@@ -26,6 +28,10 @@ from persistence._store import TurnChange as TurnChange
 from persistence._store import Verifiable as Verifiable
 
 if TYPE_CHECKING:
+    from persistence._copy import CopyReport as CopyReport
+    from persistence._copy import append_bytes as append_bytes
+    from persistence._copy import copy_store as copy_store
+    from persistence._copy import read_bytes as read_bytes
     from persistence._verify import verify as verify
     from persistence.artifacts import ArtifactDescription as ArtifactDescription
     from persistence.artifacts import ArtifactMetadata as ArtifactMetadata
@@ -47,15 +53,19 @@ _LATER = {
     "ArtifactMetadata": "persistence.artifacts",
     "ArtifactStore": "persistence.artifacts",
     "AuditRecord": "persistence.artifacts",
+    "CopyReport": "persistence._copy",
     "DuckDBStore": "persistence.duckdb._store",
     "Hit": "persistence.search._search",
     "KeyRing": "persistence.artifacts",
     "Keys": "persistence.artifacts",
     "MemoryArtifacts": "persistence.artifacts",
     "Requester": "persistence.artifacts",
+    "append_bytes": "persistence._copy",
     "block_at": "persistence.search._find_by_path",
+    "copy_store": "persistence._copy",
     "open_artifacts": "persistence.artifacts",
     "quality_rows": "persistence.duckdb._quality",
+    "read_bytes": "persistence._copy",
     "search_blocks": "persistence.search._search",
     "verify": "persistence._verify",
 }

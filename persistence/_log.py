@@ -10,6 +10,7 @@ the window at any earlier version.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
+import msgspec
 
 from blocks import (
     BlockAppended,
@@ -23,6 +24,7 @@ from blocks import (
     TimelineId,
     UnknownTimelineError,
     clean_json,
+    decode_event,
     encode_event,
     kind_of,
 )
@@ -123,6 +125,20 @@ def store_event(event: Event) -> StoredEvent:
     )
 
 
+def store_bytes(data: bytes) -> StoredEvent:
+    """An event that is bytes already, which stay as they are, unless they are not quite JSON.
+
+    Raises:
+        CodecError: they are no event.
+    """
+    stored = store_event(decode_event(data))
+    try:
+        msgspec.json.decode(data)
+    except msgspec.DecodeError:  # a NaN, say, which our reader lets through and a database does not
+        return stored
+    return attrs.evolve(stored, data=data)
+
+
 def ref_of(event: Event) -> int | None:
     """The version that decides about the window, if the event has one."""
     match event:
@@ -146,13 +162,30 @@ def checked_events(
         MisuseError: there are none, or the id or the version cannot be one.
         CodecError: an event cannot be stored.
     """
+    _check_append(timeline_id, events, expected_version)
+    return [store_event(event) for event in events]
+
+
+def checked_bytes(
+    timeline_id: TimelineId, events: Sequence[bytes], expected_version: int
+) -> list[StoredEvent]:
+    """`checked_events` for events that are bytes already; every `append_bytes` begins with it.
+
+    Raises:
+        MisuseError: as `checked_events`.
+        CodecError: one of them is no event.
+    """
+    _check_append(timeline_id, events, expected_version)
+    return [store_bytes(data) for data in events]
+
+
+def _check_append(timeline_id: TimelineId, events: Sequence[object], expected_version: int) -> None:
     if not events:
         raise MisuseError(f"an append to {timeline_id!r} needs at least one event")
     if expected_version < 0:
         raise MisuseError(f"expected_version={expected_version}: versions start at 0")
     if not timeline_id or not is_sound(timeline_id):
         raise MisuseError(f"{timeline_id!r} cannot name a timeline; use some printable text")
-    return [store_event(event) for event in events]
 
 
 def checked_page(after: int, limit: int) -> None:

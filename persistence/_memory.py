@@ -21,6 +21,7 @@ from blocks import (
 from persistence._log import (
     Head,
     StoredEvent,
+    checked_bytes,
     checked_events,
     checked_fork,
     checked_page,
@@ -58,6 +59,17 @@ class MemoryStore:
         self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
     ) -> int:
         stored = checked_events(timeline_id, events, expected_version)
+        return self._append(timeline_id, stored, expected_version)
+
+    def append_bytes(
+        self, timeline_id: TimelineId, events: Sequence[bytes], *, expected_version: int
+    ) -> int:
+        stored = checked_bytes(timeline_id, events, expected_version)
+        return self._append(timeline_id, stored, expected_version)
+
+    def _append(
+        self, timeline_id: TimelineId, stored: Sequence[StoredEvent], expected_version: int
+    ) -> int:
         with self._lock:
             log = self._log(timeline_id)
             found = log.head.version
@@ -78,10 +90,18 @@ class MemoryStore:
     def read(
         self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
     ) -> Sequence[Recorded]:
+        return _recorded(self._page(timeline_id, after, limit), after + 1)
+
+    def read_bytes(
+        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
+    ) -> Sequence[tuple[int, bytes]]:
+        page = self._page(timeline_id, after, limit)
+        return [(version, event.data) for version, event in enumerate(page, after + 1)]
+
+    def _page(self, timeline_id: TimelineId, after: int, limit: int) -> Sequence[StoredEvent]:
         checked_page(after, limit)
         with self._lock:
-            events = self._log(timeline_id).events[after : after + limit]
-        return _recorded(events, after + 1)
+            return self._log(timeline_id).events[after : after + limit]
 
     def head(self, timeline_id: TimelineId) -> int:
         with self._lock:

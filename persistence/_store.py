@@ -153,6 +153,28 @@ class HoldsArtifacts(Protocol):
         ...
 
 
+@runtime_checkable
+class Copyable(Protocol):
+    """A store whose events can be copied as the bytes that they are stored as, even of kinds and shapes
+    that this version would write in another way."""
+
+    def read_bytes(
+        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
+    ) -> Sequence[tuple[int, bytes]]:
+        """What `read` gives, with the JSON of each event instead of the event."""
+        ...
+
+    def append_bytes(
+        self, timeline_id: TimelineId, events: Sequence[bytes], *, expected_version: int
+    ) -> int:
+        """`append` of events that are JSON already.
+
+        Raises, besides what `append` does:
+            CodecError: one of them is no event.
+        """
+        ...
+
+
 PROBLEMS_MAX: Final = 100
 """A report stops here: a store with so many is broken, and they repeat each other."""
 

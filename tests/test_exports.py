@@ -49,18 +49,18 @@ EXPORTS = {
         truncated validate_request wanted without_excerpts without_thinking
     """,
     "persistence": """
-        ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord BlockIndex
-        DuckDBStore EventStore Head Hit HoldsArtifacts Indexed KeyRing Keys
+        ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord BlockIndex CopyReport
+        Copyable DuckDBStore EventStore Head Hit HoldsArtifacts Indexed KeyRing Keys
         MemoryArtifacts MemoryStore Requester StoreLocation StoreProblem StoreReport
-        StoredEvent TimelineInfo TurnChange Verifiable block_at checked_events
-        checked_fork checked_page locate_store open_artifacts open_store quality_rows
-        search_blocks timeline_infos verify
+        StoredEvent TimelineInfo TurnChange Verifiable append_bytes block_at checked_bytes
+        checked_events checked_fork checked_page copy_store locate_store open_artifacts open_store
+        quality_rows read_bytes search_blocks timeline_infos verify
     """,
     "persistence.testing": """
         StoreContract broken_promises
     """,
     "persistence.sessions": """
-        Arrived FORMATS Item Notice Responded Session export_lines read_session
+        Arrived EXPORT FORMATS Item Notice Responded Session export_lines exported_events read_session
     """,
     "timeline": """
         AnthropicSummarizer AsyncTimeline Compacted Compacting Edit ExtractiveSummarizer Hooks Options

@@ -18,9 +18,12 @@ from persistence import (
     Keys,
     MemoryStore,
     Requester,
+    append_bytes,
     block_at,
+    checked_bytes,
     checked_events,
     checked_page,
+    copy_store,
     locate_store,
     open_artifacts,
     open_store,
@@ -28,7 +31,7 @@ from persistence import (
     search_blocks,
     verify,
 )
-from persistence.sessions import export_lines, read_session
+from persistence.sessions import export_lines, exported_events, read_session
 from render import (
     PROVIDERS,
     CompactionPlan,
@@ -107,6 +110,13 @@ def memory() -> MemoryStore:
     return store
 
 
+def another() -> MemoryStore:
+    """A store with another timeline of the same name."""
+    store = MemoryStore()
+    store.append(T, [make.appended(make.note("other"))], expected_version=0)
+    return store
+
+
 RAISES: Mapping[str, Mapping[str, Call]] = {
     "canonical_block": {"CodecError": lambda _: blocks.canonical_block(NO_DATA)},
     "clean_json": {"CodecError": lambda _: blocks.clean_json({"n": 10**5_000})},
@@ -178,6 +188,16 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
         "MisuseError": lambda folder: locate_store(folder / "none").verify(),
     },
     "block_at": {"ClosedError": lambda _: block_at(closed(), T, "ar:t.react.note")},
+    "Copyable.append_bytes": {
+        "CodecError": lambda _: memory().append_bytes(T, [b"[]"], expected_version=1)
+    },
+    "append_bytes": {
+        "CodecError": lambda _: append_bytes(memory(), T, [b"[]"], expected_version=1)
+    },
+    "checked_bytes": {
+        "MisuseError": lambda _: checked_bytes(T, [], 0),
+        "CodecError": lambda _: checked_bytes(T, [b"[]"], 0),
+    },
     "checked_events": {
         "MisuseError": lambda _: checked_events(T, [], 0),
         "CodecError": lambda _: checked_events(T, [NO_EVENT], 0),
@@ -203,6 +223,15 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
         "StoreLockedError": lambda folder: verify(taken(folder)),
         "MisuseError": lambda folder: verify(folder / "none.duckdb"),
         "ClosedError": lambda _: verify(closed()),
+    },
+    "copy_store": {
+        "UnknownTimelineError": lambda _: copy_store(memory(), MemoryStore(), ["u"]),
+        "MisuseError": lambda _: copy_store(memory(), another()),
+        "ClosedError": lambda _: copy_store(memory(), closed()),
+    },
+    "exported_events": {
+        "SessionFormatError": lambda folder: exported_events(str(folder / "none")),
+        "MisuseError": lambda folder: exported_events(str(folder / "none"), 0),
     },
     "export_lines": {"CodecError": lambda _: list(export_lines(T, [(1, NO_EVENT)]))},
     "read_session": {

@@ -1,6 +1,7 @@
 """Artifacts: content that lies beside the log. `persistence` exports what is public of it."""
 
 from persistence.artifacts._artifacts import Artifacts as Artifacts
+from persistence.artifacts._copy import copy_artifacts as copy_artifacts
 from persistence.artifacts._crypt import KeyRing as KeyRing
 from persistence.artifacts._crypt import Keys as Keys
 from persistence.artifacts._duckdb import DuckDBBackend as DuckDBBackend

@@ -44,7 +44,7 @@ ASKED_MAX = 100
 class Artifacts:
     """An `ArtifactStore` over a backend; the keys, the clock and the random bytes are the caller's."""
 
-    _backend: Backend
+    backend: Backend
     _keys: KeyRing | None = attrs.field(default=None, kw_only=True, alias="keys")
     _clock: Callable[[], float] = attrs.field(default=time.time, kw_only=True, alias="clock")
     _random: Callable[[int], bytes] = attrs.field(default=os.urandom, kw_only=True, alias="random")
@@ -78,9 +78,9 @@ class Artifacts:
         cipher = self._cipher(key_id, slot, description.tenant)
         hashed = Hashed(pieces)
         try:
-            self._backend.fill(slot, as_pieces(hashed, cipher))
+            self.backend.fill(slot, as_pieces(hashed, cipher))
         except BaseException:
-            self._backend.discard(slot)
+            self.backend.discard(slot)
             raise
         metadata = ArtifactMetadata(
             **msgspec.structs.asdict(description),
@@ -95,11 +95,15 @@ class Artifacts:
         return metadata.id
 
     def _enter(self, entry: Entry, description: ArtifactDescription) -> None:
-        with self._backend.lock:
+        with self.backend.lock:
             if self._has(entry.metadata.id, description):
-                self._backend.discard(entry.slot)
+                self.backend.discard(entry.slot)
             else:
-                self._backend.enter(entry, self._by_host("put", entry.metadata))
+                self.enter(entry)
+
+    def enter(self, entry: Entry) -> None:
+        """Make a filled slot of the backend exist, and put that on record."""
+        self.backend.enter(entry, self._by_host("put", entry.metadata))
 
     def _has(self, artifact: ArtifactId, description: ArtifactDescription) -> bool:
         """Whether the same content was put under the same words, and can still be read."""
@@ -108,7 +112,7 @@ class Artifacts:
             said <= msgspec.structs.asdict(entry.metadata).items()
             and not entry.metadata.is_expired(now)
             and self._opens(entry)
-            for entry in self._backend.entries(artifact)
+            for entry in self.backend.entries(artifact)
         )
 
     # ------------------------------------------------------------ read
@@ -127,7 +131,7 @@ class Artifacts:
     ) -> Sequence[ArtifactMetadata]:
         self._refuse_if_closed()
         by_id: dict[ArtifactId, list[Entry]] = {}
-        for entry in self._backend.entries():
+        for entry in self.backend.entries():
             by_id.setdefault(entry.metadata.id, []).append(entry)
         self._record("list", "", requester, timeline=timeline or "")
         judged = [self._judged(entries, requester) for entries in by_id.values()]
@@ -139,7 +143,7 @@ class Artifacts:
         """The entry that answers; on record before anything is handed out, and when nothing is."""
         self._refuse_if_closed()
         is_id = artifact_ids_in(artifact) == (artifact,)
-        found = self._judged(self._backend.entries(artifact) if is_id else (), requester)
+        found = self._judged(self.backend.entries(artifact) if is_id else (), requester)
         asked = artifact if is_id else clean_json(artifact[:ASKED_MAX])
         if isinstance(found, str):
             self._record(action, asked, requester, reason=found)
@@ -169,7 +173,7 @@ class Artifacts:
     def _pieces(self, entry: Entry, span: Span, cipher: Cipher | None) -> Iterator[bytes]:
         if not span.size:
             return
-        lying = self._backend.pieces(entry.slot, span.first, span.last)
+        lying = self.backend.pieces(entry.slot, span.first, span.last)
         for number, piece in enumerate(lying, span.first):
             plain = cipher.opened(number, piece) if cipher else piece
             if plain is None:
@@ -204,13 +208,13 @@ class Artifacts:
 
     def audit(self, artifact: str | None = None) -> Sequence[AuditRecord]:
         self._refuse_if_closed()
-        records = self._backend.records()
+        records = self.backend.records()
         return [r for r in records if artifact is None or r.artifact == artifact]
 
     def verify(self, *, keys: KeyRing | None = None) -> StoreReport:
         """Read everything, and report what does not hold together; see `persistence.verify`."""
         self._refuse_if_closed()
-        examination = Examination(self._backend, keys or self._keys)
+        examination = Examination(self.backend, keys or self._keys)
         entries, damage = examination.entries()
         problems = islice(chain(damage, examination.problems(entries)), PROBLEMS_MAX)
         return StoreReport(artifacts=len(entries), problems=tuple(problems))
@@ -218,10 +222,10 @@ class Artifacts:
     def sweep(self) -> int:
         self._refuse_if_closed()
         now = self._clock()
-        expired = [entry for entry in self._backend.entries() if entry.metadata.is_expired(now)]
+        expired = [entry for entry in self.backend.entries() if entry.metadata.is_expired(now)]
         for entry in expired:
-            self._backend.remove(entry, self._by_host("expire", entry.metadata))
-        self._backend.tidy(now)
+            self.backend.remove(entry, self._by_host("expire", entry.metadata))
+        self.backend.tidy(now)
         return len(expired)
 
     def _record(
@@ -233,7 +237,7 @@ class Artifacts:
         timeline: str = "",
         reason: "Refusal | None" = None,
     ) -> None:
-        self._backend.record(
+        self.backend.record(
             AuditRecord(
                 at=self._clock(),
                 action=action,
@@ -258,7 +262,7 @@ class Artifacts:
     def close(self) -> None:
         if not self._closed:
             self._closed = True
-            self._backend.close()
+            self.backend.close()
 
     def _refuse_if_closed(self) -> None:
         if self._closed:

@@ -59,12 +59,17 @@ class Reader:
 
     def page(self, timeline: TimelineId, after: int, last: int) -> list[Recorded]:
         """Events after `after`, to `last` or as many as make a page."""
-        found: list[Recorded] = []
+        rows = self.rows(timeline, after, last)
+        return [(seq, self._decoded(timeline, seq, payload)) for seq, payload in rows]
+
+    def rows(self, timeline: TimelineId, after: int, last: int) -> list[Row]:
+        """The same as JSON."""
+        found: list[Row] = []
         size, step = 0, FIRST_ROWS
         while after < last and size < PAGE_CHARACTERS:  # nobody knows how large the next ones are
             rows = self._rows(timeline, after + 1, min(after + step, last))
             for seq, payload in self._whole(timeline, rows):
-                found.append((seq, self._decoded(timeline, seq, payload)))
+                found.append((seq, payload))
                 after, size = seq, size + len(payload)
                 if size >= PAGE_CHARACTERS:
                     break

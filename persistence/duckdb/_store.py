@@ -19,7 +19,14 @@ from blocks import (
     TimelineId,
     VersionConflictError,
 )
-from persistence._log import Head, checked_events, checked_fork, checked_page, timeline_infos
+from persistence._log import (
+    Head,
+    checked_bytes,
+    checked_events,
+    checked_fork,
+    checked_page,
+    timeline_infos,
+)
 from persistence._place import database_path
 from persistence._store import StoreReport, TimelineInfo
 from persistence.duckdb._append import Append
@@ -100,13 +107,21 @@ class DuckDBStore:
         self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
     ) -> int:
         stored = checked_events(timeline_id, events, expected_version)
+        return self._append(Append(timeline=timeline_id, expected=expected_version, events=stored))
+
+    def append_bytes(
+        self, timeline_id: TimelineId, events: Sequence[bytes], *, expected_version: int
+    ) -> int:
+        stored = checked_bytes(timeline_id, events, expected_version)
+        return self._append(Append(timeline=timeline_id, expected=expected_version, events=stored))
+
+    def _append(self, append: Append) -> int:
         self._refuse_if_not_ours()
-        append = Append(timeline=timeline_id, expected=expected_version, events=stored)
         self._group.submit(append)
-        self._cache.passed(sum(len(event.data) for event in stored))
+        self._cache.passed(sum(len(event.data) for event in append.events))
         if append.committed or self._is_there(append):
-            return expected_version + len(stored)
-        raise append.error or VersionConflictError(expected=expected_version, found=append.found)
+            return append.expected + len(append.events)
+        raise append.error or VersionConflictError(expected=append.expected, found=append.found)
 
     def _is_there(self, append: Append) -> bool:
         """Whether exactly these events are already where they should go: because this is a repeat,
@@ -129,6 +144,13 @@ class DuckDBStore:
         checked_page(after, limit)
         last = min(after + limit, self._head(timeline_id).version)
         return self._reader.page(timeline_id, after, last)
+
+    def read_bytes(
+        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
+    ) -> Sequence[tuple[int, bytes]]:
+        checked_page(after, limit)
+        last = min(after + limit, self._head(timeline_id).version)
+        return [(seq, data.encode()) for seq, data in self._reader.rows(timeline_id, after, last)]
 
     def head(self, timeline_id: TimelineId) -> int:
         return self._head(timeline_id).version

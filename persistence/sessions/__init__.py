@@ -1,6 +1,8 @@
 """Foreign session logs, read into one neutral shape."""
 
+from persistence.sessions._export import EXPORT as EXPORT
 from persistence.sessions._export import export_lines as export_lines
+from persistence.sessions._export import exported_events as exported_events
 from persistence.sessions._read import FORMATS as FORMATS
 from persistence.sessions._read import read_session as read_session
 from persistence.sessions._session import Arrived as Arrived

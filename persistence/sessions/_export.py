@@ -21,17 +21,20 @@ from blocks import (
 )
 from persistence.sessions._json import string
 from persistence.sessions._order import clocked
+from persistence.sessions._pieces import BYTES_MAX, opened
 from persistence.sessions._session import Arrived, Responded, Session
 from persistence.sessions._source import Source
 from persistence.sessions._stretch import Stretch
 
-NAME = "foldline"
+EXPORT = NAME = "foldline"
 _HEADER = "foldline_export"
 _VERSION = 1
 
 
-def export_lines(timeline_id: TimelineId, events: Iterable[Recorded]) -> Iterator[str]:
-    """The lines of an export file, each with its line break.
+def export_lines(
+    timeline_id: TimelineId, events: Iterable[Recorded | tuple[int, bytes]]
+) -> Iterator[str]:
+    """The lines of an export file, each with its line break; events that are bytes stay as they are.
 
     Raises:
         CodecError: an event holds something that is no data.
@@ -39,7 +42,18 @@ def export_lines(timeline_id: TimelineId, events: Iterable[Recorded]) -> Iterato
     header = {_HEADER: _VERSION, "timeline": timeline_id}
     yield msgspec.json.encode(header).decode() + "\n"
     for _, event in events:
-        yield encode_event(event).decode() + "\n"
+        yield (event if isinstance(event, bytes) else encode_event(event)).decode() + "\n"
+
+
+def exported_events(path: str, bytes_max: int = BYTES_MAX) -> list[bytes]:
+    """The events of an export, each as it was stored.
+
+    Raises:
+        SessionFormatError: the file is missing, unreadable or too large.
+        MisuseError: the limit is none.
+    """
+    with opened(path, bytes_max) as lines:
+        return [bytes(line).strip() for _, line in lines][1:]
 
 
 def looks(source: Source) -> bool:

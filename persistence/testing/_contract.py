@@ -7,12 +7,19 @@ from traceback import format_exception_only
 from persistence._store import EventStore
 from persistence.testing._append import AppendContract
 from persistence.testing._content import CloseContract, ContentContract
+from persistence.testing._copy import CopyContract
 from persistence.testing._read import ForkContract, ReadContract
 from persistence.testing._search import SearchContract
 
 
 class StoreContract(
-    AppendContract, ReadContract, ForkContract, ContentContract, SearchContract, CloseContract
+    AppendContract,
+    ReadContract,
+    ForkContract,
+    ContentContract,
+    CopyContract,
+    SearchContract,
+    CloseContract,
 ):
     """All that a store promises, a test each; `store` is a new and empty one, closed afterwards."""
 

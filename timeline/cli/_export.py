@@ -2,10 +2,11 @@
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 
 from timeline.cli._console import DONE, answer, plural
-from timeline.cli._store import hidden_option, log_of, opened, store_option
+from timeline.cli._store import hidden_option, log_of, opened, pages, store_option
 
 NAME = "export"
 HELP = "write the log of a timeline as lines of JSON"
@@ -22,14 +23,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """A header, then every event as it is stored."""
     from blocks import TimelineId
+    from persistence import read_bytes
     from persistence.sessions import export_lines
     from timeline.engine._sharing import without_hidden
     from timeline.replay import atomic_write
 
     with opened(options) as store:
         events = log_of(store, options.id)
-    shown = events if options.hidden else without_hidden(events)
-    lines = export_lines(TimelineId(options.id), shown)
+        shown = events if options.hidden else without_hidden(events)
+        stored = (
+            pages(partial(read_bytes, store, TimelineId(options.id))) if shown is events else ()
+        )
+    lines = export_lines(TimelineId(options.id), stored or shown)
     if options.out is None:
         sys.stdout.writelines(lines)
         return DONE

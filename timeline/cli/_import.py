@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from timeline.cli._console import answer, complain, plural
-from timeline.cli._store import location, session_from, session_options, store_option
+from timeline.cli._store import bytes_limit, location, session_from, session_options, store_option
 
 if TYPE_CHECKING:
     from blocks import Event
     from persistence.sessions import Session
 
 NAME = "import"
-HELP = "read a session file into a store"
+HELP = "read a session file, or an export, into a store"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,13 +26,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Read all of it first, then append it in one commit."""
     from blocks import TimelineId
+    from persistence import append_bytes
     from timeline.replay import reserve_store
 
     session = session_from(options.file, options)
     name, place = TimelineId(options.name or session.name), location(options)
-    events = list(_events(session))
+    events = _stored(session, options)
     with reserve_store(place, name) as store:
-        store.append(name, events, expected_version=0)
+        append_bytes(store, name, events, expected_version=0)
     for notice in session.notices:
         where = f"line {notice.line}: " if notice.line else ""
         complain(f"{options.file}: {where}{notice.text}")
@@ -46,6 +47,16 @@ def run(options: argparse.Namespace) -> int:
     }
     held = f"{plural(len(events), 'event')}, {plural(len(session.calls), 'call')}"
     return answer(options, facts, f"{name}: {held} ({session.format}) in {place}")
+
+
+def _stored(session: "Session", options: argparse.Namespace) -> list[bytes]:
+    """The events as they are to be stored: of an export that is whole, those that it holds."""
+    from blocks import encode_event
+    from persistence.sessions import EXPORT, exported_events
+
+    if session.format == EXPORT and not session.notices:
+        return exported_events(options.file, **bytes_limit(options))
+    return [encode_event(event) for event in _events(session)]
 
 
 def _events(session: "Session") -> "Iterator[Event]":

@@ -10,6 +10,7 @@ from typing import Any
 
 from blocks import FoldlineError, MisuseError
 from timeline.cli import (
+    _copy,
     _export,
     _fork,
     _import,
@@ -35,6 +36,7 @@ COMMANDS = (
     _plan,
     _render,
     _export,
+    _copy,
     _fork,
     _verify,
 )

@@ -3,18 +3,21 @@
 import argparse
 import json
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from timeline.cli._console import UsageError
 
 if TYPE_CHECKING:
-    from blocks import Recorded
+    from blocks import Recorded, TimelineId
     from persistence import EventStore, StoreLocation
     from persistence.sessions import Session
     from timeline.arguments._fixed import System, Tools
+
+_Row = TypeVar("_Row")
 
 DEFAULT = "foldline.duckdb"
 VARIABLE = "FOLDLINE_STORE"
@@ -82,12 +85,26 @@ def log_of(store: "EventStore", name: str) -> "list[Recorded]":
     Raises:
         UnknownTimelineError: there is none of this name.
     """
+    return pages(partial(store.read, checked_name(store, name)))
+
+
+def checked_name(store: "EventStore", name: str) -> "TimelineId":
+    """The timeline of this name.
+
+    Raises:
+        UnknownTimelineError: there is none.
+    """
     from blocks import TimelineId, UnknownTimelineError
 
     if not store.head(TimelineId(name)):
         raise UnknownTimelineError(name)
-    found: list[Recorded] = []
-    while page := store.read(TimelineId(name), after=len(found), limit=PAGE):
+    return TimelineId(name)
+
+
+def pages(read: "Callable[..., Sequence[_Row]]") -> "list[_Row]":
+    """All that `read(after=..., limit=...)` gives, one page after another."""
+    found: list[_Row] = []
+    while page := read(after=len(found), limit=PAGE):
         found += page
     return found
 
@@ -108,8 +125,12 @@ def session_from(file: str, options: argparse.Namespace) -> "Session":
     """
     from persistence.sessions import read_session
 
-    limit = {} if options.bytes_max is None else {"bytes_max": options.bytes_max}
-    return read_session(file, format=options.format, **limit)
+    return read_session(file, format=options.format, **bytes_limit(options))
+
+
+def bytes_limit(options: argparse.Namespace) -> dict[str, int]:
+    """How many bytes a session file may have, if that was said."""
+    return {} if options.bytes_max is None else {"bytes_max": options.bytes_max}
 
 
 def fixed_options(parser: argparse.ArgumentParser) -> None:

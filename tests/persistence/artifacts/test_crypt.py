@@ -127,7 +127,7 @@ def test_the_random_bytes_are_the_callers() -> None:
     def encrypted() -> object:
         store = MemoryArtifacts(keys=KEYS, clock=lambda: 0.0, random=lambda size: b"r" * size)
         store.put(b"abcdef", about("restricted"))
-        backend = store._backend
+        backend = store.backend
         return [*backend.pieces("72" * 16, 0, 0)], backend.entries()[0].seal
 
     assert encrypted() == encrypted()

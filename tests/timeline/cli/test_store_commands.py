@@ -273,3 +273,37 @@ def test_what_is_hidden_on_request_is_shown_when_it_is_asked_for(run: Run) -> No
         assert (shown.code, asked.code) == (0, 0)
         assert "xyzzy" not in shown.out
         assert "xyzzy" in asked.out
+
+
+@pytest.mark.usefixtures("replayed")
+def test_an_imported_export_is_the_timeline_again(run: Run) -> None:
+    run("export", "invented", "--hidden", "--out", "log.jsonl")
+    assert run("import", "log.jsonl", "--store", "other.duckdb").code == 0
+    assert run("export", "invented", "--hidden", "--store", "other.duckdb").out == (
+        Path("log.jsonl").read_text()
+    )
+    for command in ("show", "stats"):
+        there = run(command, "invented", "--json", "--store", "other.duckdb").out
+        assert there == run(command, "invented", "--json").out
+
+
+@pytest.mark.usefixtures("replayed")
+def test_what_is_left_of_a_broken_export_is_imported_as_a_session(run: Run) -> None:
+    lines = run("export", "invented").out.splitlines()
+    lines[5] = lines[5][:-20]
+    Path("cut.jsonl").write_text("\n".join(lines))
+    ran = run("import", "cut.jsonl", "--name", "cut")
+    assert ran.code == 0
+    assert "line 6: broken JSON" in ran.err
+
+
+@pytest.mark.usefixtures("replayed")
+def test_copy_takes_what_is_new_into_another_store(run: Run) -> None:
+    ran = run("copy", "other.duckdb")
+    assert ran.code == 0
+    assert ran.out.startswith("1 timeline, ")
+    assert run("copy", "other.duckdb").out.startswith("0 timelines, 0 events, 0 artifacts copied")
+    assert run("show", "invented", "--store", "other.duckdb").out == run("show", "invented").out
+    assert run("copy", "third.duckdb", "nobody").code == 1
+    assert not Path("third.duckdb").exists()
+    assert run("copy", "foldline.duckdb").code == 2

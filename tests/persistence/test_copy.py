@@ -1,0 +1,201 @@
+"""A copy of a timeline is the timeline: the same versions, bytes, artifacts and requests."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blocks import (
+    Event,
+    LogWindow,
+    MisuseError,
+    Recorded,
+    StoreError,
+    TimelineId,
+    UnknownTimelineError,
+)
+from persistence import (
+    ArtifactDescription,
+    CopyReport,
+    DuckDBStore,
+    EventStore,
+    Keys,
+    MemoryStore,
+    Requester,
+    TimelineInfo,
+    copy_store,
+    read_bytes,
+    verify,
+)
+from persistence.sessions import export_lines, exported_events
+from tests.persistence.contract import T, U, compacted, forked, many, said
+from tests.strategies import Play, settings, steps
+
+KEYS = Keys({"k1": b"1" * 32}, current="k1")
+READER = Requester("host", permissions=frozenset({"read", "read:confidential"}))
+
+
+@attrs.define
+class Plain:
+    """A store of somebody else: the protocol and nothing besides."""
+
+    _inner: MemoryStore = attrs.field(factory=MemoryStore)
+
+    def append(
+        self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
+    ) -> int:
+        return self._inner.append(timeline_id, events, expected_version=expected_version)
+
+    def load_window(self, timeline_id: TimelineId) -> LogWindow:
+        return self._inner.load_window(timeline_id)
+
+    def read(
+        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
+    ) -> Sequence[Recorded]:
+        return self._inner.read(timeline_id, after=after, limit=limit)
+
+    def head(self, timeline_id: TimelineId) -> int:
+        return self._inner.head(timeline_id)
+
+    def fork(self, source: TimelineId, target: TimelineId, event: Event, *, at: int) -> int:
+        return self._inner.fork(source, target, event, at=at)
+
+    def list(self) -> Sequence[TimelineInfo]:
+        return self._inner.list()
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+def two_timelines() -> MemoryStore:
+    store = MemoryStore()
+    store.append(T, [*many(6), compacted("c1", cut=4)], expected_version=0)
+    store.fork(T, U, forked(T, 3), at=3)
+    return store
+
+
+@given(steps(), settings())
+def test_a_copied_timeline_is_rendered_to_the_same_request(
+    all_steps: list[Any], options: dict[str, Any]
+) -> None:
+    play = Play(options).run([*all_steps, ("render",)])
+    copy = MemoryStore()
+    copy_store(play.store, copy)
+    name = play.timeline.id
+    assert copy.read_bytes(name) == play.store.read_bytes(name)
+    again = Play(options, clock=play.clock, store=copy)
+    assert again.timeline.render() == play.open().render()
+
+
+@given(all_steps=steps(), options=settings())
+def test_an_export_holds_the_bytes_of_the_log(
+    all_steps: list[Any], options: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    play = Play(options).run(all_steps)
+    name = play.timeline.id
+    stored = read_bytes(play.store, name)
+    path = tmp_path_factory.mktemp("export") / "talk.jsonl"
+    path.write_text("".join(export_lines(name, stored)), encoding="utf-8", newline="")
+    assert exported_events(str(path)) == [data for _, data in stored]
+
+
+def test_a_copy_says_what_was_new_and_copies_it_once() -> None:
+    source, target = two_timelines(), MemoryStore()
+    assert copy_store(source, target) == CopyReport(timelines=2, events=11)
+    assert copy_store(source, target) == CopyReport()
+    source.append(U, [said("new")], expected_version=4)
+    assert copy_store(source, target) == CopyReport(timelines=1, events=1)
+    assert target.read(U) == source.read(U)
+
+
+@given(st.integers(0, 7), st.sampled_from([Plain, MemoryStore]))
+def test_a_copy_that_stopped_anywhere_goes_on_there(done: int, kind: type[EventStore]) -> None:
+    source, target = two_timelines(), kind()
+    if done:
+        begun = [event for _, event in source.read(T, limit=done)]
+        target.append(T, begun, expected_version=0)
+    copy_store(source, target)
+    for name in (T, U):
+        assert target.read(name) == source.read(name)
+
+
+def test_only_the_timelines_that_are_named_are_copied() -> None:
+    target = MemoryStore()
+    assert copy_store(two_timelines(), target, [U]).timelines == 1
+    assert [info.id for info in target.list()] == [U]
+    with pytest.raises(UnknownTimelineError, match="nobody"):
+        copy_store(two_timelines(), target, [T, "nobody"])
+    assert not target.head(T), "nothing is copied when a name is wrong"
+
+
+def test_another_timeline_of_the_same_name_is_left_alone() -> None:
+    source, target = two_timelines(), MemoryStore()
+    target.append(T, [said("somebody else's")], expected_version=0)
+    with pytest.raises(MisuseError, match=r"another timeline 'my talk': its event 1"):
+        copy_store(source, target)
+    assert target.head(T) == 1
+
+
+def test_a_target_that_is_ahead_is_told() -> None:
+    source, target = two_timelines(), MemoryStore()
+    copy_store(source, target)
+    target.append(T, [said("later")], expected_version=7)
+    with pytest.raises(MisuseError, match="has 8 events there and 7 here"):
+        copy_store(source, target)
+
+
+def test_artifacts_go_with_the_timelines_that_put_or_name_them(tmp_path: Path) -> None:
+    source = MemoryStore()
+    with source.artifacts(keys=KEYS, clock=lambda: 1.0) as artifacts:
+        about = ArtifactDescription(timeline=T, sensitivity="confidential")
+        own = artifacts.put(b"secret" * 400_000, about)
+        named = artifacts.put(b"", ArtifactDescription(timeline=TimelineId("a third")))
+        other = artifacts.put(b"other", ArtifactDescription(timeline=TimelineId("a third")))
+    source.append(T, [said(f"see {named}")], expected_version=0)
+    path = tmp_path / "copy.duckdb"
+    with DuckDBStore(path) as target:
+        assert copy_store(source, target, [T]) == CopyReport(timelines=1, events=1, artifacts=2)
+        assert copy_store(source, target, [T]) == CopyReport()
+    with DuckDBStore(path) as target, target.artifacts(keys=KEYS, clock=lambda: 2.0) as artifacts:
+        assert artifacts.read(own, READER) == b"secret" * 400_000
+        assert artifacts.read(named, READER) == b""
+        assert [found.id for found in artifacts.list(READER)] == [own, named]
+        assert other not in {found.id for found in artifacts.list(READER)}
+    assert verify(path, keys=KEYS).ok
+
+
+def test_artifacts_need_a_store_that_keeps_some() -> None:
+    source = two_timelines()
+    with source.artifacts(clock=lambda: 1.0) as artifacts:
+        artifacts.put(b"x", ArtifactDescription(timeline=T))
+    with pytest.raises(MisuseError, match="the other store keeps none"):
+        copy_store(source, Plain())
+    assert copy_store(source, Plain(), [U]).events == 4
+
+
+def test_a_copy_into_a_store_that_fails_goes_on_when_it_is_repeated(tmp_path: Path) -> None:
+    source = two_timelines()
+
+    class Failing(DuckDBStore):
+        """Fails once, at the second append."""
+
+        appends = 0
+
+        def append_bytes(
+            self, timeline_id: TimelineId, events: Sequence[bytes], *, expected_version: int
+        ) -> int:
+            self.appends += 1
+            if self.appends == 2:
+                raise StoreError("the disk is full")
+            return super().append_bytes(timeline_id, events, expected_version=expected_version)
+
+    with Failing(tmp_path / "copy.duckdb") as target:
+        with pytest.raises(StoreError, match="full"):
+            copy_store(source, target)
+        assert target.head(T) == 7
+        assert copy_store(source, target) == CopyReport(timelines=1, events=4)
+        assert target.read_bytes(U) == source.read_bytes(U)

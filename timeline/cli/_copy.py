@@ -1,0 +1,38 @@
+"""`foldline copy`: timelines from one store into another; a backup, or a move to another kind of store."""
+
+import argparse
+from contextlib import closing
+
+from timeline.cli._console import answer, plural
+from timeline.cli._store import checked_name, existing, store_option
+
+NAME = "copy"
+HELP = "copy timelines into another store, with all they have; go on where a copy stopped"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    parser.add_argument("target", metavar="TARGET", help="path or URL of the other store")
+    parser.add_argument("ids", metavar="ID", nargs="*", help="timelines (default: all)")
+    store_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Copy what is new, and say how much that was."""
+    import attrs
+
+    from blocks import MisuseError
+    from persistence import copy_store, locate_store
+
+    source, target = existing(options), locate_store(options.target)
+    if str(source) == str(target):
+        raise MisuseError(f"{target} is the store itself; name another one")
+    with closing(source.open()) as ours:
+        for name in options.ids:
+            checked_name(ours, name)  # before another store is made for nothing
+        with closing(target.open()) as theirs:
+            report = copy_store(ours, theirs, options.ids or None)
+    said = f"{plural(report.timelines, 'timeline')}, {plural(report.events, 'event')}"
+    said += f", {plural(report.artifacts, 'artifact')}"
+    facts = {**attrs.asdict(report), "store": str(source), "target": str(target)}
+    return answer(options, facts, f"{said} copied from {source} to {target}")
