@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from persistence._copy import append_bytes as append_bytes
     from persistence._copy import copy_store as copy_store
     from persistence._copy import read_bytes as read_bytes
+    from persistence._repair import RepairReport as RepairReport
+    from persistence._repair import repair as repair
     from persistence._verify import verify as verify
     from persistence.artifacts import ArtifactDescription as ArtifactDescription
     from persistence.artifacts import ArtifactMetadata as ArtifactMetadata
@@ -59,6 +61,7 @@ _LATER = {
     "KeyRing": "persistence.artifacts",
     "Keys": "persistence.artifacts",
     "MemoryArtifacts": "persistence.artifacts",
+    "RepairReport": "persistence._repair",
     "Requester": "persistence.artifacts",
     "append_bytes": "persistence._copy",
     "block_at": "persistence.search._find_by_path",
@@ -66,6 +69,7 @@ _LATER = {
     "open_artifacts": "persistence.artifacts",
     "quality_rows": "persistence.duckdb._quality",
     "read_bytes": "persistence._copy",
+    "repair": "persistence._repair",
     "search_blocks": "persistence.search._search",
     "verify": "persistence._verify",
 }

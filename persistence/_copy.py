@@ -13,6 +13,7 @@ import attrs
 
 from blocks import (
     ArtifactId,
+    DamagedStoreError,
     MisuseError,
     TimelineId,
     UnknownTimelineError,
@@ -21,7 +22,7 @@ from blocks import (
     encode_event,
 )
 from persistence._store import Copyable, EventStore, HoldsArtifacts
-from persistence.artifacts import Artifacts, copy_artifacts
+from persistence.artifacts import ArtifactMetadata, Artifacts, copy_artifacts
 
 PAGE: Final = 1_000
 
@@ -45,6 +46,7 @@ def copy_store(
 
     Raises:
         UnknownTimelineError: `source` has no timeline of a name.
+        DamagedStoreError: something cannot be read; what came before it is copied.
         MisuseError: `target` has another timeline of a name; those before it are copied.
         ClosedError: one of them is closed.
 
@@ -127,11 +129,19 @@ def _copy_artifacts(
     if not isinstance(source, HoldsArtifacts):
         return 0
     theirs = source.artifacts()
+    ours = target.artifacts() if isinstance(target, HoldsArtifacts) else None
     if not isinstance(theirs, Artifacts):
         return 0
-    ours = target.artifacts() if isinstance(target, HoldsArtifacts) else None
+
+    def is_wanted(about: ArtifactMetadata) -> bool:
+        return about.timeline in timelines or about.id in named
+
     if isinstance(ours, Artifacts):
-        return copy_artifacts(theirs, ours, timelines, named)
-    if any(entry.metadata.timeline in timelines for entry in theirs.backend.entries()):
+        return copy_artifacts(theirs, ours, is_wanted, _refuse)
+    if any(is_wanted(entry.metadata) for entry in theirs.backend.entries()):
         raise MisuseError("these timelines have artifacts, and the other store keeps none")
     return 0
+
+
+def _refuse(damage: str) -> None:
+    raise DamagedStoreError(f"{damage}; `foldline repair` saves what is whole into a new store")

@@ -3,8 +3,9 @@
 import os
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import attrs
 
@@ -165,6 +166,10 @@ class MemoryLocation:
     def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
         del keys
         raise MisuseError("nothing is left in memory: to verify; give the open store, or a file")
+
+    def readable_copy(self, folder: Path) -> NoReturn:
+        del folder
+        raise MisuseError("nothing is left in memory: to repair; give a file")
 
     def remove(self) -> None:
         pass

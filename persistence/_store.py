@@ -12,6 +12,8 @@ import attrs
 from blocks import Event, LogWindow, Recorded, TimelineId, TurnId
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from persistence.artifacts import ArtifactStore, KeyRing
 
 
@@ -238,6 +240,16 @@ class StoreLocation(Protocol):
         Raises:
             StoreLockedError: somebody else has it open.
             MisuseError: there is none.
+        """
+        ...
+
+    def readable_copy(self, folder: "Path") -> "tuple[StoreLocation, str]":
+        """A copy of a store that nobody has open, in an empty folder, that can be opened; and a sentence
+        on what had to be left out for that, empty if nothing.  Where there are no files of ours, itself.
+
+        Raises:
+            StoreLockedError: somebody else has it open.
+            DamagedStoreError: nothing of it can be opened.
         """
         ...
 

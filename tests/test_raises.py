@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 import blocks
@@ -28,6 +29,7 @@ from persistence import (
     open_artifacts,
     open_store,
     quality_rows,
+    repair,
     search_blocks,
     verify,
 )
@@ -110,6 +112,31 @@ def memory() -> MemoryStore:
     return store
 
 
+def gapped(folder: Path) -> DuckDBStore:
+    """A store, open for as long as the test runs, in which an event is missing."""
+    with DuckDBStore(folder / "gap.duckdb") as store:
+        store.append(T, [EVENT, EVENT], expected_version=0)
+    with duckdb.connect(str(folder / "gap.duckdb")) as connection:
+        connection.execute("DELETE FROM events WHERE seq = 1")
+    OPEN.append(DuckDBStore(folder / "gap.duckdb"))
+    return OPEN[-1]
+
+
+def empty(folder: Path) -> Path:
+    (folder / "empty").mkdir()
+    return folder / "empty"
+
+
+def broken(folder: Path) -> Path:
+    """The path of a store whose file cannot be opened."""
+    path = folder / "broken.duckdb"
+    DuckDBStore(path).close()
+    with path.open("r+b") as file:
+        file.seek(20_000)
+        file.write(b"\xff" * 300)
+    return path
+
+
 def another() -> MemoryStore:
     """A store with another timeline of the same name."""
     store = MemoryStore()
@@ -183,6 +210,12 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
         "DamagedStoreError": lambda folder: locate_store(lost(folder)).open(),
         "MisuseError": lambda folder: locate_store(folder).open(),
     },
+    "StoreLocation.readable_copy": {
+        "StoreLockedError": lambda folder: locate_store(taken(folder)).readable_copy(folder / "x"),
+        "DamagedStoreError": lambda folder: locate_store(broken(folder)).readable_copy(
+            empty(folder)
+        ),
+    },
     "StoreLocation.verify": {
         "StoreLockedError": lambda folder: locate_store(taken(folder)).verify(),
         "MisuseError": lambda folder: locate_store(folder / "none").verify(),
@@ -228,12 +261,19 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
         "UnknownTimelineError": lambda _: copy_store(memory(), MemoryStore(), ["u"]),
         "MisuseError": lambda _: copy_store(memory(), another()),
         "ClosedError": lambda _: copy_store(memory(), closed()),
+        "DamagedStoreError": lambda folder: copy_store(gapped(folder), MemoryStore()),
     },
     "exported_events": {
         "SessionFormatError": lambda folder: exported_events(str(folder / "none")),
         "MisuseError": lambda folder: exported_events(str(folder / "none"), 0),
     },
     "export_lines": {"CodecError": lambda _: list(export_lines(T, [(1, NO_EVENT)]))},
+    "repair": {
+        "MisuseError": lambda folder: repair(folder / "none", folder / "new"),
+        "StoreLockedError": lambda folder: repair(taken(folder), folder / "new"),
+        "DamagedStoreError": lambda folder: repair(broken(folder), folder / "new"),
+        "StoreError": lambda folder: repair(lost(folder), too_long(folder)),
+    },
     "read_session": {
         "SessionFormatError": lambda folder: read_session(folder / "none"),
         "MisuseError": lambda folder: read_session(folder / "none", format="none"),

@@ -10,7 +10,7 @@ from blocks import DamagedStoreError, StoreError
 from persistence._store import StoreProblem
 from persistence.artifacts._backend import PIECE_BYTES, Entry
 from persistence.artifacts._crypt import TAG_BYTES, Cipher, KeyRing, cipher_for
-from persistence.artifacts._pieces import plain_bytes
+from persistence.artifacts._types import ArtifactMetadata
 
 
 class Readable(Protocol):
@@ -18,6 +18,11 @@ class Readable(Protocol):
 
     def entries(self, artifact: str | None = None) -> Sequence[Entry]: ...
     def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]: ...
+
+
+def pieces_of(about: ArtifactMetadata) -> int:
+    """How many pieces a content lies in."""
+    return -(-about.size // (PIECE_BYTES - TAG_BYTES if about.key else PIECE_BYTES))
 
 
 @attrs.frozen
@@ -37,14 +42,14 @@ class Examination:
     def problems(self, entries: Iterable[Entry]) -> Iterator[StoreProblem]:
         """What does not hold, entry by entry."""
         for entry in entries:
-            what = self._wrong(entry)
+            what = self.wrong(entry)
             if what and self._is_still_there(entry):
                 about = entry.metadata
                 what = f"artifact {about.id}: {what}"
                 yield StoreProblem(artifact=about.id, timeline=about.timeline, what=what)
 
-    def _wrong(self, entry: Entry) -> str:
-        """Empty when all is well, as far as it can be seen with these keys."""
+    def wrong(self, entry: Entry) -> str:
+        """What is wrong with one; empty when all is well, as far as it can be seen with these keys."""
         key_id = entry.metadata.key
         key = self._keys.key(key_id) if key_id and self._keys else None
         cipher = cipher_for(key, entry.slot, entry.metadata.tenant) if key else None
@@ -58,7 +63,7 @@ class Examination:
     def _content(self, entry: Entry, cipher: Cipher | None) -> str:
         about, size, found = entry.metadata, 0, sha256()
         is_sealed = bool(about.key)
-        count = -(-about.size // (PIECE_BYTES - TAG_BYTES if is_sealed else plain_bytes(None)))
+        count = pieces_of(about)
         for number, piece in enumerate(self._backend.pieces(entry.slot, 0, count - 1)):
             plain = cipher.opened(number, piece) if cipher else piece
             if plain is None:

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import attrs
 
 from blocks import MisuseError
-from persistence._place import SHOWN, checked_path, database_path
+from persistence._place import SHOWN, checked_path, database_path, system_errors
 from persistence._store import StoreReport
 from persistence.duckdb._store import DuckDBStore
 
@@ -26,7 +26,8 @@ class DuckDBLocation:
     path: Path
 
     def exists(self) -> bool:
-        return self.path.exists()
+        with system_errors(self.path):
+            return self.path.exists()
 
     def open(self) -> DuckDBStore:
         return DuckDBStore(self.path)
@@ -35,6 +36,12 @@ class DuckDBLocation:
         from persistence.duckdb._verify import verify_file
 
         return verify_file(database_path(self.path), keys)
+
+    def readable_copy(self, folder: Path) -> "tuple[DuckDBLocation, str]":
+        from persistence.duckdb._repair import readable_copy
+
+        copy, cut = readable_copy(database_path(self.path), folder)
+        return DuckDBLocation(copy), cut
 
     def remove(self) -> None:
         for ending in ("", ".wal", ".lock"):

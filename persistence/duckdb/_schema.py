@@ -252,10 +252,11 @@ def _rescue(path: Path, text: str) -> str:
     """How to get at what lies before the damage, without touching what is there."""
     if "byte position" in text:
         return (
-            f"to save what comes before the damage, copy {path.name} and {path.name}.wal into another"
-            " folder, truncate the .wal there at the byte position named, and open that copy"
+            "`foldline repair` saves what comes before the damage into a new store; by hand: copy"
+            f" {path.name} and {path.name}.wal into another folder, truncate the .wal there at the byte"
+            " position named, and open that copy"
         )
     return (
-        f"put it back from a backup, or copy {path.name} alone into another folder and open that"
-        " copy: it has all but the newest events"
+        f"put it back from a backup, or let `foldline repair` save {path.name} without it into a new"
+        " store: that has all but the newest events"
     )

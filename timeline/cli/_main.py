@@ -17,6 +17,7 @@ from timeline.cli import (
     _list,
     _plan,
     _render,
+    _repair,
     _replay,
     _search,
     _show,
@@ -39,6 +40,7 @@ COMMANDS = (
     _copy,
     _fork,
     _verify,
+    _repair,
 )
 
 

@@ -3,8 +3,10 @@
 import json
 from pathlib import Path
 
+import duckdb
 import pytest
 
+from blocks import TimelineId
 from persistence import DuckDBStore
 from tests.timeline.cli.conftest import Run
 from timeline import Timeline
@@ -307,3 +309,20 @@ def test_copy_takes_what_is_new_into_another_store(run: Run) -> None:
     assert run("copy", "third.duckdb", "nobody").code == 1
     assert not Path("third.duckdb").exists()
     assert run("copy", "foldline.duckdb").code == 2
+
+
+@pytest.mark.usefixtures("replayed")
+def test_repair_saves_what_can_be_read_into_a_new_store(run: Run) -> None:
+    ran = run("repair", "new.duckdb")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.endswith("0 artifacts of foldline.duckdb saved in new.duckdb\n")
+    with DuckDBStore("foldline.duckdb") as store:
+        head = store.head(TimelineId("invented"))
+    with duckdb.connect("foldline.duckdb") as connection:
+        connection.execute("UPDATE events SET payload = '[1]' WHERE seq = 9")
+    ran = run("repair", "newer.duckdb")
+    assert ran.code == 1
+    assert ran.out.startswith(f"lost: invented: events 9 to {head}: ")
+    assert "1 timeline, 8 events, 0 artifacts" in ran.out
+    assert "holds together" in run("verify", "--store", "newer.duckdb").out
+    assert run("repair", "newer.duckdb").code == 2

@@ -1,0 +1,133 @@
+"""What can be read of a damaged store is saved; what cannot is said; the damaged one stays as it is."""
+
+import shutil
+from pathlib import Path
+from random import Random
+
+import duckdb
+import pytest
+
+from blocks import DamagedStoreError, MisuseError, StoreLockedError
+from persistence import ArtifactDescription, DuckDBStore, Requester, open_store, repair, verify
+from tests.persistence.contract import T, U, compacted, expanded, forked, many
+
+READER = Requester("host")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "talks.duckdb"
+    with DuckDBStore(path) as store:
+        store.append(T, [*many(5), compacted("c", cut=3), expanded("x", 6)], expected_version=0)
+        store.fork(T, U, forked(T, 6), at=6)
+        with store.artifacts(clock=lambda: 1.0) as artifacts:
+            for content in (b"one", b"two" * 700_000):
+                artifacts.put(content, ArtifactDescription(timeline=T))
+    return path
+
+
+def with_a_log(path: Path, appends: int = 30) -> Path:
+    """A store that was killed: its newest events are in the write-ahead log."""
+    folder = path.parent / "killed"
+    folder.mkdir()
+    with DuckDBStore(path) as store:
+        for n in range(appends):
+            store.append(T, many(1, first=8 + n), expected_version=7 + n)
+        for name in (path.name, f"{path.name}.wal", f"{path.name}.lock"):
+            shutil.copy(path.parent / name, folder)
+    return folder / path.name
+
+
+def lying(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.suffix != ".lock"}
+
+
+def test_a_sound_store_is_saved_whole(path: Path, tmp_path: Path) -> None:
+    report = repair(path, tmp_path / "new.duckdb")
+    assert (report.timelines, report.events, report.artifacts, report.lost) == (2, 14, 2, ())
+    with DuckDBStore(path) as old, open_store(tmp_path / "new.duckdb") as new:  # type: ignore[attr-defined]  # a DuckDBStore
+        for name in (T, U):
+            assert new.read_bytes(name) == old.read_bytes(name)
+            assert new.load_window(name) == old.load_window(name)
+        kept = new.artifacts(clock=lambda: 2.0).list(READER)
+        assert [old.artifacts().read(a.id, READER) for a in kept] == [
+            new.artifacts().read(a.id, READER) for a in kept
+        ]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_write_ahead_log_that_is_damaged_anywhere_gives_what_comes_before(
+    path: Path, tmp_path: Path, seed: int
+) -> None:
+    killed = with_a_log(path)
+    wal = killed.with_name(killed.name + ".wal")
+    with wal.open("r+b") as file:
+        file.seek(Random(seed).randrange(wal.stat().st_size - 10))  # noqa: S311 -- a place
+        file.write(b"\xff" * 10)
+    before = lying(killed.parent)
+    report = repair(killed, tmp_path / "new.duckdb")
+    assert lying(killed.parent) == before
+    assert 14 <= report.events < 44
+    assert (report.timelines, report.artifacts) == (2, 2)
+    [lost] = report.lost
+    assert f"the copy holds {report.events} events but 44 were acknowledged" in lost
+    assert verify(tmp_path / "new.duckdb").ok
+
+
+def test_a_log_that_is_missing_is_said(path: Path, tmp_path: Path) -> None:
+    killed = with_a_log(path)
+    killed.with_name(killed.name + ".wal").unlink()
+    report = repair(killed, tmp_path / "new.duckdb")
+    assert report.events == 14
+    assert report.lost == ("the copy holds 14 events but 44 were acknowledged",)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE events SET payload = '[1]' WHERE seq = 4 AND timeline = 1",
+        "DELETE FROM events WHERE seq = 4 AND timeline = 1",
+        "UPDATE events SET seq = 20 WHERE seq = 4 AND timeline = 1",
+    ],
+)
+def test_a_log_is_kept_up_to_what_cannot_be_read(path: Path, tmp_path: Path, damage: str) -> None:
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(damage)
+    report = repair(path, tmp_path / "new.duckdb")
+    assert report.events == 3 + 7
+    assert any(f"{T}: events 4 to" in lost for lost in report.lost)
+    assert verify(tmp_path / "new.duckdb").ok
+    with DuckDBStore(tmp_path / "new.duckdb") as new:
+        assert (new.head(T), new.head(U)) == (3, 7)
+
+
+def test_an_artifact_that_is_damaged_is_left_out(path: Path, tmp_path: Path) -> None:
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("DELETE FROM artifact_pieces WHERE part = 7")
+    report = repair(path, tmp_path / "new.duckdb")
+    assert report.artifacts == 1
+    [lost] = report.lost
+    assert "2100000 bytes were put" in lost
+    assert verify(tmp_path / "new.duckdb").ok
+
+
+def test_a_file_of_which_nothing_can_be_read_leaves_nothing_behind(
+    path: Path, tmp_path: Path
+) -> None:
+    with path.open("r+b") as file:
+        file.seek(20_000)
+        file.write(b"\xff" * 300)
+    with pytest.raises(DamagedStoreError, match="restore it from a backup"):
+        repair(path, tmp_path / "new.duckdb")
+    assert not [file for file in tmp_path.iterdir() if not file.name.startswith("talks")]
+
+
+def test_only_a_store_that_nobody_has_open_becomes_a_new_one(path: Path, tmp_path: Path) -> None:
+    with DuckDBStore(path), pytest.raises(StoreLockedError):
+        repair(path, tmp_path / "new.duckdb")
+    with pytest.raises(MisuseError, match="is there already"):
+        repair(path, path)
+    with pytest.raises(MisuseError, match="no store"):
+        repair(tmp_path / "none.duckdb", tmp_path / "new.duckdb")
+    with pytest.raises(MisuseError, match="no store"):
+        repair("memory:", tmp_path / "new.duckdb")
