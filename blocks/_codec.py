@@ -159,7 +159,7 @@ def decode_event(
     """
     try:
         return _events.decode(data)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _decode_slowly(_fields(data), upcasters)
 
 
@@ -173,7 +173,7 @@ def decode_block(
     """
     try:
         return _blocks.decode(data)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _block(_fields(data), upcasters)
 
 

@@ -288,7 +288,21 @@ def test_one_bad_event_bricks_nothing(data: dict[str, Any]) -> None:
     assert isinstance(event.at, float)
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"5", b"{", b'"x"', b"null", b"\xff", b'{"a":\xff}'])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"[]",
+        b"5",
+        b"{",
+        b'"x"',
+        b"null",
+        b"\xff",
+        b'{"a":\xff}',
+        b'{"event":"\xff"}',
+        b'{"type":"\xff"}',
+    ],
+)
 def test_what_is_no_object_is_refused(data: bytes) -> None:
     with pytest.raises(CodecError):
         decode_event(data)
