@@ -134,7 +134,10 @@ def store_bytes(data: bytes) -> StoredEvent:
     stored = store_event(decode_event(data))
     try:
         msgspec.json.decode(data)
-    except msgspec.DecodeError:  # a NaN, say, which our reader lets through and a database does not
+    except (
+        msgspec.DecodeError,
+        UnicodeDecodeError,
+    ):  # a NaN, say, which our reader lets through and a database does not
         return stored
     return attrs.evolve(stored, data=data)
 
