@@ -1,9 +1,5 @@
 """The vocabulary: immutable blocks, and the events that say what happened to them."""
 
-from blocks._artifact import Sensitivity as Sensitivity
-from blocks._artifact import artifact_id as artifact_id
-from blocks._artifact import artifact_id_of_hash as artifact_id_of_hash
-from blocks._artifact import artifact_ids_in as artifact_ids_in
 from blocks._block import AssistantBlock as AssistantBlock
 from blocks._block import AssistantCompletion as AssistantCompletion
 from blocks._block import AssistantThinking as AssistantThinking
@@ -22,7 +18,6 @@ from blocks._block import UserFollowup as UserFollowup
 from blocks._block import UserPrompt as UserPrompt
 from blocks._block import UserSteer as UserSteer
 from blocks._block import images_of as images_of
-from blocks._block import leaves as leaves
 from blocks._block import tag_of as tag_of
 from blocks._block import text_of as text_of
 from blocks._codec import canonical_block as canonical_block
@@ -36,8 +31,13 @@ from blocks._content import DocumentPart as DocumentPart
 from blocks._content import ImagePart as ImagePart
 from blocks._content import Part as Part
 from blocks._content import ProviderPart as ProviderPart
+from blocks._content import Sensitivity as Sensitivity
 from blocks._content import TextPart as TextPart
+from blocks._content import artifact_id as artifact_id
+from blocks._content import artifact_id_of_hash as artifact_id_of_hash
+from blocks._content import artifact_ids_in as artifact_ids_in
 from blocks._content import is_web_url as is_web_url
+from blocks._content import leaves as leaves
 from blocks._content import text_of_parts as text_of_parts
 from blocks._envelope import Determinism as Determinism
 from blocks._envelope import Durability as Durability

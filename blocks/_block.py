@@ -4,12 +4,18 @@ The tag is the name on disk and in SQL.  It is a plain string, so a class or a w
 renamed without touching a stored byte; a released tag never changes its meaning.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 
-from blocks._content import DocumentPart, ImagePart, Part, ProviderPart, text_of_parts
+from blocks._content import (
+    DocumentPart,
+    ImagePart,
+    Part,
+    ProviderPart,
+    leaves,
+    text_of_parts,
+)
 from blocks._envelope import Envelope
 from blocks._ids import BlockId, CallId, TurnId
 from blocks._summary import Digest, StructuredSummary
@@ -239,29 +245,6 @@ def text_of(block: Block) -> str:
             return ""
         case _:
             return block.text
-
-
-def leaves(value: Any) -> str:
-    """All keys, strings and numbers inside a JSON value, one a line, so that nothing hides
-    behind JSON's escapes."""
-    out: list[str] = []
-    _collect(value, out)
-    return "\n".join(out)
-
-
-def _collect(value: Any, out: list[str]) -> None:
-    stack: list[Any] = [value]
-    while stack:  # a loop, not recursion: foreign input may be nested deeper than Python's stack
-        item = stack.pop()
-        if isinstance(item, str):
-            out.append(item)
-        elif isinstance(item, dict):
-            for key, inner in reversed(cast("dict[Any, Any]", item).items()):
-                stack += (inner, str(key))
-        elif isinstance(item, list | tuple):
-            stack += reversed(cast("Sequence[Any]", item))
-        elif item is not None and not isinstance(item, bool):
-            out.append(str(item))
 
 
 def images_of(block: Block) -> tuple[ImagePart | DocumentPart | ProviderPart, ...]:

@@ -1,10 +1,14 @@
-"""Parts: what a block can hold besides plain text."""
+"""Content: parts, which a block can hold besides plain text; what can be read of a value; and artifacts,
+content that lives beside the log, named by what it is."""
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, TypeAlias, cast
+from hashlib import sha256
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from msgspec import Struct
+
+from blocks._ids import ArtifactId
 
 
 class TextPart(Struct, frozen=True, kw_only=True, tag_field="type", tag="text"):
@@ -83,3 +87,53 @@ def _words(value: dict[str, Any]) -> Iterator[str]:
     for item in cast("list[Any]", inner) if isinstance(inner, list) else []:
         texts += [cast("dict[str, Any]", item).get("text")] if isinstance(item, dict) else []
     yield from (text for text in texts if isinstance(text, str))
+
+
+def leaves(value: Any) -> str:
+    """All keys, strings and numbers inside a JSON value, one a line, so that nothing hides
+    behind JSON's escapes."""
+    out: list[str] = []
+    _collect(value, out)
+    return "\n".join(out)
+
+
+def _collect(value: Any, out: list[str]) -> None:
+    stack: list[Any] = [value]
+    while stack:  # a loop, not recursion: foreign input may be nested deeper than Python's stack
+        item = stack.pop()
+        if isinstance(item, str):
+            out.append(item)
+        elif isinstance(item, dict):
+            for key, inner in reversed(cast("dict[Any, Any]", item).items()):
+                stack += (inner, str(key))
+        elif isinstance(item, list | tuple):
+            stack += reversed(cast("Sequence[Any]", item))
+        elif item is not None and not isinstance(item, bool):
+            out.append(str(item))
+
+
+# Artifacts.
+
+Sensitivity: TypeAlias = Literal["public", "internal", "confidential", "restricted"]
+"""Who may see a piece of content; from `confidential` on it is encrypted at rest and never comes
+back into a prompt by itself."""
+
+ID_CHARACTERS: Final = 32
+_PREFIX: Final = "art-"
+_ID: Final = re.compile(rf"(?<![\w-]){_PREFIX}[0-9a-f]{{{ID_CHARACTERS}}}(?![\w-])")
+
+
+def artifact_id(content: bytes) -> ArtifactId:
+    """The id of a content: equal content has equal ids, on every machine."""
+    return artifact_id_of_hash(sha256(content).hexdigest())
+
+
+def artifact_id_of_hash(digest: str) -> ArtifactId:
+    """The id of the content with this sha256, in hex; for content that is never whole in memory."""
+    return ArtifactId(f"{_PREFIX}{digest[:ID_CHARACTERS]}")
+
+
+def artifact_ids_in(text: str) -> tuple[ArtifactId, ...]:
+    """The artifact ids that a text names as whole tokens, each once, in order."""
+    found: list[str] = _ID.findall(text) if _PREFIX in text else []
+    return tuple(dict.fromkeys(map(ArtifactId, found)))

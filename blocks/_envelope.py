@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from blocks._artifact import Sensitivity
+from blocks._content import Sensitivity
 
 Outcome: TypeAlias = Literal["success", "failure", "partial"]
 Durability: TypeAlias = Literal["ephemeral", "anchoring", "replayable", "non-replayable"]

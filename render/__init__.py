@@ -79,13 +79,13 @@ from render.providers.anthropic._read import as_json as as_json
 from render.stages._budget import Account as Account
 from render.stages._budget import account as account
 from render.stages._budget import compaction_due as compaction_due
+from render.stages._budget import is_cold as is_cold
 from render.stages._budget import total_tokens as total_tokens
 from render.stages._cache_points import CachePoint as CachePoint
 from render.stages._clip import clip_oversized as clip_oversized
 from render.stages._images import limit_images as limit_images
 from render.stages._misfit import CannotFit as CannotFit
 from render.stages._misfit import Cause as Cause
-from render.stages._prune import is_cold as is_cold
 from render.stages._prune import prune_expired as prune_expired
 from render.stages._rehydrate import Returned as Returned
 from render.stages._rehydrate import returned as returned

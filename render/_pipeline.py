@@ -18,7 +18,7 @@ import attrs
 from blocks import CompactionSkipped
 from render.policy._context import Context
 from render.policy._provider import Validator
-from render.stages._budget import account, prefix_of, target_of, total_tokens
+from render.stages._budget import account, is_cold, prefix_of, target_of, total_tokens
 from render.stages._cache_points import CachePoint, place_cache_points
 from render.stages._clip import clip_oversized
 from render.stages._images import limit_images
@@ -60,7 +60,7 @@ class Decided:
 
 def render(view: View, context: Context, validator: Validator) -> Generator[Need, Any, Decided]:
     """The next request: decide, then show."""
-    view = prune_expired(view, context)
+    view = prune_expired(view, context) if is_cold(view, context) else view
     view = clip_oversized(view, context)
     view = limit_images(view, context) if view.pictured else view
     tokens = total_tokens(view, context)

@@ -13,8 +13,7 @@ from blocks import BlockId, Digest, RangeSummary, StructuredSummary, ToolResult,
 from render.compaction._carry import LABEL_TOKENS
 from render.compaction._range import RangePlan
 from render.policy._context import Context
-from render.stages._budget import fixed_tokens
-from render.stages._prune import is_cold
+from render.stages._budget import fixed_tokens, is_cold
 from render.summary._digest import build_digest, fit_digest
 from render.summary._identifiers import searched
 from render.summary._layers import IndexRoom, extend_index

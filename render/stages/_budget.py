@@ -9,7 +9,6 @@ import msgspec
 
 from blocks import Calibration, Trigger
 from render.policy._context import Context
-from render.stages._prune import is_cold
 from render.view._provider_blocks import Json
 from render.view._view import View, slice_visible
 
@@ -87,6 +86,19 @@ def compaction_due(view: View, context: Context) -> Trigger | None:
     if total > cold and view.state.touched_at and is_cold(view, context):
         return None if _breaker_is_open(view, total, context) else "cold"
     return None
+
+
+def is_cold(view: View, context: Context) -> bool:
+    """Whether the provider can no longer hold this timeline's prefix.
+
+    The life of the last request's cache points is the one recorded with it, not today's policy.
+    Without a request on record, the age of the newest block decides.
+    """
+    state, policy = view.state, context.policy
+    if state.touched_at:
+        return context.now - state.touched_at >= state.ttl - policy.ttl_buffer_seconds
+    newest = view.groups[-1].entries[-1].at if view.groups else context.now
+    return context.now - newest >= policy.ttl_seconds - policy.ttl_buffer_seconds
 
 
 def _breaker_is_open(view: View, total: int, context: Context) -> bool:

@@ -23,6 +23,7 @@ from blocks import (
     text_of,
 )
 from render.policy._context import Context
+from render.stages._budget import is_cold
 from render.view._fold import decide
 from render.view._group import Entry, Group, Place
 from render.view._view import View
@@ -32,19 +33,6 @@ NOTICE = (
     "back by the path it names."
 )
 HINT_CHARACTERS = 120
-
-
-def is_cold(view: View, context: Context) -> bool:
-    """Whether the provider can no longer hold this timeline's prefix.
-
-    The life of the last request's cache points is the one recorded with it, not today's policy.
-    Without a request on record, the age of the newest block decides.
-    """
-    state, policy = view.state, context.policy
-    if state.touched_at:
-        return context.now - state.touched_at >= state.ttl - policy.ttl_buffer_seconds
-    newest = view.groups[-1].entries[-1].at if view.groups else context.now
-    return context.now - newest >= policy.ttl_seconds - policy.ttl_buffer_seconds
 
 
 def prune_expired(view: View, context: Context) -> View:

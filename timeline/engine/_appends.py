@@ -25,7 +25,7 @@ from blocks import (
     UserPrompt,
     UserSteer,
 )
-from render import Rendered, provider_of
+from render import Rendered
 from timeline._flow import Flow
 from timeline.arguments._blocks import answered_by, refuse_repeated_response, refuse_repeated_result
 from timeline.arguments._checks import (
@@ -38,7 +38,7 @@ from timeline.arguments._checks import (
 from timeline.arguments._given import Given, Output, checked_prompt, given_parts, output_parts
 from timeline.engine._engine import Engine
 from timeline.engine._hiding import hide, restore
-from timeline.engine._ids import IdFactory
+from timeline.engine._journal import IdFactory
 from timeline.engine._settings import Settings
 
 
@@ -162,7 +162,7 @@ class Appending:
             CodecError: it holds what JSON cannot.
         """
         answers = answered_by(rendered, self.engine.view.version)
-        provider, recorder = provider_of(self.settings.model), self._recorder
+        provider, recorder = self.settings.provider, self._recorder
         answer = provider.read(response, recorder.new_id, recorder.turn)
         facts: list[Event] = []
         if answer.usage:

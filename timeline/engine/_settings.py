@@ -9,13 +9,13 @@ import attrs
 
 from blocks import MisuseError
 from persistence import EventStore
-from render import Context, Fixed, Model, Policy, TokenCounter, provider_of
+from render import Context, Fixed, Model, Policy, Provider, TokenCounter, provider_of
 from timeline._models import model_named
 from timeline._policies import policy_named
 from timeline.arguments._fixed import System, Tools, fixed_content, fixed_of
 from timeline.arguments._options import checked_options
 from timeline.engine._artifacts import Probe
-from timeline.engine._ids import IdFactory
+from timeline.engine._journal import IdFactory
 from timeline.observe._hooks import Hooks
 from timeline.observe._steps import Observer, Tracer
 from timeline.summarizers._summarizer import Summarizer
@@ -64,6 +64,12 @@ class Settings:
     keep_thinking: bool = True
     can_externalize: bool = False
     can_encrypt: bool = False
+    provider: Provider = attrs.field(
+        default=attrs.Factory(lambda self: provider_of(self.model), takes_self=True),
+        init=False,
+        eq=False,
+        repr=False,
+    )
     _fixed: dict[bytes, Fixed] = attrs.field(
         factory=dict[bytes, Fixed], init=False, eq=False, repr=False
     )
@@ -112,7 +118,7 @@ class Settings:
         return Context(
             policy=self.policy,
             model=self.model,
-            provider=provider_of(self.model),
+            provider=self.provider,
             counter=self.counter,
             now=now,
             limit=self.limit,

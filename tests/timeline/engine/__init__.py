@@ -3,7 +3,7 @@
 _artifacts: ../../render/stages/test_rehydrate.py, test_plans.py
 _attempt: ../observe/test_hooks_at_work.py, test_plans.py
 _compaction: test_plans.py, test_switch.py, ../summarizers/test_failures.py
-_appends, _engine, _ids, _settings: ../test_timeline.py
+_appends, _engine, _settings: ../test_timeline.py
 _journal: test_racing.py, test_flight.py, ../summarizers/test_paid_once.py
 _observers: ../observe/test_steps.py
 _operations: test_shell.py, test_queries.py

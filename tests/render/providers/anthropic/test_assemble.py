@@ -1,25 +1,26 @@
 """Pieces as one request: roles alternate, marks stand where they were put, texts come last."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from render import Piece
-from render.providers.anthropic._assemble import (
-    MIDWAY,
-    appended,
-    assemble,
-    marked_prefix,
-    with_mark,
-)
+from render import Piece, provider_of
+from render.providers.anthropic._provider import MIDWAY, appended
 from tests import _builders as make
 from tests._builders import call, context, prompt, result, said, text
 
+PROVIDER = provider_of(make.LOOSE)
 SERVER = {"type": "compaction", "content": "so far"}
 
 
 def pieces(*blocks: Any) -> list[Piece]:
     encoder = context().encoder
     return [encoder.shown(group) for group in make.view_of(*blocks).groups]
+
+
+def assemble(
+    found: list[Piece], marks: Iterable[tuple[int, int]], texts: Sequence[str] = ()
+) -> list[Any]:
+    return PROVIDER.messages(found, marks, texts)
 
 
 def own(value: dict[str, Any]) -> Any:
@@ -89,8 +90,7 @@ def test_system_and_tools_have_one_mark_at_their_end() -> None:
     system, tools = [text("a"), text("b")], [{"name": "x"}, {"name": "y"}]
     mark = {"cache_control": {"type": "ephemeral"}}
     hour = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
-    assert marked_prefix(system, tools, "5m") == ([text("a"), {**text("b"), **mark}], tools)
-    assert marked_prefix([], tools, "1h") == ([], [{"name": "x"}, {"name": "y", **hour}])
-    assert marked_prefix(system, tools, None) == (system, tools)
-    assert marked_prefix([], [], "5m") == ([], [])
-    assert with_mark(text("a")) == {**text("a"), **mark}
+    assert PROVIDER.prefix(system, tools, "5m") == ([text("a"), {**text("b"), **mark}], tools)
+    assert PROVIDER.prefix([], tools, "1h") == ([], [{"name": "x"}, {"name": "y", **hour}])
+    assert PROVIDER.prefix(system, tools, None) == (system, tools)
+    assert PROVIDER.prefix([], [], "5m") == ([], [])
