@@ -1,7 +1,16 @@
-"""Naming: the blocks of a log get their paths one after the other, and a path names one block for ever.
+"""Logical paths: how a block is named to a model and to a person, one after the other in the order of the log.
 
-    counted     ar:t1.user.steer.2           the second steer of a turn, as long as the turn goes on
-    by version  at:57.t1.user.steer          any block, whenever it came
+    ar:<turn>.user.prompt              what was said, by kind; .2, .3 for further ones of the turn
+    ar:<turn>.assistant.completion.2
+    tc:<turn>.<call id>.call           tool traffic, by call
+    tc:<turn>.<call id>.result
+    su:<turn>.conv.range.summary       summaries
+    fi:<turn>.<name>                   files that came with the user's words
+    at:<version>.<turn>...             a block that counting could not tell from others
+    v<version>                         any block, as short as can be: its label, `[v57]` where it is shown
+
+A path is derived and never stored, so it costs nothing and cannot disagree with the log; and it names one
+block for ever.
 
 A turn is counted from its first block until another turn begins.  Whoever comes later (a late result, a
 turn that is entered again) is named by version, and so is whatever cannot be told from an older block with
@@ -16,11 +25,13 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import Final, Self
 
-from blocks._block import Block, RangeSummary, ToolResult
+from blocks._block import Block, RangeSummary, ToolCall, ToolResult, UserAttachment, tag_of
 from blocks._fold_state import FoldState, Named
 from blocks._ids import TurnId
-from blocks._paths import numbered, path_at, path_of, path_stem
 
+_AT: Final = re.compile(r"at:([1-9][0-9]{0,14})\.")
+_LABEL: Final = re.compile(r"\[?v([1-9][0-9]{0,14})\]?")
+_NUMBERED: Final = re.compile(r"(.+)\.([1-9][0-9]{0,14})", re.DOTALL)
 _NUMBER: Final = re.compile(r"t([1-9][0-9]{0,14})")
 _CALLS: Final = "tc:"
 _FILTER_BYTES: Final = 1024
@@ -28,6 +39,62 @@ _FILTER_BYTES: Final = 1024
 _PLACES: Final = 6
 _UNKNOWN: Final = 0
 """In place of a count."""
+
+
+def path_stem(block: Block) -> str:
+    """The path of the first such block of its turn."""
+    match block:
+        case ToolCall():
+            return f"tc:{block.turn}.{block.call_id}.call"
+        case ToolResult():
+            return f"tc:{block.turn}.{block.call_id}.result"
+        case UserAttachment():
+            return f"fi:{block.turn}.{block.name}"
+        case RangeSummary():
+            return f"su:{block.turn}.conv.range.summary"
+        case _:
+            return f"ar:{block.turn}.{tag_of(block)}"
+
+
+def path_of(block: Block, ordinal: int = 1) -> str:
+    """The path of the `ordinal`-th block (from 1) with this stem."""
+    stem = path_stem(block)
+    return stem if ordinal == 1 else f"{stem}.{ordinal}"
+
+
+def path_at(block: Block, version: int) -> str:
+    """The path of the block of this version; every block has one, beside what it may be counted as."""
+    return f"at:{version}.{path_stem(block)[len('ar:') :]}"
+
+
+def label_of(version: int) -> str:
+    """The shortest path of the block of this version."""
+    return f"v{version}"
+
+
+def version_in(path: str) -> int:
+    """The version that a path or a label, in brackets or not, names; 0: it names none."""
+    found = _AT.match(path) or _LABEL.fullmatch(path)
+    return int(found[1]) if found else 0
+
+
+def is_label(path: str) -> bool:
+    """Whether a path is a version and nothing else."""
+    return _LABEL.fullmatch(path) is not None
+
+
+def numbered(path: str) -> tuple[str, int]:
+    """A path without the number at its end, and the number; 1 if there is none."""
+    found = _NUMBERED.fullmatch(path)
+    return (found[1], int(found[2])) if found else (path, 1)
+
+
+def turn_in(path: str) -> str:
+    """The turn of the counted block that has this path."""
+    return path.partition(":")[2].partition(".")[0]
+
+
+# Naming.
 
 
 class _Filter:

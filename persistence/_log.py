@@ -8,6 +8,7 @@ the window at any earlier version.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeGuard
 
 import attrs
 import msgspec
@@ -28,7 +29,6 @@ from blocks import (
     encode_event,
     kind_of,
 )
-from persistence._place import is_sound
 from persistence._store import TimelineInfo
 
 
@@ -189,6 +189,14 @@ def _check_append(timeline_id: TimelineId, events: Sequence[object], expected_ve
         raise MisuseError(f"expected_version={expected_version}: versions start at 0")
     if not timeline_id or not is_sound(timeline_id):
         raise MisuseError(f"{timeline_id!r} cannot name a timeline; use some printable text")
+
+
+def is_sound(text: object) -> TypeGuard[str]:
+    """False for lone surrogates and NUL, which no file and not every database takes."""
+    try:
+        return isinstance(text, str) and b"\0" not in text.encode()
+    except UnicodeEncodeError:
+        return False
 
 
 def checked_page(after: int, limit: int) -> None:

@@ -6,9 +6,10 @@ import stat
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeGuard, cast
+from typing import cast
 
 from blocks import MisuseError, StoreError
+from persistence._log import is_sound
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 SHOWN = 200
@@ -53,14 +54,6 @@ def checked_path(given: object) -> Path:
     if text.startswith(":memory:"):
         raise MisuseError("':memory:' is no file; for a store in memory take MemoryStore()")
     return Path(text)
-
-
-def is_sound(text: object) -> TypeGuard[str]:
-    """False for lone surrogates and NUL, which no file and not every database takes."""
-    try:
-        return isinstance(text, str) and b"\0" not in text.encode()
-    except UnicodeEncodeError:
-        return False
 
 
 @contextmanager

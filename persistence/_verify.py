@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from blocks import DamagedStoreError, MisuseError
-from persistence._log import event_problems
+from persistence._log import event_problems, is_sound
 from persistence._open import SCHEMES, locate_store, scheme_of
-from persistence._place import is_sound
 from persistence._store import (
     PROBLEMS_MAX,
     EventStore,

@@ -9,6 +9,7 @@ Nothing is deleted: it is one event, which says what stands for a range of the l
 
 from collections.abc import Sequence
 from math import sqrt
+from typing import Any
 
 import attrs
 import msgspec
@@ -16,10 +17,13 @@ import msgspec
 from blocks import (
     CompactionSkipped,
     EventId,
+    Naming,
     Provenance,
     RangeCompacted,
+    RangeSummary,
     SkipReason,
     StructuredSummary,
+    path_stem,
     text_of,
 )
 from render.compaction._carry import is_said
@@ -30,7 +34,6 @@ from render.stages._budget import corrected, fixed_tokens, threshold_of, total_t
 from render.summary._extractive import extract_summary
 from render.view._fold import commit, decide
 from render.view._group import Entry, Place
-from render.view._numbering import named_after, summary_ordinal
 from render.view._view import View
 
 FITTING = 0.95
@@ -174,7 +177,7 @@ def compaction_event(
         start=plan.start,
         cut=plan.cut,
         summary=written,
-        ordinal=summary_ordinal(view, plan.folded, written),
+        ordinal=_summary_ordinal(view, plan.folded, written),
         carried=plan.carried,
         state=msgspec.structs.replace(
             plan.kept[0].state,
@@ -182,7 +185,7 @@ def compaction_event(
             failures=0,
             failed_tokens=0,
             summaries=plan.kept[0].state.summaries + _is_uncounted(view, summary),
-            **named_after(view, plan.folded, plan.kept),
+            **_named_after(view, plan.folded, plan.kept),
         ),
         trigger=plan.trigger,
         tokens_before=plan.tokens_before,
@@ -202,3 +205,37 @@ def _rounds_before(kept: Sequence[Entry]) -> int:
     """Rounds before the first kept one: a round that the cut went through is begun again."""
     first = next((entry for entry in kept if entry.place is Place.RESPONSE), None)
     return first.round - 1 if first else kept[0].state.rounds
+
+
+# Paths, also across a cut: what tells the second note of a turn from the first.
+
+
+def _named_after(view: View, folded: Sequence[Entry], kept: Sequence[Entry]) -> dict[str, Any]:
+    """What the paths of what comes after a cut depend on: fields of the fold's state."""
+    naming = _naming(view, folded)
+    ordinals = naming.cut((entry.version, entry.source) for entry in kept)
+    return {"ordinals": ordinals, "named": naming.named()}
+
+
+def _summary_ordinal(view: View, folded: Sequence[Entry], summary: RangeSummary) -> int:
+    """Which summary of its turn this is; 0: that is not known.
+
+    Compactions that were undone count: their summaries had paths, too.
+    """
+    if not _naming(view, folded).is_counted(summary.turn):
+        return 0
+    stem, head = path_stem(summary), view.compaction
+    earlier = [event for _, event in view.events_since_cut if isinstance(event, RangeCompacted)]
+    alike = [e for e in (*([head.event] if head else []), *earlier) if path_stem(e.summary) == stem]
+    if alike:
+        ordinals = [event.ordinal for event in alike]
+        return max(ordinals) + 1 if all(ordinals) else 0
+    is_older = head is not None and head.event.state.turn == summary.turn
+    return 0 if is_older else 1
+
+
+def _naming(view: View, folded: Sequence[Entry]) -> Naming:
+    naming = view.compaction.naming if view.compaction else Naming()
+    for entry in folded:
+        naming.path(entry.source, entry.version)
+    return naming

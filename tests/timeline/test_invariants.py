@@ -41,7 +41,7 @@ from render import (
     total_tokens,
     validate_request,
 )
-from render.summary._lasting import LASTING
+from render.summary._merge import LASTING
 from tests._builders import blocks_in, context, events_of, flat, request_bytes, shown
 from tests.strategies import Play, Step, answers, settings, steps
 from timeline import SummaryRequest

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from blocks import Decision, StructuredSummary, Work
 from render import SummaryRoom, merge_summaries
-from render.summary._lasting import LASTING, _let_in
-from render.summary._merge import BEGINNING, GAP, TURNS_MAX, as_history
+from render.summary._merge import BEGINNING, GAP, LASTING, TURNS_MAX, _let_in, as_history
 from render.summary._text import Item, line_of
 from tests import _builders as make
 
