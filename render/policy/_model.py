@@ -15,6 +15,14 @@ from blocks import checked_calls
 Tokenizer: TypeAlias = Literal["old", "new"]
 ThinkingMode: TypeAlias = Literal["adaptive", "between_tools", "disabled", "enabled"]
 
+ThinkingRule: TypeAlias = Literal["bound", "leads", "whole"]
+"""What a provider demands of the thinking that is sent back to it:
+
+* `bound`: it stands behind exactly what it stood behind when it was thought;
+* `leads`: the message whose calls are being answered begins with it;
+* `whole`: that of the current tool loop is there completely, or not at all.
+"""
+
 
 # Not `tuple` itself: as a converter, type checkers would not see what it is a tuple of.
 def _modes(modes: Iterable[ThinkingMode]) -> tuple[ThinkingMode, ...]:
@@ -94,3 +102,27 @@ class Rates:
         """Of so many tokens; `written` by the seconds that they are kept."""
         writes = sum(tokens * self.writes[ttl] for ttl, tokens in written.items())
         return uncached * self.input + read * self.read + writes + output * self.output
+
+
+@attrs.frozen(kw_only=True)
+class Limits:
+    """What a provider takes and caches of one model's requests."""
+
+    result_tokens: int
+    """What the envelope of a tool result costs, however short the result is."""
+    pictures_max: int
+    """Images and documents in one request."""
+    picture_bytes_max: int
+    """Bytes of base64 in one request."""
+    marks_max: int
+    """Cache points that the messages may have; 0: the provider takes none."""
+    cache_tokens_min: int = 0
+    """A shorter prefix is silently not cached."""
+    lookback: int = 0
+    """Positions, a mark's own the first, in which what an earlier request wrote is found."""
+    runs: frozenset[str] = frozenset()
+    """Kinds of content of which several in a row are one position."""
+    unmarkable: frozenset[str] = frozenset()
+    """Kinds of content that carry no mark."""
+    thinking: frozenset[ThinkingRule] = frozenset()
+    """Rules for thinking; none: all of it, some or none may be sent back."""

@@ -22,7 +22,7 @@ from blocks import (
     TurnId,
     UsageRecorded,
 )
-from render.policy._model import Model, Rates
+from render.policy._model import Limits, Model, Rates
 from render.view._group import Group
 from render.view._provider_blocks import Json
 from render.view._replace import replaced
@@ -30,14 +30,6 @@ from render.view._view import Shown
 
 Where: TypeAlias = Literal["user", "result"]
 """In a user's message, or in the result of a tool."""
-
-ThinkingRule: TypeAlias = Literal["bound", "leads", "whole"]
-"""What a provider demands of the thinking that is sent back to it:
-
-* `bound`: it stands behind exactly what it stood behind when it was thought;
-* `leads`: the message whose calls are being answered begins with it;
-* `whole`: that of the current tool loop is there completely, or not at all.
-"""
 
 
 class TokenCounter(Protocol):
@@ -55,30 +47,6 @@ class TokenCounter(Protocol):
     def part(self, part: ImagePart | DocumentPart | ProviderPart) -> int:
         """Tokens of something that is not text."""
         ...
-
-
-@attrs.frozen(kw_only=True)
-class Limits:
-    """What a provider takes and caches of one model's requests."""
-
-    result_tokens: int
-    """What the envelope of a tool result costs, however short the result is."""
-    pictures_max: int
-    """Images and documents in one request."""
-    picture_bytes_max: int
-    """Bytes of base64 in one request."""
-    marks_max: int
-    """Cache points that the messages may have; 0: the provider takes none."""
-    cache_tokens_min: int = 0
-    """A shorter prefix is silently not cached."""
-    lookback: int = 0
-    """Positions, a mark's own the first, in which what an earlier request wrote is found."""
-    runs: frozenset[str] = frozenset()
-    """Kinds of content of which several in a row are one position."""
-    unmarkable: frozenset[str] = frozenset()
-    """Kinds of content that carry no mark."""
-    thinking: frozenset[ThinkingRule] = frozenset()
-    """Rules for thinking; none: all of it, some or none may be sent back."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -251,6 +219,14 @@ class Provider(Protocol):
 
     def segment(self, place: str, content: Json) -> Segment:
         """What the cache knows of one of `contents`."""
+        ...
+
+    def text(self, content: Json) -> str:
+        """What a model reads of one of `contents`, its own thinking aside."""
+        ...
+
+    def open_tools(self, names: Iterable[str]) -> list[Json]:
+        """For calls of tools with these names, definitions that take any arguments."""
         ...
 
     def validator(self) -> Validator:

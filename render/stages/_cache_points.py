@@ -22,7 +22,8 @@ import attrs
 
 from blocks import RangeSummary
 from render.policy._context import Context
-from render.policy._provider import Limits, Piece
+from render.policy._model import Limits
+from render.policy._provider import Piece
 from render.summary._text import layers_of
 from render.view._group import Group
 from render.view._view import Shown

@@ -7,7 +7,7 @@ from attrs.validators import in_
 
 from blocks import ToolCall
 from persistence.sessions import Session
-from render import Json, Policy
+from render import Json, Policy, provider_of
 from timeline._models import model_named
 from timeline._policies import policy_named
 from timeline.arguments._fixed import System, Tools
@@ -17,7 +17,6 @@ Summaries: TypeAlias = Literal["extractive", "stand-in", "anthropic"]
 MODEL = "claude-sonnet-5-5"
 """Whose prices and rules count when the session's own model is not in the table."""
 SYSTEM = "You are an agent that works with tools. Do what the user asks, and say what was done."
-NAME_CHARACTERS = 64
 
 
 @attrs.frozen(kw_only=True)
@@ -63,20 +62,10 @@ class ReplayOptions:
 
     def tools_for(self, session: Session) -> Tools:
         """The tool definitions of every request."""
-        return self.tools if self.tools is not None else session.tools or open_tools(session)
+        return self.tools if self.tools is not None else session.tools or self._open_tools(session)
 
-
-def open_tools(session: Session) -> list[Json]:
-    """A definition that takes any arguments, for each tool name seen; in the order of names."""
-    blocks = (block for call in session.calls for block in call.blocks)
-    names = {legal_name(block.name) for block in blocks if isinstance(block, ToolCall)}
-    return [
-        {"name": name, "description": name, "input_schema": {"type": "object"}}
-        for name in sorted(names)
-    ]
-
-
-def legal_name(name: str) -> str:
-    """The name as the renderer sends it, and the provider takes it."""
-    kept = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in name)
-    return kept[:NAME_CHARACTERS] or "tool"
+    def _open_tools(self, session: Session) -> list[Json]:
+        """A definition that takes any arguments, for each tool name seen."""
+        blocks = (block for call in session.calls for block in call.blocks)
+        names = (block.name for block in blocks if isinstance(block, ToolCall))
+        return provider_of(model_named(self.model_for(session))).open_tools(names)

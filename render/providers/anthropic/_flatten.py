@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from blocks import leaves
 from render.policy._provider import Segment, TokenCounter
 from render.providers.anthropic._count import (
     BLOCK_TOKENS,
@@ -55,6 +56,27 @@ def segment_of(place: str, content: Json) -> Segment:
             return Segment(key, "system", ttl, partial(_text_tokens, plain))
         case _:
             return Segment(key, kind, ttl, partial(_tokens, plain))
+
+
+def text_of_content(content: Json) -> str:
+    """What a model reads of one of them, its thinking aside."""
+    match content.get("type"):
+        case "text":
+            return _string(content.get("text"))
+        case "tool_use":
+            return f"{content.get('name')}\n{leaves(content.get('input'))}"
+        case "tool_result":
+            return "\n".join(text_of_content(part) for part in _blocks(content.get("content")))
+        case "compaction":
+            return _string(content.get("content"))
+        case "image":
+            return "[image]"
+        case _:
+            return ""
+
+
+def _string(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _tokens(content: Json, counter: TokenCounter) -> int:

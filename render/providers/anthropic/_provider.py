@@ -9,21 +9,19 @@ from typing import Final
 import attrs
 
 from blocks import BlockId, Part, TurnId, UsageRecorded
-from render.policy._model import Model, Rates
+from render.policy._model import Limits, Model, Rates, ThinkingRule
 from render.policy._provider import (
     Answer,
     Encoder,
-    Limits,
     Overflow,
     Piece,
     Segment,
-    ThinkingRule,
     TokenCounter,
     Where,
 )
 from render.providers.anthropic._count import RESULT_TOKENS, tool_tokens
-from render.providers.anthropic._encode import Encoding
-from render.providers.anthropic._flatten import contents_of, segment_of
+from render.providers.anthropic._encode import Encoding, tool_name
+from render.providers.anthropic._flatten import contents_of, segment_of, text_of_content
 from render.providers.anthropic._kinds import (
     IMAGES_MAX,
     IMAGES_MAX_SMALL_WINDOW,
@@ -131,6 +129,16 @@ class Anthropic:
     def segment(self, place: str, content: Json) -> Segment:
         """A mark is no content."""
         return segment_of(place, content)
+
+    def text(self, content: Json) -> str:
+        """Arguments as names and values, not as JSON."""
+        return text_of_content(content)
+
+    def open_tools(self, names: Iterable[str]) -> list[Json]:
+        """Each under the name that is sent, in the order of names."""
+        sent = sorted({tool_name(name) for name in names})
+        schema = {"type": "object"}
+        return [{"name": name, "description": name, "input_schema": schema} for name in sent]
 
     def validator(self) -> RequestValidator:
         """Remembers its verdict on every message of the latest request."""

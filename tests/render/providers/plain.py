@@ -124,6 +124,12 @@ class PlainText:
         text = str(content["name"] if place == "tool" else content["text"])
         return Segment((place, text), "text", KEPT, lambda counter: counter.count(text))
 
+    def text(self, content: Json) -> str:
+        return str(content["text"])
+
+    def open_tools(self, names: Iterable[str]) -> list[Json]:
+        return [{"name": name} for name in sorted(set(names))]
+
     def validator(self) -> Lines:
         return Lines()
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from blocks import text_of
 from persistence.sessions import Session
-from render import Policy
+from render import Policy, Provider, provider_of
+from tests import _builders as make
 from tests.timeline.replay.invented import invented
 from tests.timeline.replay.talk import talk
 from timeline.replay import ReplayOptions, replay
@@ -19,6 +20,7 @@ from timeline.replay._recall import Kept, Memory, kept
 from timeline.replay._surroundings import around, share_found
 from timeline.replay._words import Words
 
+PROVIDER = provider_of(make.LOOSE)
 CONTEXT = "the value of old_name is seven"
 NEED = Need("old_name", (CONTEXT,), (f"before\n{CONTEXT}\nafter",))
 
@@ -34,6 +36,7 @@ class Request:
 
     messages: tuple[dict[str, Any], ...] = ()
     system: tuple[dict[str, Any], ...] = ()
+    provider: Provider = PROVIDER
 
 
 def request(*content: dict[str, Any], system: str = "") -> Any:
@@ -188,7 +191,7 @@ def test_a_request_is_read_in_all_that_the_model_sees_of_it() -> None:
     assert "_this" not in text
 
 
-def test_a_block_is_read_once_unless_it_is_marked() -> None:
+def test_a_marked_block_is_read_like_any_other() -> None:
     words, block = Words(), {"type": "text", "text": "first"}
     marked = {"type": "text", "text": "second", "cache_control": {"type": "ephemeral"}}
     assert words.of(request(block, marked)) == "first\nsecond"

@@ -43,6 +43,14 @@ def test_a_session_is_replayed_and_priced_with_a_provider_of_plain_text(summariz
     assert result.warm_busts == result.folds  # sent within seconds, so what was cut was still there
 
 
+def test_what_the_agent_could_read_in_a_request_its_provider_says() -> None:
+    options = ReplayOptions(policy=STEADY, window=3_000, counter="estimate")
+    result = replay(invented(), options)
+    assert result.recall.near == 1, "the newest rounds are in every request"
+    tools = cast("Any", options.tools_for(invented()))
+    assert tools == [{"name": "bash"}, {"name": "read file"}], "names as this provider takes them"
+
+
 def test_what_two_requests_have_in_common_is_read_by_the_providers_rules() -> None:
     """All of the last one; a prompt below the minimum of the model (512) is no entry."""
     replayed = Replay.begin(invented(turns=1), ReplayOptions(counter="estimate"), MemoryStore())
