@@ -2,6 +2,7 @@
 
 import pytest
 
+from blocks import MisuseError
 from render import Model, provider_of
 from timeline import Options, Timeline
 from timeline._models import known_models, model_named
@@ -166,3 +167,8 @@ def test_a_model_with_impossible_numbers_is_refused() -> None:
         Model(name="x", tokens_window=0)
     with pytest.raises(ValueError, match="price_read"):
         Model(name="x", price_read=-1.0)
+
+
+def test_a_model_of_no_known_provider_is_refused_when_a_timeline_is_opened() -> None:
+    with pytest.raises(MisuseError, match="no provider 'antropic'"):
+        Timeline.open("t", model=Model(name="mine", provider="antropic"))

@@ -82,7 +82,8 @@ class Settings:
         Raises:
             PolicyError: no policy of this name.
             MisuseError: no such option, or one that holds what it cannot; no counter of this name;
-                a model whose window is smaller than what is kept free for its answer.
+                a model whose provider there is not, or whose window is smaller than what is kept free for
+                its answer.
         """
         from timeline.tokens import counter_for
 
