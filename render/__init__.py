@@ -4,6 +4,7 @@ from render._pipeline import BringBack as BringBack
 from render._pipeline import Compact as Compact
 from render._pipeline import Decided as Decided
 from render._pipeline import Need as Need
+from render._pipeline import handed_out as handed_out
 from render._pipeline import render as render
 from render._pipeline import show as show
 from render.compaction._apply import FittedRange as FittedRange

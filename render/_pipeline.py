@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from blocks import CompactionSkipped
+from blocks import CompactionSkipped, EventId, RequestRendered
 from render.policy._context import Context
 from render.policy._provider import Validator
 from render.stages._budget import account, is_cold, prefix_of, target_of, total_tokens
@@ -107,6 +107,22 @@ def show(
         notices=(*context.notices, *chain.from_iterable(map(attrgetter("notices"), pieces))),
         violations=(validator or provider.validator()).check(request, context.model),
         cannot_fit=misfit,
+    )
+
+
+def handed_out(rendered: Rendered, context: Context) -> RequestRendered:
+    """The fact that a request was handed out."""
+    return RequestRendered(
+        id=EventId(""),
+        at=context.now,
+        content_hash=rendered.content_hash,
+        tokens=rendered.account.estimated,
+        shown=rendered.shown,
+        cache_points=tuple(point.version for point in rendered.cache_points),
+        prefix_hash=rendered.prefix_hash,
+        sent=rendered.sent,
+        ttl=context.policy.ttl_seconds,
+        rehydrated=rendered.rehydrated,
     )
 
 

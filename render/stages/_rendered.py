@@ -5,9 +5,7 @@ import attrs
 from blocks import (
     ArtifactId,
     Event,
-    EventId,
     MisuseError,
-    RequestRendered,
     checked_call,
     in_words,
 )
@@ -80,18 +78,3 @@ class Rendered:
     def request(self) -> Json:
         """System, tools and messages: the part of the request that depends on the log."""
         return self.provider.request(self.system, self.tools, self.messages)
-
-    def event(self, at: float, ttl: float) -> RequestRendered:
-        """The fact that this request was handed out."""
-        return RequestRendered(
-            id=EventId(""),
-            at=at,
-            content_hash=self.content_hash,
-            tokens=self.account.estimated,
-            shown=self.shown,
-            cache_points=tuple(point.version for point in self.cache_points),
-            prefix_hash=self.prefix_hash,
-            sent=self.sent,
-            ttl=ttl,
-            rehydrated=self.rehydrated,
-        )

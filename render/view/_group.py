@@ -1,10 +1,17 @@
-"""Entries and groups: a block with its place in the log, and the blocks that are shown together.
+"""Entries, groups, rounds: a block with its place in the log, and the blocks that are shown together.
 
 A *group* is one round (all that one model response holds, the results of its calls) and whatever
 followed until the next response: user text, notices.  What precedes the first response is a group
 without a round.  Groups are the unit of work: a group that no event touched is the same object as
 in the last render, and whatever was computed for it (its messages, its tokens) is still there.  So
 a render costs what is new, not what is visible.
+
+A response belongs to the request that it answers.  Whatever was appended after that request had been
+rendered was not in it, so it is shown after the response: it moves into the round that the response
+begins.  A result of a call which the request had shown as interrupted comes late, and says so.
+
+    log      prompt  [request]  steer  answer  result
+    shown    prompt             answer  result  steer
 """
 
 from bisect import bisect_left
@@ -17,7 +24,18 @@ from typing import Any, TypeVar
 
 import attrs
 
-from blocks import ArtifactId, Block, CallId, DroppedSpan, FoldState, HideReason, ToolCall, tag_of
+from blocks import (
+    Answered,
+    ArtifactId,
+    Block,
+    CallId,
+    DroppedSpan,
+    FoldState,
+    HideReason,
+    ToolCall,
+    tag_of,
+)
+from render.view._provider_blocks import verbatim
 
 _I = TypeVar("_I")
 _T = TypeVar("_T")
@@ -155,6 +173,19 @@ class Group:
         """Where in `entries` the one of this version stands."""
         return bisect_left(self.entries, version, key=attrgetter("version"))
 
+    def meanwhile(self, request: Answered) -> int:
+        """Index of the first entry that came while a request was in flight.
+
+        In logs that do not say what was sent, everything stays where it was shown before.
+        """
+        entries = self.entries
+        index = len(entries)
+        while request.sent and index and entries[index - 1].version > request.shown:
+            index -= 1
+            if entries[index].place in (Place.RESPONSE, Place.RESULT):
+                return len(entries)
+        return index
+
     def find(self, key: str) -> Entry | None:
         """The oldest entry with this path or block id."""
         return self._by_name.get(key)
@@ -245,3 +276,17 @@ class GroupMemo:
             found = tuple(made)
             self._chains[key] = start, items, found
         return found
+
+
+# Where a response goes.
+
+
+def was_paused(entries: Sequence[Entry]) -> bool:
+    """Whether the provider stopped in the middle of its own work, and nobody spoke since."""
+    return bool(entries) and verbatim(entries[-1].block) is not None
+
+
+def is_stale(request: Answered, changed: int) -> bool:
+    """Whether something was appended or rewritten after the request of a response, as far as a log can
+    tell that does not say what was sent; `changed`: the version at which it last was."""
+    return not request.sent and 0 < request.shown < changed

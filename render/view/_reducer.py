@@ -27,7 +27,7 @@ from blocks import (
     UsageRecorded,
     images_of,
 )
-from render.view._group import Asked, Entry, Group, Place
+from render.view._group import Asked, Entry, Group, Place, is_stale, was_paused
 from render.view._masks import LADDER, Mask, Replacements, place_of, rehide, rehide_at, unbind
 from render.view._numbers import (
     after_request,
@@ -38,7 +38,6 @@ from render.view._numbers import (
 )
 from render.view._provider_blocks import is_server_compaction, response_of
 from render.view._registry import Registry
-from render.view._rounds import is_stale, joins, meanwhile, moved, was_paused
 from render.view._view import View
 
 PREPARED_MAX = 4
@@ -140,7 +139,7 @@ class _Reducer:
         if self._turn_start == 0:
             self._turn_start = version
         place = place_of(block)
-        if place is Place.RESPONSE and not joins(self._current, block, self._registry):
+        if place is Place.RESPONSE and not registry.joins(self._current, block):
             self._answer(block, event.answers)
         if is_server_compaction(block):
             self._summarised = version
@@ -183,8 +182,7 @@ class _Reducer:
         """A response begins: behind what its request showed, and before what came since."""
         self._close()
         request, waiting = answered_of(said, self._state)
-        entries = self._groups[-1].entries
-        index = meanwhile(entries, request)
+        entries, index = self._groups[-1].entries, self._groups[-1].meanwhile(request)
         stale = is_stale(request, max(self._newest, self._rewritten))
         if was_paused(entries[:index]) and not self._registry.is_calling:
             self._groups[-1] = attrs.evolve(self._groups[-1], sealed=0)  # asked again, it goes on
@@ -201,7 +199,7 @@ class _Reducer:
         rounds = self._state.rounds + 1
         self._evolve(rounds=rounds)
         before = self._groups.pop()
-        since = moved(before.entries[index:], rounds)
+        since = tuple(attrs.evolve(e, round=rounds) for e in before.entries[index:])
         if since:
             before = attrs.evolve(before, entries=before.entries[:index])
         self._groups += [before] if before.entries else []

@@ -138,6 +138,19 @@ class Registry:
 
     # Finding.
 
+    def joins(self, group: Group, block: Block) -> bool:
+        """Whether what the model said belongs to the round that is open: to the newest group, this one.
+
+        Blocks of one response do, even with a result of an earlier call of it in between (logs
+        interleave parallel calls); without a response id, whatever follows directly.
+        """
+        if group.round == 0 or group.sealed:
+            return False
+        response = response_of(block)
+        if response or group.response:
+            return response == group.response
+        return not self.is_answered
+
     def waiting(self, call_id: CallId, after: int) -> str | None:
         """The wire id of the group's oldest call of this id that has no result; calls up to version
         `after` were shown as interrupted and wait no longer."""

@@ -38,8 +38,7 @@ from timeline.arguments._checks import (
 from timeline.arguments._given import Given, Output, checked_prompt, given_parts, output_parts
 from timeline.engine._engine import Engine
 from timeline.engine._hiding import hide, restore
-from timeline.engine._journal import IdFactory
-from timeline.engine._settings import Settings
+from timeline.engine._settings import IdFactory, Settings
 
 
 @attrs.frozen(kw_only=True)

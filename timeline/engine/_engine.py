@@ -28,6 +28,7 @@ from render import (
     Validator,
     View,
     compaction_due,
+    handed_out,
     render,
     wanted,
 )
@@ -122,7 +123,7 @@ class Engine(Journal):
                     yield from tell(made.before, rendered)
             if self.view.version == version or passes == PASSES_MAX:
                 break
-        self.remember(rendered.event(context.now, context.policy.ttl_seconds))
+        self.remember(handed_out(rendered, context))
         if len(decisions) > len(rendered.decisions):
             return attrs.evolve(rendered, decisions=decisions)
         return rendered

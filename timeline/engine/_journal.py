@@ -5,13 +5,9 @@ log is then; a decision is made anew, from a fresh view.
 """
 
 import logging
-import os
-import time
-import uuid
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import count
 from typing import TypeAlias, TypeVar
 
 import attrs
@@ -34,11 +30,11 @@ from persistence import EventStore
 from render import View, commit, open_view
 from timeline._flow import Flow, RunBlocking
 from timeline.engine._precedence import Contest, Precedence, precedence_in, rest_after
+from timeline.engine._settings import IdFactory
 
 log = logging.getLogger("foldline")
 
 _T = TypeVar("_T")
-IdFactory: TypeAlias = Callable[[], str]
 Check: TypeAlias = Callable[[View], None]
 """Raises a `MisuseError` where a view says that what is to be appended must not be."""
 
@@ -270,22 +266,3 @@ class Journal:
         stamped = self._stamp(event)
         self.pending = (*self.pending, stamped)
         self.view = commit(self.view, stamped)
-
-
-# Ids of events and blocks.
-
-
-def time_ordered() -> str:
-    """A UUID whose first 48 bits are milliseconds since the epoch (RFC 9562, version 7)."""
-    milliseconds = time.time_ns() // 1_000_000
-    random = int.from_bytes(os.urandom(10), "big")
-    value = milliseconds << 80 | random
-    value = value & ~(0xF << 76) | 0x7 << 76
-    value = value & ~(0x3 << 62) | 0x2 << 62
-    return str(uuid.UUID(int=value))
-
-
-def counted() -> IdFactory:
-    """Ids 1, 2, 3, ... in the form of UUIDs: the same on every machine."""
-    numbers = count(1)
-    return lambda: str(uuid.UUID(int=next(numbers)))

@@ -14,10 +14,9 @@ from timeline.arguments._options import checked_options
 from timeline.engine._artifacts import ArtifactService, opener_of
 from timeline.engine._compaction import Compactor
 from timeline.engine._engine import Engine
-from timeline.engine._journal import time_ordered
 from timeline.engine._observers import Observers
 from timeline.engine._operations import Operations
-from timeline.engine._settings import Options, Settings
+from timeline.engine._settings import Options, Settings, time_ordered
 from timeline.observe._hooks import Hooks
 from timeline.summarizers._summarizer import ExtractiveSummarizer
 

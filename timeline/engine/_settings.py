@@ -1,9 +1,13 @@
-"""What a timeline is rendered with: policy, model, limit, counter."""
+"""What a timeline is rendered with: policy, model, limit, counter; and what its events and blocks are named by."""
 
 import logging
+import os
+import time
+import uuid
 from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 
 import attrs
 
@@ -15,7 +19,6 @@ from timeline._policies import policy_named
 from timeline.arguments._fixed import System, Tools, fixed_content, fixed_of
 from timeline.arguments._options import checked_options
 from timeline.engine._artifacts import Probe
-from timeline.engine._journal import IdFactory
 from timeline.observe._hooks import Hooks
 from timeline.observe._steps import Observer, Tracer
 from timeline.summarizers._summarizer import Summarizer
@@ -27,6 +30,9 @@ log = logging.getLogger("foldline")
 
 FIXED_MAX = 8
 """Pairs of system prompt and tools that a timeline remembers: an agent may have a few modes."""
+
+
+IdFactory: TypeAlias = Callable[[], str]
 
 
 class Options(TypedDict, total=False):
@@ -159,3 +165,22 @@ def _guessed(named: str | Model, model: Model) -> tuple[str, ...]:
     )
     log.warning("%s", notice)
     return (notice,)
+
+
+# Ids.
+
+
+def time_ordered() -> str:
+    """A UUID whose first 48 bits are milliseconds since the epoch (RFC 9562, version 7)."""
+    milliseconds = time.time_ns() // 1_000_000
+    random = int.from_bytes(os.urandom(10), "big")
+    value = milliseconds << 80 | random
+    value = value & ~(0xF << 76) | 0x7 << 76
+    value = value & ~(0x3 << 62) | 0x2 << 62
+    return str(uuid.UUID(int=value))
+
+
+def counted() -> IdFactory:
+    """Ids 1, 2, 3, ... in the form of UUIDs: the same on every machine."""
+    numbers = count(1)
+    return lambda: str(uuid.UUID(int=next(numbers)))

@@ -12,8 +12,7 @@ from persistence.sessions import Session
 from render import Rendered, View, show
 from timeline._timeline import Timeline
 from timeline.arguments._fixed import System, Tools
-from timeline.engine._journal import counted
-from timeline.engine._settings import Options, Settings
+from timeline.engine._settings import Options, Settings, counted
 from timeline.replay._options import ReplayOptions
 
 

@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from blocks import Block, EventId, RequestRendered, TextPart
-from render import Rendered, View, commit, total_tokens, validate_request
+from render import Rendered, View, commit, handed_out, total_tokens, validate_request
 from render.stages._budget import fixed_tokens
 from render.view._view import slice_visible
 from tests import _builders as make
@@ -37,7 +37,7 @@ def marked(rendered: Rendered) -> list[Any]:
 
 
 def after_request(view: View, rendered: Rendered) -> View:
-    return commit(view, rendered.event(0.0, 300.0))
+    return commit(view, handed_out(rendered, make.context()))
 
 
 def test_the_three_points_of_a_request() -> None:
@@ -310,7 +310,7 @@ def test_the_fact_of_a_request_names_its_points_and_its_tail_last() -> None:
         make.prompt("a", "t1"), make.said("b", "t1"), make.prompt("c", "t2"), *rounds(6, "t2")
     )
     rendered = make.shown(view)
-    event = rendered.event(5.0, 300.0)
+    event = handed_out(rendered, make.context(now=5.0))
     assert event.cache_points == tuple(p.version for p in rendered.cache_points)
     assert commit(view, event).state.tail == view.version
     assert isinstance(event, RequestRendered)
