@@ -9,6 +9,7 @@ import attrs
 
 from blocks import CodecError, DamagedStoreError, Event, Recorded, TimelineId, decode_event
 from persistence.duckdb._cursors import CursorPool
+from persistence.duckdb._heads import Known
 from persistence.duckdb._large_events import Row, fetching, whole
 from persistence.duckdb._memory_release import Cache
 from persistence.duckdb._schema import interrupts, translated
@@ -30,26 +31,37 @@ WHERE timeline = ? AND seq BETWEEN ? AND ? ORDER BY seq
 
 @attrs.define(eq=False)
 class Reader:
-    """Reads with cursors of the pool; what timelines there are, the writer knows."""
+    """Reads with cursors of the pool."""
 
     _path: Path
     _writer: Writer
     _cursors: CursorPool
     _cache: Cache
 
+    def known(self, timeline: TimelineId) -> Known:
+        """Number and head of a timeline."""
+        with self._asking():
+            return self._writer.heads.known(timeline)
+
     @contextmanager
     def cursor(self) -> "Generator[DuckDBPyConnection]":
-        """A cursor; what the database refuses is told in our words, and the file asked anew."""
+        """A cursor to read with."""
+        with self._asking(), self._cursors.borrow() as cursor:
+            yield cursor
+
+    @contextmanager
+    def _asking(self) -> Generator[None]:
+        """What the database refuses is told in our words, and the file asked anew."""
         import duckdb
 
         try:
-            with interrupts(), self._cursors.borrow() as cursor:
-                yield cursor
+            with interrupts():
+                yield
         except duckdb.Error as error:
             self._writer.is_suspect = True
             raise translated(error, self._path) from error
 
-    def events(self, timeline: TimelineId, first: int, last: int) -> list[Recorded]:
+    def events(self, timeline: Known, first: int, last: int) -> list[Recorded]:
         """Events `first` to `last`, which must all be there."""
         rows = self._rows(timeline, first, last)
         return [
@@ -57,7 +69,7 @@ class Reader:
             for seq, payload in self._whole(timeline, rows)
         ]
 
-    def page(self, timeline: TimelineId, after: int, last: int) -> list[Recorded]:
+    def page(self, timeline: Known, after: int, last: int) -> list[Recorded]:
         """Events after `after`, to `last` or as many as make a page."""
         rows = self.rows(timeline, after, last)
         return [(seq, self._decoded(timeline, seq, payload)) for seq, payload in rows]
@@ -76,32 +88,32 @@ class Reader:
             step = max(1, min(PAGE_CHARACTERS - size, size) * len(found) // max(size, 1))
         return found
 
-    def ids(self, timeline: TimelineId, first: int, last: int) -> list[str]:
+    def ids(self, timeline: Known, first: int, last: int) -> list[str]:
         """The ids of events `first` to `last`."""
         with self.cursor() as cursor:
-            number = self._writer.numbers[timeline]
-            return [id_ for (id_,) in cursor.execute(IDS, [number, first, last]).fetchall()]
+            return [
+                id_ for (id_,) in cursor.execute(IDS, [timeline.number, first, last]).fetchall()
+            ]
 
-    def _rows(self, timeline: TimelineId, first: int, last: int) -> list[Row]:
+    def _rows(self, timeline: Known, first: int, last: int) -> list[Row]:
         if last < first:
             return []
         with self.cursor() as cursor:
-            number = self._writer.numbers[timeline]
-            rows = cursor.execute(WINDOW, [number, first, last]).fetchall()
+            rows = cursor.execute(WINDOW, [timeline.number, first, last]).fetchall()
         # Rows come in the order of their commits, so a sort has nothing to do.
         rows.sort(key=_seq)
         if [seq for seq, _ in rows] != list(range(first, last + 1)):
             raise self._damaged(timeline, f"events {first} to {last} are not all there")
         return rows
 
-    def _whole(self, timeline: TimelineId, rows: Sequence[Row]) -> Iterator[Row]:
+    def _whole(self, timeline: Known, rows: Sequence[Row]) -> Iterator[Row]:
         """The same rows, read to the end where they are large."""
         if not rows:
             return
-        number, size = self._writer.numbers[timeline], 0
+        size = 0
         try:
             with self.cursor() as cursor:
-                for row in whole(rows, fetching(cursor, number)):
+                for row in whole(rows, fetching(cursor, timeline.number)):
                     size += len(row[1])
                     yield row
         except CodecError as error:
@@ -109,15 +121,15 @@ class Reader:
         finally:
             self._cache.passed(size)
 
-    def _decoded(self, timeline: TimelineId, seq: int, payload: str) -> Event:
+    def _decoded(self, timeline: Known, seq: int, payload: str) -> Event:
         try:
             return decode_event(payload)
         except CodecError as error:
             raise self._damaged(timeline, f"event {seq} is {error}") from error
 
-    def _damaged(self, timeline: TimelineId, what: str) -> DamagedStoreError:
+    def _damaged(self, timeline: Known, what: str) -> DamagedStoreError:
         return DamagedStoreError(
-            f"{self._path}, timeline {timeline!r}: {what}; `foldline verify` lists all damage,"
+            f"{self._path}, timeline {timeline.name!r}: {what}; `foldline verify` lists all damage,"
             " restore the file from a backup"
         )
 

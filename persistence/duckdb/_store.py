@@ -33,6 +33,7 @@ from persistence.duckdb._append import Append
 from persistence.duckdb._cursors import CursorPool
 from persistence.duckdb._file_lock import FileLock, Marks, lock_path, lost
 from persistence.duckdb._group_commit import GroupCommit
+from persistence.duckdb._heads import Heads, Known, all_heads
 from persistence.duckdb._index import DuckDBIndex
 from persistence.duckdb._memory_release import Cache
 from persistence.duckdb._reader import Reader
@@ -82,11 +83,12 @@ class DuckDBStore:
             self._lock.holds()
             if is_new:
                 self._lock.note(events=0, records=0)
+            self._cursors = CursorPool(self._connection)
             with errors(self.path):
-                self._writer = Writer(self._connection, self.path, self._lock)
+                heads = Heads(self._cursors)
+                self._writer = Writer(self._connection, self.path, self._lock, heads)
             self._refuse_a_lost_tail()
             self._group = GroupCommit(self._writer.commit)
-            self._cursors = CursorPool(self._connection)
             self._cache = Cache(self._connection, self._group, self._cursors)
             self._reader = Reader(self.path, self._writer, self._cursors, self._cache)
             undo.pop_all()
@@ -130,20 +132,20 @@ class DuckDBStore:
             return False
         ids = [event.id for event in append.events]
         first, last = append.expected + 1, append.expected + len(ids)
-        if last > self._head(append.timeline).version:
-            return False
-        return self._reader.ids(append.timeline, first, last) == ids
+        known = self._known(append.timeline)
+        return last <= known.head.version and self._reader.ids(known, first, last) == ids
 
     def load_window(self, timeline_id: TimelineId) -> LogWindow:
-        head = self._head(timeline_id)
-        return head.window(self._reader.events(timeline_id, head.window_start(), head.version))
+        known = self._known(timeline_id)
+        head = known.head
+        return head.window(self._reader.events(known, head.window_start(), head.version))
 
     def read(
         self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
     ) -> Sequence[Recorded]:
         checked_page(after, limit)
-        last = min(after + limit, self._head(timeline_id).version)
-        return self._reader.page(timeline_id, after, last)
+        known = self._known(timeline_id)
+        return self._reader.page(known, after, min(after + limit, known.head.version))
 
     def read_bytes(
         self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
@@ -156,8 +158,11 @@ class DuckDBStore:
         return self._head(timeline_id).version
 
     def _head(self, timeline_id: TimelineId) -> Head:
+        return self._known(timeline_id).head
+
+    def _known(self, timeline_id: TimelineId) -> Known:
         self._refuse_if_not_ours()
-        return self._writer.heads.get(timeline_id, Head())
+        return self._reader.known(timeline_id)
 
     def fork(self, source: TimelineId, target: TimelineId, event: Event, *, at: int) -> int:
         append = Append(timeline=target, expected=0, events=checked_events(target, [event], 0))
@@ -171,8 +176,8 @@ class DuckDBStore:
         return at + 1
 
     def list(self) -> Sequence[TimelineInfo]:
-        self._refuse_if_not_ours()
-        return timeline_infos(self._writer.heads.copy())
+        with self._reading() as cursor:
+            return timeline_infos(all_heads(cursor))
 
     @contextmanager
     def inspect(self) -> "Generator[tuple[DuckDBPyConnection, Marks]]":

@@ -1,6 +1,6 @@
 """The one writer of a DuckDB file: judges waiting appends, and makes the good ones durable.
 
-Everything here runs under the lock of `GroupCommit`, one thread at a time.  The heads in memory are
+Everything here runs under the lock of `GroupCommit`, one thread at a time.  The heads are
 what readers see; they move only after a commit, and after any failure they are read from the file
 again, because a commit that failed may still have happened.  A database that gave itself up, for
 instance because the disk was full during a checkpoint, is attached anew.
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import attrs
 
 from blocks import ClosedError, StoreError, TimelineId
-from persistence._log import Head, Mark
 from persistence.duckdb._append import Append, event_rows, mark_rows, piece_rows
 from persistence.duckdb._file_lock import FileLock
+from persistence.duckdb._heads import Heads, Known
 from persistence.duckdb._large_events import FETCHED
 from persistence.duckdb._schema import (
     FORMAT_WITH_PIECES,
@@ -30,12 +30,10 @@ from persistence.duckdb._schema import (
 if TYPE_CHECKING:
     from duckdb import Appender, DuckDBPyConnection
 
-HEADS = """
-SELECT name, timeline, max(seq), min_by(ts, seq), max_by(ts, seq)
-FROM timelines JOIN events USING (timeline) GROUP BY ALL ORDER BY timeline
-"""
-MARKS = "SELECT name, seq, kind, ref FROM marks JOIN timelines USING (timeline) ORDER BY seq"
 FORMAT_FOUND = "SELECT max(format) FROM foldline"
+COUNT = "SELECT count(*) FROM events"
+LAST_NUMBER = "SELECT coalesce(max(timeline), 0) FROM timelines"
+"""This and the count are in the statistics of the file: no row is read."""
 ADD_FORMAT = "INSERT INTO foldline VALUES (?)"
 ADD_NAMES = "INSERT INTO timelines SELECT unnest(?), unnest(?)"
 ADD_MARKS = "INSERT INTO marks SELECT unnest(?), unnest(?), unnest(?), unnest(?)"
@@ -52,14 +50,15 @@ INSERT INTO marks SELECT ?, seq, kind, ref FROM marks WHERE timeline = ? AND seq
 
 @attrs.define(eq=False)
 class Writer:
-    """Owns the connection's writing cursor and the heads."""
+    """Owns the connection's writing cursor, and moves the heads."""
 
     _connection: "DuckDBPyConnection"
     _path: Path
     _lock: FileLock
-    heads: dict[TimelineId, Head] = attrs.field(factory=dict[TimelineId, Head], init=False)
-    numbers: dict[TimelineId, int] = attrs.field(factory=dict[TimelineId, int], init=False)
+    heads: Heads
     _events_total: int = attrs.field(default=0, init=False)
+    _last_number: int = attrs.field(default=0, init=False)
+    """Of the newest timeline."""
     _cursor: "DuckDBPyConnection" = attrs.field(init=False)
     _appender: "Appender" = attrs.field(init=False)
     _pieces: "Appender" = attrs.field(init=False)
@@ -74,24 +73,12 @@ class Writer:
     def _load(self) -> None:
         """Make memory say what the file says."""
         self._cursor = cursor_of(self._connection)
-        marks: dict[str, list[Mark]] = {}
-        for name, version, kind, ref in self._cursor.execute(MARKS).fetchall():
-            marks.setdefault(name, []).append(Mark(version, kind, ref))
-        rows = self._cursor.execute(HEADS).fetchall()
-        self.numbers = {TimelineId(name): number for name, number, *_ in rows}
-        self.heads = {
-            TimelineId(name): Head(
-                version=version,
-                created_at=created_at,
-                updated_at=updated_at,
-                marks=tuple(marks.get(name, ())),
-            )
-            for name, _, version, created_at, updated_at in rows
-        }
-        self._events_total = sum(head.version for head in self.heads.values())
+        [(self._events_total,)] = self._cursor.execute(COUNT).fetchall()
+        [(self._last_number,)] = self._cursor.execute(LAST_NUMBER).fetchall()
         [(self._format,)] = self._cursor.execute(FORMAT_FOUND).fetchall()
         self._appender = self._cursor.appender("events")
         self._pieces = self._cursor.appender("pieces")
+        self.heads.forget()
 
     @property
     def events_total(self) -> int:
@@ -101,13 +88,26 @@ class Writer:
         """Write those that name the right version, in one durable commit; tell the others."""
         if self.is_suspect:
             self.refresh()
-        heads: dict[TimelineId, Head] = {}
-        accepted = [append for append in batch if self._accept(append, heads)]
+        known = self._known(batch)
+        accepted = [append for append in batch if self._accept(append, known)]
         if not accepted:
             return
         with self._settling(accepted):
-            self._write(accepted)
-            self._publish(heads)
+            self._write(accepted, known)
+            self._publish(accepted, known)
+
+    def _known(self, batch: Sequence[Append]) -> dict[TimelineId, Known]:
+        """The timelines of a batch as they are; nothing where they cannot be read."""
+        import duckdb
+
+        if self._closed or self.is_suspect:
+            return {}
+        try:
+            with interrupts():
+                return self.heads.load({append.timeline for append in batch})
+        except duckdb.Error:
+            self.is_suspect = True
+            return {}
 
     @contextmanager
     def _settling(self, accepted: Sequence[Append]) -> Generator[None]:
@@ -130,31 +130,31 @@ class Writer:
             for append in accepted:
                 append.committed = True
 
-    def _accept(self, append: Append, heads: dict[TimelineId, Head]) -> bool:
+    def _accept(self, append: Append, known: dict[TimelineId, Known]) -> bool:
+        """Whether it goes in; if so, its timeline in `known` is one step further."""
         append.error = self._refusal()
         if append.error:
             return False
-        head = heads.get(append.timeline) or self.heads.get(append.timeline, Head())
-        append.found = head.version
+        before = known[append.timeline]
+        append.found = before.head.version
         if append.found != append.expected:
             return False
-        heads[append.timeline] = head.after(append.events)
+        known[append.timeline] = attrs.evolve(before, head=before.head.after(append.events))
         return True
 
-    def _write(self, accepted: Sequence[Append]) -> None:
-        new = self._new_numbers(accepted)
-        numbered = [(a, new.get(a.timeline) or self.numbers[a.timeline]) for a in accepted]
+    def _write(self, accepted: Sequence[Append], known: dict[TimelineId, Known]) -> None:
+        new = self._number_new(accepted, known)
+        numbered = [(append, known[append.timeline].number) for append in accepted]
         marks = [row for append, number in numbered for row in mark_rows(append, number)]
         if not new and not marks and not any(append.has_large for append in accepted):
             self._add_events(numbered)  # by itself one durable commit
             return
         self._cursor.execute("BEGIN")
-        self._insert(ADD_NAMES, [(number, name) for name, number in new.items()])
+        self._insert(ADD_NAMES, new)
         self._insert(ADD_MARKS, marks)
         self._add_pieces(numbered)
         self._add_events(numbered)
         self._cursor.execute("COMMIT")
-        self.numbers.update(new)
 
     def _add_events(self, numbered: Sequence[tuple[Append, int]]) -> None:
         for append, number in numbered:
@@ -171,19 +171,26 @@ class Writer:
                 self._cursor.execute(ADD_FORMAT, [FORMAT_WITH_PIECES])
                 self._format = FORMAT_WITH_PIECES
 
-    def _new_numbers(self, accepted: Sequence[Append]) -> dict[TimelineId, int]:
-        new = dict.fromkeys(a.timeline for a in accepted if a.timeline not in self.numbers)
-        return {name: number for number, name in enumerate(new, len(self.numbers) + 1)}
+    def _number_new(
+        self, accepted: Sequence[Append], known: dict[TimelineId, Known]
+    ) -> list[tuple[int, TimelineId]]:
+        """Give a number to each timeline that has none; these numbers and their names."""
+        new = dict.fromkeys(a.timeline for a in accepted if not known[a.timeline].number)
+        rows = list(enumerate(new, self._last_number + 1))
+        for number, name in rows:
+            known[name] = attrs.evolve(known[name], number=number)
+        return rows
 
     def _insert(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
         if rows:
             self._cursor.execute(statement, [list(column) for column in zip(*rows, strict=True)])
 
-    def _publish(self, heads: dict[TimelineId, Head]) -> None:
-        for name, head in heads.items():
-            before = self.heads.get(name, Head())
-            self._events_total += head.version - before.version
-            self.heads[name] = head
+    def _publish(self, accepted: Sequence[Append], known: dict[TimelineId, Known]) -> None:
+        """Make known what is durable by now."""
+        moved = {append.timeline: known[append.timeline] for append in accepted}
+        self.heads.publish(moved)
+        self._last_number = max(self._last_number, *(each.number for each in moved.values()))
+        self._events_total += sum(len(append.events) for append in accepted)
         self._lock.note(events=self._events_total)
 
     def _refusal(self) -> Exception | None:
@@ -236,21 +243,21 @@ class Writer:
         append.error = self._refusal()
         if append.error:
             return
-        number = len(self.numbers) + 1
-        head = self.heads[source].cut_to(at)
         append.expected = at
         with self._settling([append]):
+            parent = self.heads.known(source)
+            number = self._last_number + 1
+            head = parent.head.cut_to(at).after(append.events)
             self._cursor.execute("BEGIN")
             self._insert(ADD_NAMES, [(number, append.timeline)])
-            self._cursor.execute(COPY_EVENTS, [number, self.numbers[source], at])
-            self._cursor.execute(COPY_PIECES, [number, self.numbers[source], at])
-            self._cursor.execute(COPY_MARKS, [number, self.numbers[source], at])
+            for statement in (COPY_EVENTS, COPY_PIECES, COPY_MARKS):
+                self._cursor.execute(statement, [number, parent.number, at])
             self._insert(ADD_MARKS, mark_rows(append, number))
             self._add_pieces([(append, number)])
             self._add_events([(append, number)])
             self._cursor.execute("COMMIT")
-            self.numbers[append.timeline] = number
-            self._publish({append.timeline: head.after(append.events)})
+            self._events_total += at
+            self._publish([append], {append.timeline: Known(append.timeline, number, head)})
 
     def abandon(self) -> None:
         """Let go of the file and leave everything as it is."""

@@ -1,0 +1,154 @@
+"""The heads of the timelines in a DuckDB file: read when they are first asked for, the latest kept.
+
+The tables are the truth, and nothing else is stored: the version of a timeline is its largest `seq`,
+which zone maps find among a million rows in a millisecond.  What is kept is true because the one writer
+publishes every head that it moves.  A load and a publication exclude each other, so a head that was read
+before a commit is never kept after it.
+"""
+
+from collections import OrderedDict
+from collections.abc import Collection, Mapping
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from blocks import TimelineId
+from persistence._log import Head, Mark
+from persistence.duckdb._cursors import CursorPool
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+HELD_MAX: Final = 4_096
+"""Timelines whose heads are kept; a head is some hundred bytes."""
+_NUMBERS: Final = "SELECT name, max(timeline) FROM timelines WHERE name IN ({}) GROUP BY name"
+_VERSION: Final = "SELECT {0}, coalesce(max(seq), 0) FROM events WHERE timeline = {0}"
+"""Of one timeline: where whole row groups are its own, zone maps alone tell."""
+_VERSIONS: Final = """
+SELECT timeline, max(seq) FROM events WHERE timeline IN ({}) GROUP BY timeline
+"""
+_MARKS: Final = """
+SELECT timeline, seq, kind, ref FROM marks WHERE timeline IN ({}) ORDER BY seq
+"""
+_ALL: Final = """
+SELECT name, version, created_at, updated_at
+FROM (SELECT timeline, max(seq) AS version, arg_min(ts, seq) AS created_at,
+             arg_max(ts, seq) AS updated_at
+      FROM events GROUP BY timeline)
+JOIN timelines USING (timeline) ORDER BY timeline
+"""
+
+
+@attrs.frozen
+class Known:
+    """A timeline: its number in the tables, and its head, in which the times are left out."""
+
+    name: TimelineId
+    number: int = 0
+    """0: nobody has written to it."""
+    head: Head = attrs.field(factory=Head)
+
+
+@attrs.define(eq=False)
+class Heads:
+    """Of all timelines, some of them in memory; safe under threads."""
+
+    _cursors: CursorPool
+    _held: OrderedDict[TimelineId, Known] = attrs.field(
+        factory=OrderedDict[TimelineId, Known], init=False
+    )
+    _mutex: Lock = attrs.field(factory=Lock, init=False)
+    """Held while `_held` is looked at."""
+    _moving: Lock = attrs.field(factory=Lock, init=False)
+    """Held while heads are read or published; whoever finds his in memory does not wait for it."""
+
+    def known(self, name: TimelineId) -> Known:
+        """
+        Raises:
+            duckdb.Error: the file could not be read.
+        """
+        return self._in_memory(name) or self.load((name,))[name]
+
+    def load(self, names: Collection[TimelineId]) -> dict[TimelineId, Known]:
+        """Several at once.
+
+        Raises:
+            duckdb.Error: the file could not be read.
+        """
+        with self._moving:
+            found = {name: self._in_memory(name) for name in names}
+            missing = [name for name, known in found.items() if known is None]
+            read: dict[TimelineId, Known] = {}
+            if missing:
+                with self._cursors.borrow() as cursor:
+                    read = _read(cursor, missing)
+                self._keep(read)
+        return {name: known or read[name] for name, known in found.items()}
+
+    def publish(self, known: Mapping[TimelineId, Known]) -> None:
+        """The heads after a commit."""
+        with self._moving:
+            self._keep(known)
+
+    def forget(self) -> None:
+        """Read them from the file again: nobody knows whether the last commit happened."""
+        with self._moving, self._mutex:
+            self._held.clear()
+
+    def _in_memory(self, name: TimelineId) -> Known | None:
+        with self._mutex:
+            known = self._held.get(name)
+            if known:
+                self._held.move_to_end(name)
+            return known
+
+    def _keep(self, known: Mapping[TimelineId, Known]) -> None:
+        with self._mutex:
+            for name, each in known.items():
+                self._held[name] = each
+                self._held.move_to_end(name)
+            while len(self._held) > HELD_MAX:
+                self._held.popitem(last=False)
+
+
+def _read(cursor: "DuckDBPyConnection", names: Collection[TimelineId]) -> dict[TimelineId, Known]:
+    """What the file says of timelines; of those that it does not have, that they are new."""
+    numbers = dict(cursor.execute(_NUMBERS.format(_marks(names)), list(names)).fetchall())
+    versions = _versions(cursor, list(numbers.values()))
+    heads = {number: list[Mark]() for number in versions}
+    if versions:
+        statement = _MARKS.format(_marks(versions))
+        for number, version, kind, ref in cursor.execute(statement, list(versions)).fetchall():
+            if version <= versions[number]:  # or it came after the statement before
+                heads[number].append(Mark(version, kind, ref))
+    return {name: _known(name, numbers.get(name, 0), versions, heads) for name in names}
+
+
+def _known(
+    name: TimelineId, number: int, versions: Mapping[int, int], marks: Mapping[int, list[Mark]]
+) -> Known:
+    if number not in versions:
+        return Known(name, number)
+    head = Head(version=versions[number], marks=tuple(marks[number]))
+    return Known(name, number, head)
+
+
+def _versions(cursor: "DuckDBPyConnection", numbers: list[int]) -> dict[int, int]:
+    if len(numbers) == 1:
+        return dict(cursor.execute(_VERSION.format("$1"), numbers).fetchall())
+    if not numbers:
+        return {}
+    return dict(cursor.execute(_VERSIONS.format(_marks(numbers)), numbers).fetchall())
+
+
+def _marks(values: Collection[object]) -> str:
+    return ", ".join(["?"] * len(values))
+
+
+def all_heads(cursor: "DuckDBPyConnection") -> dict[TimelineId, Head]:
+    """Version and times of every timeline, in order of creation."""
+    return {
+        TimelineId(name): Head(version=version, created_at=created_at, updated_at=updated_at)
+        for name, version, created_at, updated_at in cursor.execute(_ALL).fetchall()
+    }
