@@ -1,9 +1,9 @@
 """Whether a DuckDB file holds together: every promise about stored bytes, checked one by one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from blocks import CodecError, MisuseError, decode_event, kind_of
 from persistence._log import event_problems, ref_of
@@ -24,10 +24,18 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 PAGE = 100
+TOGETHER = 500_000
+"""Events after which no further timeline is read with the others: their block ids are in memory."""
+Versions: TypeAlias = tuple[str, int, int, int, int | None, int | None]
+"""Of a timeline: name, number, events, different versions, the first and the last of them."""
 
 VERSIONS = """
-SELECT name, timeline, count(seq), count(DISTINCT seq), min(seq), max(seq)
-FROM timelines LEFT JOIN events USING (timeline) GROUP BY ALL ORDER BY timeline
+SELECT name, timeline, coalesce(events, 0), coalesce(different, 0), first, last
+FROM timelines LEFT JOIN (
+    SELECT timeline, count(*) AS events, count(DISTINCT seq) AS different,
+           min(seq) AS first, max(seq) AS last
+    FROM events GROUP BY timeline
+) USING (timeline) ORDER BY timeline
 """
 LEFT_OVER = """
 SELECT coalesce(name, ''), seq, count(*)
@@ -40,7 +48,8 @@ SELECT coalesce(name, ''), count(*) FROM timelines
 GROUP BY name HAVING count(*) > 1 OR count(DISTINCT timeline) > 1
 """
 EVENTS = """
-SELECT seq, payload, kind, ref FROM events LEFT JOIN marks USING (timeline, seq) WHERE timeline = ?
+SELECT timeline, seq, payload, kind, ref FROM events LEFT JOIN marks USING (timeline, seq)
+WHERE timeline BETWEEN ? AND ?
 """
 
 
@@ -95,36 +104,51 @@ def _gone(reader: DuckDBReader) -> Iterator[StoreProblem]:
         yield StoreProblem(artifact=artifact, what=what)
 
 
-def _problems(
-    cursor: "DuckDBPyConnection",
-    counts: list[tuple[str, int, int, int, int | None, int | None]],
-) -> Iterator[StoreProblem]:
+def _problems(cursor: "DuckDBPyConnection", counts: Sequence[Versions]) -> Iterator[StoreProblem]:
     for (number,) in cursor.execute(NAMELESS).fetchall():
         yield StoreProblem(what=f"events of timeline number {number}, which has no name")
     for name, count in cursor.execute(TWICE).fetchall():
         yield StoreProblem(timeline=name, what=f"the name is given {count} times")
-    for name, number, count, distinct, first, last in counts:
-        if not (count == distinct == last and first == 1):
+    for name, _, count, different, first, last in counts:
+        if not (count == different == last and first == 1):
             yield StoreProblem(
                 timeline=name,
-                what=f"versions are not 1 to {count}, each once: {distinct} different ones"
+                what=f"versions are not 1 to {count}, each once: {different} different ones"
                 f" from {first} to {last}",
             )
-        yield from _event_problems(cursor, name, number)
+    for some in _together(counts):
+        yield from _event_problems(cursor, some)
     if has_pieces(cursor):
         for name, seq, count in cursor.execute(LEFT_OVER).fetchall():
             yield StoreProblem(timeline=name, version=seq, what=f"{count} pieces of no event")
 
 
-def _event_problems(cursor: "DuckDBPyConnection", name: str, number: int) -> Iterator[StoreProblem]:
-    blocks: dict[str, int] = {}
+def _together(counts: Iterable[Versions]) -> Iterator[dict[int, str]]:
+    """Timelines that are read in one go, as names by number: their rows lie between each other's."""
+    some, events = dict[int, str](), 0
+    for name, number, count, *_ in counts:
+        if some and events + count > TOGETHER:
+            yield some
+            some, events = {}, 0
+        some[number] = name
+        events += count
+    if some:
+        yield some
+
+
+def _event_problems(
+    cursor: "DuckDBPyConnection", names: Mapping[int, str]
+) -> Iterator[StoreProblem]:
+    """Of the timelines with these numbers, which are all that there are from the first to the last."""
+    blocks: dict[int, dict[str, int]] = {number: {} for number in names}
     with cursor_of(cursor) as second:
-        fetch = fetching(second, number)
-        cursor.execute(EVENTS, [number])
+        cursor.execute(EVENTS, [min(names), max(names)])
         while page := cursor.fetchmany(PAGE):
-            for seq, payload, *mark in page:
-                for what in _row_problems(whole([(seq, payload)], fetch), mark, blocks):
-                    yield StoreProblem(timeline=name, version=seq, what=what)
+            for number, seq, payload, *mark in page:
+                if number in names:
+                    row = whole([(seq, payload)], fetching(second, number))
+                    for what in _row_problems(row, mark, blocks[number]):
+                        yield StoreProblem(timeline=names[number], version=seq, what=what)
 
 
 def _row_problems(
