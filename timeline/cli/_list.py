@@ -1,9 +1,9 @@
 """`foldline list`: the timelines of a store."""
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from timeline.cli._console import DONE, print_json, screen, when
+from timeline.cli._console import DONE, UsageError, plural, print_json, say, screen, when
 from timeline.cli._store import opened, store_option
 
 if TYPE_CHECKING:
@@ -13,23 +13,34 @@ if TYPE_CHECKING:
 
 NAME = "list"
 HELP = "list the timelines of a store"
+TABLE_MAX: Final = 500
+"""Rows of a table; to lay out more would take longer than to read them from the store."""
+HEADINGS: Final = ("timeline", "events", "began", "last event")
+COLUMNS: Final = "{:<{width}}  {:>9}  {:<19}  {:<19}"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     store_option(parser)
+    parser.add_argument("--limit", type=int, metavar="N", help="the newest N only")
 
 
 def run(options: argparse.Namespace) -> int:
     """A row each, oldest first."""
     import attrs
 
+    if options.limit is not None and options.limit < 1:
+        raise UsageError(f"--limit {options.limit}: give a number from 1 on")
     with opened(options) as store:
         found = store.list()
+    left_out = max(0, len(found) - (options.limit or len(found)))
+    found = found[left_out:]
     if options.json:
         print_json([attrs.asdict(info) for info in found])
     else:
         _tell(found)
+        if left_out:
+            say(f"{plural(left_out, 'older timeline')} not shown")
     return DONE
 
 
@@ -38,10 +49,24 @@ def _tell(found: "Sequence[TimelineInfo]") -> None:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("timeline", overflow="fold")
-    table.add_column("events", justify="right", no_wrap=True)
-    table.add_column("began", no_wrap=True)
-    table.add_column("last event", no_wrap=True)
-    for info in found:
-        table.add_row(info.id, f"{info.version:,}", when(info.created_at), when(info.updated_at))
+    name, *others = HEADINGS
+    table.add_column(name, overflow="fold")
+    for heading in others:
+        table.add_column(heading, justify="right" if heading == "events" else "left", no_wrap=True)
+    rows = [_row(info) for info in found]
+    if len(rows) > TABLE_MAX:
+        _tell_plainly(rows)
+        return
+    for row in rows:
+        table.add_row(*row)
     screen().print(table if found else "no timelines yet")
+
+
+def _row(info: "TimelineInfo") -> tuple[str, ...]:
+    return info.id, f"{info.version:,}", when(info.created_at), when(info.updated_at)
+
+
+def _tell_plainly(rows: "Sequence[Sequence[str]]") -> None:
+    width = min(40, max(len(name) for name, *_ in rows))
+    for row in (HEADINGS, *rows):
+        say(COLUMNS.format(*row, width=width).rstrip())

@@ -28,6 +28,25 @@ def test_import_then_list(run: Run, session: Path) -> None:
     assert [row["id"] for row in json.loads(run("list", "--json").out)] == ["invented", "other"]
 
 
+def test_a_long_list_is_whole_and_a_limit_shows_the_newest(
+    run: Run, session: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("first", "second", "third"):
+        run("import", session, "--name", name)
+    table = run("list").out
+    assert run("list", "--limit", 3).out == table
+    ran = run("list", "--limit", 2)
+    assert [name in ran.out for name in ("first", "second", "third")] == [False, True, True]
+    assert ran.out.endswith("1 older timeline not shown\n")
+    assert [row["id"] for row in json.loads(run("list", "--json", "--limit", 1).out)] == ["third"]
+    monkeypatch.setattr("timeline.cli._list.TABLE_MAX", 2)
+    plain = run("list").out.splitlines()
+    assert [row.split() for row in plain] == [
+        row.split() for row in table.splitlines() if row.strip() and "──" not in row
+    ]
+    assert run("list", "--limit", 0).code == 2
+
+
 def test_a_name_is_imported_once(run: Run, session: Path) -> None:
     run("import", session)
     ran = run("import", session)
