@@ -57,17 +57,19 @@ _SUMMARY: Final = "su:"
 _CALL: Final = "tc:"
 _TURNS: Final = """
 WITH blocks AS (
-    SELECT seq, coalesce(json_extract(payload, '$.block.turn')::VARCHAR, '""') AS turn,
-           coalesce(json_extract_string(payload, '$.block.type'), '') = 'react.tool.result' AS is_result
-    FROM events JOIN timelines USING (timeline)
-    WHERE name = ? AND seq <= ? AND json_extract_string(payload, '$.event') = 'BlockAppended'
+    SELECT seq, coalesce(found[2]::VARCHAR, '""') AS turn,
+           coalesce(found[3]::VARCHAR, '') = '"react.tool.result"' AS is_result
+    FROM (
+        SELECT seq, json_extract(payload, ['$.event', '$.block.turn', '$.block.type']) AS found
+        FROM events JOIN timelines USING (timeline) WHERE name = ? AND seq <= ?
+    ) WHERE found[1]::VARCHAR = '"BlockAppended"'
 ), neighbours AS (
     SELECT *, lag(turn) OVER (ORDER BY seq) AS turn_before,
-           lag(is_result) OVER (ORDER BY seq) AS result_before
+           lag(CASE WHEN NOT is_result THEN turn END IGNORE NULLS) OVER (ORDER BY seq) AS begun
     FROM blocks
 )
 SELECT seq, turn, is_result FROM neighbours
-WHERE turn IS DISTINCT FROM turn_before OR (result_before AND NOT is_result)
+WHERE turn IS DISTINCT FROM turn_before OR (NOT is_result AND turn IS DISTINCT FROM begun)
 ORDER BY seq
 """
 _LAST: Final = 2**63 - 1
@@ -96,19 +98,12 @@ class DuckDBIndex:
         after: int = 0,
         last: int | None = None,
     ) -> Iterator[Recorded]:
-        alike = dict.fromkeys(map(_needles, stems))
-        if not 0 < len(alike) <= CONDITIONS_MAX:
-            alike = {(): None}
-        likely = [" AND ".join(["true", *["contains(payload, ?)"] * len(each)]) for each in alike]
+        likely, needles = _alike(dict.fromkeys(map(_needles, stems)))
         kinds = _APPENDED
         if any(stem.startswith(_SUMMARY) for stem in stems):
-            kinds, likely = f"({_APPENDED} OR {_SUMMARIZED})", [*likely, _OTHER_LARGE]
-        condition = (
-            f"name = ? AND seq > ? AND seq <= ? AND {kinds} AND (({') OR ('.join(likely)}))"
-            " ORDER BY seq"
-        )
-        upto = _LAST if last is None else last
-        given = [timeline, after, upto, *(needle for each in alike for needle in each)]
+            kinds, likely = f"({_APPENDED} OR {_SUMMARIZED})", f"({likely}) OR ({_OTHER_LARGE})"
+        condition = f"name = ? AND seq > ? AND seq <= ? AND {kinds} AND ({likely}) ORDER BY seq"
+        given = [timeline, after, _LAST if last is None else last, *needles]
         return (recorded for _, recorded in self._events(condition, given))
 
     def turns(self, timeline: TimelineId, last: int) -> Iterator[TurnChange]:
@@ -180,6 +175,26 @@ def _is_plain(letter: str) -> bool:
     if letter.isascii():
         return letter.isprintable() and letter not in _UNSAFE
     return unicodedata.category(letter) == "Lo"  # letters without case: 語, א, ก
+
+
+def _alike(stems: Collection[tuple[str, ...]]) -> tuple[str, list[str]]:
+    """The condition that a payload contains all needles of one stem, or what might; its parameters.
+
+    One look for a needle of each stem at once passes over nearly all payloads.
+    """
+    if not stems or not all(stems):
+        return "true", []
+    first = "|".join(sorted({re.escape(_telling(needles)) for needles in stems}))
+    if len(stems) > CONDITIONS_MAX:
+        return "regexp_matches(payload, ?)", [first]
+    each = (" AND ".join(["contains(payload, ?)"] * len(needles)) for needles in stems)
+    condition = f"regexp_matches(payload, ?) AND (({') OR ('.join(each)}))"
+    return condition, [first, *(needle for needles in stems for needle in needles)]
+
+
+def _telling(needles: Collection[str]) -> str:
+    """The one that the fewest payloads contain: that of the turn, if there is one."""
+    return max(needles, key=lambda needle: (needle.startswith('"'), len(needle)))
 
 
 def _needles(stem: str) -> tuple[str, ...]:
