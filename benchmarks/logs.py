@@ -68,8 +68,12 @@ def history(count: int) -> list[BlockAppended]:
 
 def fill(store: EventStore, folded: int, window: int, seed: int = 1) -> int:
     """Write `folded` blocks, the compaction that folded them, and `window` blocks after it."""
-    version = put(store, history(folded)) if folded else 0
-    if folded:
+    return fold_and_go_on(store, put(store, history(folded)) if folded else 0, window, seed)
+
+
+def fold_and_go_on(store: EventStore, version: int, window: int, seed: int = 1) -> int:
+    """Write the compaction that folds everything up to `version`, and `window` blocks after it."""
+    if version:
         changes = {"start": 1, "cut": version + 1, "id": EventId("compaction")}
         version = put(store, [msgspec.structs.replace(_compaction(), **changes)], version)
     blocks = Writer(seed=seed).blocks(window)

@@ -2,39 +2,52 @@
 
     .venv/bin/python -m benchmarks.scale --timelines 100000 --events 1000000
 
-The files are made by the database itself (`--keep FOLDER` keeps them for the next run), so none of it has
-to be appended first. Every opening is a process of its own; times are the best of `--rounds`.
+The files are made by the database itself, so none of it has to be appended first; `--keep FOLDER` leaves
+them there for the next run. Every opening is a process of its own. Times are the best of a few.
 """
 
 import argparse
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from threading import Thread
+from queue import SimpleQueue
+from threading import Lock, Thread
 from time import perf_counter
-from typing import Final, TypeVar
+from typing import Final
 
 import attrs
-import duckdb
-import msgspec
+from rich.console import Console
+from rich.table import Table
 
-from benchmarks.logs import NAME, fill, history
-from benchmarks.material import Writer, appended
-from blocks import BlockAppended, EventId, TimelineForked, TimelineId, encode_event
-from persistence import DuckDBStore, search_blocks, verify
-from timeline import Timeline
+from benchmarks.bench_append import Bare
+from benchmarks.logs import NAME, fold_and_go_on
+from benchmarks.scale_files import Size, make
+from blocks import (
+    BlockAppended,
+    BlockId,
+    EventId,
+    TimelineForked,
+    TimelineId,
+    ToolCall,
+    TurnId,
+    UserPrompt,
+    encode_event,
+    path_stem,
+)
+from persistence import DuckDBStore, EventStore, block_at, search_blocks, verify
 
-T = TypeVar("T")
-
-WINDOW = 200
-SHORT = 10_000
+WINDOW: Final = 200
+SHORT: Final = 10_000
 """Events of the log that the long one is compared with."""
-LARGE = 4_000
-"""Bytes of an event that is left out of the material: here it is the number that matters."""
-OPEN = """
+THREADS: Final = 64
+APPENDS: Final = 60
+"""Of each thread."""
+ROUNDS: Final = 5
+OPEN: Final = """
 import resource, sys, time
 import duckdb
 from persistence import DuckDBStore
@@ -42,67 +55,192 @@ before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 begin = time.perf_counter()
 store = DuckDBStore(sys.argv[1])
 took = time.perf_counter() - begin
-print(took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+print(took * 1000, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 store.close()
 """
-MATERIAL = "CREATE TEMP TABLE material(number BIGINT, text VARCHAR)"
-NAMES = "INSERT INTO timelines SELECT n, '{name}' || CASE WHEN n > 1 THEN n::VARCHAR ELSE '' END FROM range(1, {timelines} + 1) r(n)"
-EVENTS = """
-INSERT INTO events
-SELECT timeline, seq, 1.7e9 + place,
-       replace(replace(replace(text, '@SEQ@', seq::VARCHAR), '@CYCLE@', (seq // {material})::VARCHAR),
-               '@AT@', (1700000000 + place)::VARCHAR || '.0')
-FROM (SELECT place, place % {timelines} + 1 AS timeline, place // {timelines} + 1 AS seq
-      FROM range({start}, {stop}) r(place)) JOIN material ON number = (timeline * 7 + seq) % {material}
-ORDER BY place
-"""
-PAGE = 50_000
+
+
+class Report:
+    """Rows of a table, printed as soon as they are known."""
+
+    def __init__(self) -> None:
+        self._table = Table("what", "file", "figure", "against", "ratio")
+
+    def add(self, what: str, file: str, value: str, against: str = "", ratio: float = 0) -> None:
+        """One figure."""
+        shown = f"{ratio:.2f}" if ratio else ""
+        self._table.add_row(what, file, value, against, shown)
+        print(f"{what}, {file}: {value}  {against} {shown}", file=sys.stderr)
+
+    def show(self) -> None:
+        """All of them."""
+        Console(width=120).print(self._table)
 
 
 @attrs.frozen
-class Size:
-    """Of a file: its timelines, and the events of all of them."""
+class Files:
+    """What is measured: nothing, a short and a long log, and many logs."""
 
-    timelines: int
-    events: int
-
-
-def make(path: Path, size: Size) -> Path:
-    """A file whose timelines were all appended to in turn, so that rows of one lie far apart."""
-    if path.exists():
-        return path
-    DuckDBStore(path).close()
-    texts = list(_material())
-    with duckdb.connect(config={"threads": 1}) as database:
-        database.execute(f"ATTACH '{path}' AS store (ROW_GROUP_SIZE 2048)")
-        database.execute(MATERIAL)
-        rows = [list(range(len(texts))), texts]
-        database.execute("INSERT INTO material SELECT unnest(?), unnest(?)", rows)
-        database.execute("USE store")
-        names = NAMES.format(name=NAME, timelines=size.timelines)
-        database.execute(names)
-        for start in range(0, size.events, PAGE):
-            stop = min(start + PAGE, size.events)
-            bounds = {"start": start, "stop": stop, "timelines": size.timelines}
-            database.execute(
-                EVENTS.format(material=len(texts), **bounds).replace(
-                    "JOIN material", "JOIN temp.material"
-                )
-            )
-        database.execute("CHECKPOINT")
-    return path
+    empty: Path
+    short: Path
+    long: Path
+    many: Path
 
 
-def _material() -> Iterator[str]:
-    """Events as JSON, in which number, place and time are left open."""
-    for version, event in enumerate(history(1_000), 1):
-        text = encode_event(event).decode()
-        if len(text) > LARGE:
-            continue
-        yield (
-            text.replace(f'"event.{version}"', '"event.@SEQ@"')
-            .replace(f'"{event.block.id}"', '"block.@SEQ@"', 1)
-            .replace('"turn":"t', '"turn":"t@CYCLE@_')
-            .replace('"call_id":"call_', '"call_id":"call_@CYCLE@_')
-            .replace(f'"at":{event.at}', '"at":@AT@')
-        )
+def files(folder: Path, size: Size) -> Files:
+    """Copies, so that what is kept stays as it was made."""
+    made = folder / "made"
+    made.mkdir(exist_ok=True)
+    found = Files(*(folder / f"{name}.duckdb" for name in ("empty", "short", "long", "many")))
+    sizes = (Size(0, 0), Size(1, SHORT), Size(1, size.events), size)
+    for path, each in zip(attrs.astuple(found), sizes, strict=True):
+        of = make(made / f"{each.timelines}-{each.events}.duckdb", each)
+        shutil.copy(of, path)
+        path.with_name(path.name + ".lock").unlink(missing_ok=True)
+    for path, version in ((found.short, SHORT), (found.long, size.events)):
+        with DuckDBStore(path) as store:
+            fold_and_go_on(store, version, WINDOW)
+    return found
+
+
+def best_ms(work: Callable[[], object], rounds: int = ROUNDS) -> float:
+    """Milliseconds of the quickest of some rounds."""
+    times: list[float] = []
+    for _ in range(rounds):
+        begin = perf_counter()
+        work()
+        times.append(perf_counter() - begin)
+    return min(times) * 1000
+
+
+def opening(report: Report, found: Files) -> None:
+    """Opening a file, which nothing was asked of."""
+
+    def measured(path: Path) -> tuple[float, float]:
+        command = [sys.executable, "-c", OPEN, str(path)]
+        rows = [subprocess.check_output(command, text=True).split() for _ in range(ROUNDS)]
+        return min(float(row[0]) for row in rows), min(float(row[1]) for row in rows)
+
+    empty = measured(found.empty)
+    report.add("open", "empty", f"{empty[0]:.0f} ms, {empty[1]:.0f} MB")
+    for name, path in (("one timeline", found.long), ("many timelines", found.many)):
+        took, memory = measured(path)
+        against = f"empty; limit {2 * empty[0] + 50:.0f} ms"
+        report.add("open", name, f"{took:.0f} ms, {memory:.0f} MB", against, took / empty[0])
+
+
+def many_timelines(report: Report, found: Files, size: Size) -> None:
+    """What is about all timelines, and about one of them."""
+    names = iter(range(2, size.timelines))
+    with DuckDBStore(found.many) as store:
+        took = best_ms(store.list, 2)
+        report.add("list", "many timelines", f"{took:.0f} ms")
+        first = best_ms(lambda: store.load_window(TimelineId(f"{NAME}{next(names)}")))
+        report.add("window, asked for first", "many timelines", f"{first:.1f} ms")
+    for name, path in (("one timeline", found.long), ("many timelines", found.many)):
+        report.add("verify", name, f"{best_ms(partial(verify, path), 1) / 1000:.1f} s")
+
+
+def one_timeline(report: Report, found: Files, size: Size) -> None:
+    """Window, path, search and fork, in a short log and a long one."""
+    with DuckDBStore(found.short) as short, DuckDBStore(found.long) as long:
+        for what, again in (("window, asked for first", 1), ("window", 20)):
+            one, other = (best_ms(partial(s.load_window, NAME), again) for s in (short, long))
+            report.add(what, "one timeline", f"{other:.1f} ms", f"{SHORT:,} events", other / one)
+        path, word = _folded(long, size.events // 2), "parse_order_138"
+        took = best_ms(lambda: block_at(long, NAME, path), 3)
+        report.add("folded path", "one timeline", f"{took:.0f} ms")
+        for what, query in (("search, no hit", f"nowhere {word}"), ("search, hits", word)):
+            took = best_ms(partial(search_blocks, long, query, NAME), 3)
+            report.add(what, "one timeline", f"{took:.0f} ms")
+        at = min(100_000, size.events)
+        event = TimelineForked(id=EventId("fork"), at=1.0, parent=NAME, version=at)
+        took = best_ms(lambda: long.fork(NAME, TimelineId("fork"), event, at=at), 1)
+        report.add(f"fork at {at:,}", "one timeline", f"{took:.0f} ms")
+
+
+def _folded(store: EventStore, version: int) -> str:
+    """The path of a call in the middle of a log."""
+    events = (event for _, event in store.read(NAME, after=version, limit=50))
+    blocks = (event.block for event in events if isinstance(event, BlockAppended))
+    return next(path_stem(block) for block in blocks if isinstance(block, ToolCall))
+
+
+def appends(report: Report, found: Files) -> None:
+    """64 threads, each with a timeline of its own, against a loop that only commits what waits."""
+    bare = _bare(found.empty.with_name("bare.duckdb"))
+    report.add("64 appenders, bare loop", "empty", f"{bare:,.0f} appends/s")
+    for name, path in (("one timeline", found.long), ("many timelines", found.many)):
+        with DuckDBStore(path) as store:
+
+            def talk(number: int, store: DuckDBStore = store) -> None:
+                for n in range(APPENDS):
+                    name = TimelineId(f"talk {number}")
+                    store.append(name, [_said(n)], expected_version=n)
+
+            rate = _rate(talk)
+        report.add("64 appenders", name, f"{rate:,.0f} appends/s", "bare loop", rate / bare)
+
+
+def _said(number: int) -> BlockAppended:
+    block = UserPrompt(id=BlockId(f"b{number}"), turn=TurnId("t1"), text="word " * 150)
+    return BlockAppended(id=EventId(f"e{number}"), at=float(number), block=block)
+
+
+def _rate(work: Callable[[int], None]) -> float:
+    threads = [Thread(target=work, args=(number,)) for number in range(THREADS)]
+    begin = perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return THREADS * APPENDS / (perf_counter() - begin)
+
+
+def _bare(path: Path) -> float:
+    """Appends a second of a loop that commits whatever waits, and knows nothing of what it is."""
+    bare, waiting = Bare(path), SimpleQueue[tuple[str, Lock] | None]()
+
+    def commit() -> None:
+        while first := waiting.get():
+            batch = [first]
+            while not waiting.empty() and (item := waiting.get()):
+                batch.append(item)
+            bare.append([text for text, _ in batch])
+            for _, turn in batch:
+                turn.release()
+
+    def talk(_: int) -> None:
+        turn = Lock()
+        turn.acquire()
+        for n in range(APPENDS):
+            waiting.put((encode_event(_said(n)).decode(), turn))
+            turn.acquire()
+
+    loop = Thread(target=commit)
+    loop.start()
+    rate = _rate(talk)
+    waiting.put(None)
+    loop.join()
+    return rate
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description="How a DuckDB file of a size behaves.")
+    parser.add_argument("--timelines", type=int, default=100_000)
+    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--keep", type=Path, help="a folder for the files")
+    options = parser.parse_args()
+    size, report = Size(options.timelines, options.events), Report()
+    with tempfile.TemporaryDirectory() as temporary:
+        found = files(options.keep or Path(temporary), size)
+        opening(report, found)
+        one_timeline(report, found, size)
+        appends(report, found)
+        many_timelines(report, found, size)
+    report.show()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""DuckDB files of any size, made by the database itself from a thousand events of the material."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import attrs
+import duckdb
+
+from benchmarks.logs import NAME, history
+from blocks import encode_event
+from persistence import DuckDBStore
+
+LARGE: Final = 4_000
+"""Bytes of an event that is left out of the material: here it is the number that matters."""
+PAGE: Final = 50_000
+MATERIAL: Final = "CREATE TEMP TABLE material(number BIGINT, text VARCHAR)"
+ADD_MATERIAL: Final = "INSERT INTO material SELECT unnest(?), unnest(?)"
+NAMES: Final = """
+INSERT INTO timelines SELECT n, ? || CASE WHEN n > 1 THEN n::VARCHAR ELSE '' END
+FROM range(1, ? + 1) r(n)
+"""
+EVENTS: Final = """
+INSERT INTO events
+SELECT timeline, seq, 1.7e9 + place,
+       replace(replace(replace(text, '@SEQ@', seq::VARCHAR), '@CYCLE@', cycle::VARCHAR),
+               '@AT@', (1700000000 + place)::VARCHAR || '.0')
+FROM (SELECT place, place % $timelines + 1 AS timeline, place // $timelines + 1 AS seq,
+             seq // $texts AS cycle
+      FROM range($start, $stop) r(place))
+JOIN temp.material ON number = (timeline * 7 + seq) % $texts
+ORDER BY place
+"""
+
+
+@attrs.frozen
+class Size:
+    """Of a file: its timelines, and the events of all of them."""
+
+    timelines: int
+    events: int
+
+
+def make(path: Path, size: Size) -> Path:
+    """A file whose timelines were appended to in turn, so that rows of one lie far apart.
+
+    The first is `NAME`, the others have a number behind it. A file that is there already is left as it is.
+    """
+    if path.exists():
+        return path
+    DuckDBStore(path).close()
+    texts = list(_material())
+    with duckdb.connect(config={"threads": 1}) as database:
+        database.execute(f"ATTACH '{path}' AS store (ROW_GROUP_SIZE 2048)")
+        database.execute(MATERIAL)
+        database.execute(ADD_MATERIAL, [list(range(len(texts))), texts])
+        database.execute("USE store")
+        database.execute(NAMES, [NAME, size.timelines])
+        for start in range(0, size.events, PAGE):
+            bounds = {"start": start, "stop": min(start + PAGE, size.events)}
+            given = {**bounds, "timelines": size.timelines, "texts": len(texts)}
+            database.execute(EVENTS, given)
+        database.execute("CHECKPOINT")
+    return path
+
+
+def _material() -> Iterator[str]:
+    """Events as JSON, in which number, place and time are left open."""
+    for version, event in enumerate(history(1_000), 1):
+        text = encode_event(event).decode()
+        if len(text) <= LARGE:
+            yield (
+                text.replace(f'"event.{version}"', '"event.@SEQ@"')
+                .replace(f'"{event.block.id}"', '"block.@SEQ@"', 1)
+                .replace('"turn":"t', '"turn":"t@CYCLE@_')
+                .replace('"call_id":"call_', '"call_id":"call_@CYCLE@_')
+                .replace(f'"at":{event.at}', '"at":@AT@')
+            )
