@@ -48,14 +48,18 @@ APPENDS: Final = 60
 """Of each thread."""
 ROUNDS: Final = 5
 OPEN: Final = """
-import resource, sys, time
+import os, sys, time
 import duckdb
+from pathlib import Path
 from persistence import DuckDBStore
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+def memory():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+before = memory()
 begin = time.perf_counter()
 store = DuckDBStore(sys.argv[1])
-took = time.perf_counter() - begin
-print(took * 1000, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+print((time.perf_counter() - begin) * 1000, memory() - before)
 store.close()
 """
 
@@ -199,6 +203,7 @@ def _rate(work: Callable[[int], None]) -> float:
 
 def _bare(path: Path) -> float:
     """Appends a second of a loop that commits whatever waits, and knows nothing of what it is."""
+    path.unlink(missing_ok=True)
     bare, waiting = Bare(path), SimpleQueue[tuple[str, Lock] | None]()
 
     def commit() -> None:
