@@ -96,7 +96,8 @@ class EventStore(Protocol):
 
 @attrs.frozen
 class TurnChange:
-    """A block that is of another turn than the one before it, or no result behind a result."""
+    """A block of another turn than the block before it; or one, no result, of another turn than the
+    last block that was no result either."""
 
     version: int
     turn: TurnId

@@ -5,7 +5,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from blocks import MisuseError, StoreLockedError
+from blocks import MisuseError, StoreLockedError, TimelineId
 from persistence import DuckDBStore, StoreProblem, verify
 from tests.persistence.contract import T, U, compacted, expanded, forked, many
 
@@ -64,6 +64,28 @@ def test_a_lost_mark_and_a_mark_too_many(path: Path) -> None:
     assert (problem.timeline, problem.version) == (T, 6)
     problems = damage(path, "INSERT INTO marks VALUES (2, 1, 'RangeCompacted', 1)")
     assert (U, 1) in {(problem.timeline, problem.version) for problem in problems}
+
+
+@pytest.mark.parametrize("together", [1, 7, 1_000])
+def test_damage_is_found_in_every_timeline_however_many_are_read_together(
+    path: Path, monkeypatch: pytest.MonkeyPatch, together: int
+) -> None:
+    """Rows of several timelines lie between each other's."""
+    monkeypatch.setattr("persistence.duckdb._verify.TOGETHER", together)
+    names = [TimelineId(f"talk {n}") for n in range(6)]
+    with DuckDBStore(path) as store:
+        for version in range(4):
+            for name in names:
+                store.append(name, many(1, first=version + 1), expected_version=version)
+        assert verify(store).ok
+    problems = damage(
+        path,
+        """UPDATE events SET payload = CASE WHEN timeline % 2 = 0 THEN '[1]'
+           ELSE replace(payload, 'block 3', 'block 1') END WHERE seq = 3 AND timeline > 2""",
+    )
+    assert {(problem.timeline, problem.version) for problem in problems} == {
+        (name, 3) for name in names
+    }
 
 
 def test_lost_events_below_the_high_water_mark(path: Path) -> None:

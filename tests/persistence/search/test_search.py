@@ -1,11 +1,12 @@
 """A search finds what is there, wherever it is stored, and says where to read it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import Any
 
 import duckdb
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,7 +32,7 @@ from blocks import (
     UserPrompt,
 )
 from persistence import DuckDBStore, EventStore, Hit, MemoryStore, search_blocks
-from persistence.duckdb._index import FOLDED_TO_ASCII, DuckDBIndex
+from persistence.duckdb._index import CONDITIONS_MAX, FOLDED_TO_ASCII, DuckDBIndex
 from persistence.search._query import Query
 from persistence.search._scan import Scan, index_of
 from timeline import Timeline
@@ -362,6 +363,32 @@ def test_the_fast_way_and_the_slow_one_find_the_same(
     for hit in fast:
         assert hit.version in {v for v, e in timeline.events() if isinstance(e, BlockAppended)}
         assert all(0 <= start < end <= len(hit.snippet) for start, end in hit.matches)
+
+
+@given(st.lists(st.tuples(turns, st.sampled_from((prompt, result))), min_size=1, max_size=30))
+def test_paths_are_the_same_however_turns_and_late_results_mix(
+    file: DuckDBStore, case: list[tuple[str, Callable[..., Block]]]
+) -> None:
+    made = [
+        say("c1", "needle", turn) if say is result else say("needle", turn) for turn, say in case
+    ]
+    name, memory = TimelineId(f"log {next(_ids)}"), MemoryStore()
+    put(file, *made, name=name)
+    put(memory, *made, name=name)
+    fast = search_blocks(file, "needle", name, limit=50)
+    assert len(fast) == len(made)
+    assert fast == search_blocks(memory, "needle", name, limit=50)
+
+
+def test_hits_of_more_turns_than_are_asked_for_one_by_one(file: DuckDBStore) -> None:
+    made = [prompt("needle", f"t{n}") for n in range(1, 3 * CONDITIONS_MAX)] * 2
+    made = [msgspec.structs.replace(block, id=BlockId(f"{n}")) for n, block in enumerate(made)]
+    name, memory = TimelineId(f"log {next(_ids)}"), MemoryStore()
+    put(file, *made, name=name)
+    put(memory, *made, name=name)
+    fast = search_blocks(file, "needle", name, limit=1_000)
+    assert len(fast) == len(made)
+    assert fast == search_blocks(memory, "needle", name, limit=1_000)
 
 
 def test_every_letter_that_folds_to_ascii_is_known() -> None:
