@@ -172,18 +172,28 @@ def _folded(store: EventStore, version: int) -> str:
 
 def appends(report: Report, found: Files) -> None:
     """64 threads, each with a timeline of its own, against a loop that only commits what waits."""
-    bare = _bare(found.empty.with_name("bare.duckdb"))
-    report.add("64 appenders, bare loop", "empty", f"{bare:,.0f} appends/s")
-    for name, path in (("one timeline", found.long), ("many timelines", found.many)):
-        with DuckDBStore(path) as store:
-
-            def talk(number: int, store: DuckDBStore = store) -> None:
-                for n in range(APPENDS):
-                    name = TimelineId(f"talk {number}")
-                    store.append(name, [_said(n)], expected_version=n)
-
-            rate = _rate(talk)
+    kinds = {"one timeline": found.long, "many timelines": found.many}
+    rates: dict[str, list[float]] = {}
+    for again in range(ROUNDS):  # in turn: whatever else the machine does concerns all of them
+        rate = _bare(found.empty.with_name("bare.duckdb"))
+        rates.setdefault("bare loop", []).append(rate)
+        for name, path in kinds.items():
+            rates.setdefault(name, []).append(_rate_of(path, again))
+    bare = max(rates["bare loop"])
+    for name, found_rates in rates.items():
+        rate = max(found_rates)
         report.add("64 appenders", name, f"{rate:,.0f} appends/s", "bare loop", rate / bare)
+
+
+def _rate_of(path: Path, again: int) -> float:
+    with DuckDBStore(path) as store:
+
+        def talk(number: int) -> None:
+            name = TimelineId(f"talk {again}.{number}")
+            for n in range(APPENDS):
+                store.append(name, [_said(n)], expected_version=n)
+
+        return _rate(talk)
 
 
 def _said(number: int) -> BlockAppended:
