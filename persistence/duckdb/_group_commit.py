@@ -28,6 +28,8 @@ def _locked() -> Lock:
 class _Ticket(Generic[T]):
     item: T
     leads: bool = False
+    is_seen: bool = False
+    """Whether somebody else has committed the item."""
     turn: Lock = attrs.field(factory=_locked)
     """Released when the item was committed, or when it is this ticket's turn to lead."""
 
@@ -67,10 +69,13 @@ class GroupCommit(Generic[T]):
                 self._commit([ticket.item for ticket in batch])
         finally:
             for ticket in batch:
+                ticket.is_seen = True
                 ticket.turn.release()
 
     def _leave(self, ticket: _Ticket[T]) -> None:
         """Pass the lead on. Also the way out of an interrupt, wherever it struck."""
+        if ticket.is_seen and not ticket.leads:
+            return
         with self._mutex:
             if ticket in self._waiting:
                 self._waiting.remove(ticket)

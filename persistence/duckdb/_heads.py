@@ -68,7 +68,11 @@ class Heads:
         Raises:
             duckdb.Error: the file could not be read.
         """
-        return self._in_memory(name) or self.load((name,))[name]
+        with self._mutex:
+            known = self._held.get(name)
+            if known:
+                self._held.move_to_end(name)
+        return known or self.load((name,))[name]
 
     def load(self, names: Collection[TimelineId]) -> dict[TimelineId, Known]:
         """Several at once.
@@ -77,14 +81,14 @@ class Heads:
             duckdb.Error: the file could not be read.
         """
         with self._moving:
-            found = {name: self._in_memory(name) for name in names}
-            missing = [name for name, known in found.items() if known is None]
-            read: dict[TimelineId, Known] = {}
-            if missing:
+            with self._mutex:
+                found = {name: self._held[name] for name in names if name in self._held}
+            if missing := [name for name in names if name not in found]:
                 with self._cursors.borrow() as cursor:
                     read = _read(cursor, missing)
                 self._keep(read)
-        return {name: known or read[name] for name, known in found.items()}
+                found.update(read)
+        return found
 
     def publish(self, known: Mapping[TimelineId, Known]) -> None:
         """The heads after a commit."""
@@ -95,13 +99,6 @@ class Heads:
         """Read them from the file again: nobody knows whether the last commit happened."""
         with self._moving, self._mutex:
             self._held.clear()
-
-    def _in_memory(self, name: TimelineId) -> Known | None:
-        with self._mutex:
-            known = self._held.get(name)
-            if known:
-                self._held.move_to_end(name)
-            return known
 
     def _keep(self, known: Mapping[TimelineId, Known]) -> None:
         with self._mutex:

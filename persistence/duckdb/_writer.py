@@ -139,7 +139,8 @@ class Writer:
         append.found = before.head.version
         if append.found != append.expected:
             return False
-        known[append.timeline] = attrs.evolve(before, head=before.head.after(append.events))
+        head = before.head.after(append.events)
+        known[append.timeline] = Known(before.name, before.number, head)
         return True
 
     def _write(self, accepted: Sequence[Append], known: dict[TimelineId, Known]) -> None:
@@ -178,7 +179,7 @@ class Writer:
         new = dict.fromkeys(a.timeline for a in accepted if not known[a.timeline].number)
         rows = list(enumerate(new, self._last_number + 1))
         for number, name in rows:
-            known[name] = attrs.evolve(known[name], number=number)
+            known[name] = Known(name, number, known[name].head)
         return rows
 
     def _insert(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
