@@ -74,7 +74,7 @@ class Reader:
         rows = self.rows(timeline, after, last)
         return [(seq, self._decoded(timeline, seq, payload)) for seq, payload in rows]
 
-    def rows(self, timeline: TimelineId, after: int, last: int) -> list[Row]:
+    def rows(self, timeline: Known, after: int, last: int) -> list[Row]:
         """The same as JSON."""
         found: list[Row] = []
         size, step = 0, FIRST_ROWS

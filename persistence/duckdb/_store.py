@@ -151,8 +151,9 @@ class DuckDBStore:
         self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
     ) -> Sequence[tuple[int, bytes]]:
         checked_page(after, limit)
-        last = min(after + limit, self._head(timeline_id).version)
-        return [(seq, data.encode()) for seq, data in self._reader.rows(timeline_id, after, last)]
+        known = self._known(timeline_id)
+        rows = self._reader.rows(known, after, min(after + limit, known.head.version))
+        return [(seq, data.encode()) for seq, data in rows]
 
     def head(self, timeline_id: TimelineId) -> int:
         return self._head(timeline_id).version

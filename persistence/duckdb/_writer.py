@@ -89,6 +89,8 @@ class Writer:
         if self.is_suspect:
             self.refresh()
         known = self._known(batch)
+        if known is None:
+            return
         accepted = [append for append in batch if self._accept(append, known)]
         if not accepted:
             return
@@ -96,18 +98,18 @@ class Writer:
             self._write(accepted, known)
             self._publish(accepted, known)
 
-    def _known(self, batch: Sequence[Append]) -> dict[TimelineId, Known]:
-        """The timelines of a batch as they are; nothing where they cannot be read."""
+    def _known(self, batch: Sequence[Append]) -> dict[TimelineId, Known] | None:
+        """The timelines of a batch as they are; None, and the appends know why, if they cannot be read."""
         import duckdb
 
-        if self._closed or self.is_suspect:
-            return {}
         try:
             with interrupts():
-                return self.heads.load({append.timeline for append in batch})
-        except duckdb.Error:
+                return {} if self._refusal() else self.heads.load({a.timeline for a in batch})
+        except duckdb.Error as error:
             self.is_suspect = True
-            return {}
+            for append in batch:
+                append.error = translated(error, self._path)
+            return None
 
     @contextmanager
     def _settling(self, accepted: Sequence[Append]) -> Generator[None]:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blocks import Event, TimelineId
+from blocks import DamagedStoreError, Event, TimelineId
 from persistence import DuckDBStore, MemoryStore, verify
 from persistence.duckdb import _heads
 from persistence.duckdb._heads import Known
@@ -181,6 +181,29 @@ def test_writers_and_readers_of_more_timelines_than_are_kept(
         assert not wrong
         assert [info.version for info in store.list()] == [30] * len(NAMES)
         assert verify(store).ok
+
+
+def test_heads_that_cannot_be_read_are_an_error_and_nothing_is_written(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise duckdb.IOException("Corrupt database file")
+
+    with DuckDBStore(path) as store:
+        store.append(T, many(1), expected_version=0)
+        store._writer.heads.forget()
+        with monkeypatch.context() as patch:
+            patch.setattr(_heads, "_read", broken)
+            for use in (
+                lambda: store.append(T, many(1, first=2), expected_version=1),
+                lambda: store.fork(T, U, forked(T, 1), at=1),
+                lambda: store.head(T),
+                lambda: store.load_window(T),
+            ):
+                with pytest.raises(DamagedStoreError, match="restore it from a backup"):
+                    use()
+        assert store.append(T, many(1, first=2), expected_version=1) == 2
+        assert [info.id for info in store.list()] == [T]
 
 
 def test_two_appends_to_a_new_timeline_in_one_commit_give_it_one_number(path: Path) -> None:
