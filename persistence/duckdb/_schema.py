@@ -10,7 +10,8 @@ All are insert-only.  The log is as narrow as it can be: each column adds 5% to 
 commit of one event, and ids and kinds are in the payload, where the view `log` finds them.  It has no
 index at all: a primary key on (timeline, seq) helps no read (rows of one timeline lie together, so
 zone maps find them), doubles the time of a commit and makes the file 1.7 times as large.  What it
-would guard is guarded by the one writer, who knows every head, and checked by `verify`.
+would guard is guarded by the one writer, who asks for a head before it moves it (see `_heads`), and
+checked by `verify`.
 """
 
 from collections.abc import Generator
