@@ -102,7 +102,7 @@ class DuckDBIndex:
         kinds = _APPENDED
         if any(stem.startswith(_SUMMARY) for stem in stems):
             kinds, likely = f"({_APPENDED} OR {_SUMMARIZED})", f"({likely}) OR ({_OTHER_LARGE})"
-        condition = f"name = ? AND seq > ? AND seq <= ? AND {kinds} AND ({likely}) ORDER BY seq"
+        condition = f"name = ? AND seq > ? AND seq <= ? AND ({likely}) AND {kinds} ORDER BY seq"
         given = [timeline, after, _LAST if last is None else last, *needles]
         return (recorded for _, recorded in self._events(condition, given))
 
