@@ -4,7 +4,7 @@ from functools import partial
 from typing import Final
 
 import attrs
-import msgspec
+from msgspec.structs import replace
 
 from blocks import (
     Block,
@@ -37,6 +37,7 @@ from timeline.arguments._checks import (
 )
 from timeline.arguments._given import Given, Output, checked_prompt, given_parts, output_parts
 from timeline.engine._engine import Engine
+from timeline.engine._fits import in_turn, new_turn, this_turn, turn_of
 from timeline.engine._hiding import hide, restore
 from timeline.engine._settings import IdFactory, Settings
 
@@ -78,7 +79,7 @@ class Appending:
 
     @property
     def _recorder(self) -> Recorder:
-        return Recorder(ids=self.engine.ids, turn=self.engine.view.turn or TurnId("t1"))
+        return Recorder(ids=self.engine.ids, turn=this_turn(self.engine.view))
 
     def append(self, *blocks: Block, at: float | None = None) -> Flow[int]:
         """Append blocks in one durable commit; return the new version.
@@ -101,7 +102,7 @@ class Appending:
         recorder = Recorder(ids=self.engine.ids, turn=turn)
         header = TurnHeader(id=recorder.new_id(), turn=turn, started_at=self.engine.clock())
         prompt = UserPrompt(id=recorder.new_id(), turn=turn, text=text, parts=found)
-        return (yield from self.engine.append([header, prompt]))
+        return (yield from self.engine.append([header, prompt], fit=in_turn(new_turn)))
 
     def steer(self, text: str) -> Flow[int]:
         """What the user says while the agent works.
@@ -133,7 +134,7 @@ class Appending:
             checked_words(found.text, "attach()")
         made = self._recorder
         block = UserAttachment(id=made.new_id(), turn=made.turn, name=name, part=found, mime=mime)
-        return (yield from self.append(block))
+        return (yield from self.engine.append([block], fit=in_turn(this_turn)))
 
     def note(self, text: str) -> Flow[int]:
         """A durable note of the agent's: byte-exact through any number of compactions.
@@ -167,13 +168,11 @@ class Appending:
         if answer.usage:
             now, estimated = self.engine.clock(), self.engine.view.state.tokens
             named = self.settings.model.name
-            facts.append(
-                msgspec.structs.replace(answer.usage, at=now, estimated=estimated, model=named)
-            )
+            facts.append(replace(answer.usage, at=now, estimated=estimated, model=named))
         if not answer.blocks and not facts:
             return self.engine.version
-        once = partial(refuse_repeated_response, response=answer.id)
-        return (yield from self.engine.append(answer.blocks, *facts, check=once, answers=answers))
+        once = in_turn(this_turn, partial(refuse_repeated_response, response=answer.id))
+        return (yield from self.engine.append(answer.blocks, *facts, fit=once, answers=answers))
 
     def learn(self, usage: UsageRecorded | None) -> Flow[int]:
         """Correct the estimate by what a provider counted; None: it did not say.
@@ -184,7 +183,7 @@ class Appending:
         if usage is None:
             return self.engine.version
         checked_struct(usage, UsageRecorded, "learn()", "usage")
-        fact = msgspec.structs.replace(usage, at=self.engine.clock())
+        fact = replace(usage, at=self.engine.clock())
         return (yield from self.engine.commit(fact))
 
     def tool_result(
@@ -207,11 +206,11 @@ class Appending:
         if envelope is not None:
             checked_kind(envelope, Envelope, "tool_result()", "envelope")
         known = envelope or Envelope(outcome="failure" if is_error else "success")
-        made = self._recorder
-        turn = self.engine.view.turn_of(CallId(call_id)) or made.turn
-        result = attrs.evolve(made, turn=turn).result(call_id, output, known, is_error=is_error)
-        once = partial(refuse_repeated_result, call_id=CallId(call_id))
-        return (yield from self.engine.append([result], check=once))
+        turn = partial(turn_of, call_id=CallId(call_id))
+        made = Recorder(ids=self.engine.ids, turn=turn(self.engine.view))
+        result = made.result(call_id, output, known, is_error=is_error)
+        once = in_turn(turn, partial(refuse_repeated_result, call_id=CallId(call_id)))
+        return (yield from self.engine.append([result], fit=once))
 
     def notice(self, text: str) -> Flow[int]:
         """What the runtime tells the model, in the user's place but not in the user's name.
@@ -232,6 +231,9 @@ class Appending:
         """
         checked_words(text, "close_calls()")
         yield from self.engine.load()
+        return (yield from self.engine.repeated(lambda: self._closed(text)))
+
+    def _closed(self, text: str) -> Flow[tuple[CallId, ...]]:
         group = self.engine.view.groups[-1] if self.engine.view.groups else None
         unanswered = group.unanswered if group else ()
         calls = [call for entry, call in unanswered if group and entry.version > group.sealed]
@@ -243,7 +245,7 @@ class Appending:
             for call in calls
         ]
         if results:
-            yield from self.append(*results)
+            yield from self.engine.append_here(self.engine.appended(results))
         return tuple(call.call_id for call in calls)
 
     def hide(self, *keys: str, replacement: str = "") -> Flow[int]:
@@ -277,4 +279,5 @@ class Appending:
     ) -> Flow[int]:
         checked_words(text, call)
         made = self._recorder
-        return (yield from self.append(kind(id=made.new_id(), turn=made.turn, text=text)))
+        block = kind(id=made.new_id(), turn=made.turn, text=text)
+        return (yield from self.engine.append([block], fit=in_turn(this_turn)))

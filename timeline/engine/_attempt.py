@@ -8,7 +8,7 @@ the plan with another cut or another summary, or the reason why not.
 import logging
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 import msgspec
@@ -18,6 +18,7 @@ from render import (
     Context,
     PlannedCompaction,
     RangePlan,
+    Rendered,
     Summary,
     View,
     apply_compaction,
@@ -34,6 +35,25 @@ log = logging.getLogger("foldline")
 _Withheld: TypeAlias = dict[BlockId, ArtifactId]
 
 
+OVERTAKEN_MAX: Final = 2
+"""Conflicts of a render, after which its decisions are committed behind what the others append."""
+
+
+@attrs.frozen(kw_only=True)
+class Made:
+    """A request whose decisions are committed."""
+
+    before: View
+    """What was decided on."""
+    tokens: int
+    """Before a compaction."""
+    rendered: Rendered
+
+
+def _compacted_of(attempt: "Attempt") -> int:
+    return attempt.journal.view.compacted
+
+
 @attrs.define(kw_only=True)
 class Attempt:
     """One render, or whatever else may ask hooks and summarisers."""
@@ -41,6 +61,11 @@ class Attempt:
     journal: Journal
     kept: list[Event] = attrs.field(factory=list[Event])
     """What was committed on the way."""
+    made: Made | None = None
+    """What was the first of it to be committed behind what others had appended."""
+    _conflicts: int = attrs.field(default=0, init=False)
+    _compacted: int = attrs.field(default=attrs.Factory(_compacted_of, takes_self=True), init=False)
+    """Version of the newest compaction when it began."""
     is_told: bool = False
     """The hooks before a compaction have been called."""
     vetoed: bool = False
@@ -63,6 +88,15 @@ class Attempt:
             yield
         finally:
             self.journal.away -= 1
+
+    def is_first(self, view: View) -> bool:
+        """Whether nothing was compacted since it began, here or by others."""
+        return self.made is None and view.compacted == self._compacted
+
+    def is_overtaken(self) -> bool:
+        """Count a conflict; whether there were too many to decide once more and hope for the best."""
+        self._conflicts += 1
+        return self._conflicts >= OVERTAKEN_MAX
 
     def keep(self, view: View) -> Flow[View]:
         """Commit what a view has decided so far, and go on from there."""

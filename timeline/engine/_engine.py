@@ -16,6 +16,7 @@ from blocks import (
     MisuseError,
     Recorded,
     UnknownPathError,
+    VersionConflictError,
     path_of,
 )
 from render import (
@@ -36,9 +37,9 @@ from timeline._flow import Flow, RunBlocking
 from timeline.arguments._blocks import checked_blocks
 from timeline.arguments._checks import checked_time
 from timeline.engine._artifacts import ArtifactService
-from timeline.engine._attempt import Attempt
+from timeline.engine._attempt import Attempt, Made
 from timeline.engine._compaction import Compactor
-from timeline.engine._journal import Check, Journal
+from timeline.engine._journal import Fit, Journal, as_they_are
 
 PAGE = 2000
 NEAR_KNOWN = 1000
@@ -51,17 +52,6 @@ they append to the last one comes after its answer."""
 
 Teller: TypeAlias = Callable[[View, Rendered], Flow[None]]
 """Tells observers about a request, given the view that it was decided on."""
-
-
-@attrs.frozen(kw_only=True)
-class _Made:
-    """A request whose decisions are committed."""
-
-    before: View
-    """What was decided on."""
-    tokens: int
-    """Before a compaction."""
-    rendered: Rendered
 
 
 @attrs.define(kw_only=True, repr=False)
@@ -80,20 +70,31 @@ class Engine(Journal):
         blocks: Sequence[Block],
         *facts: Event,
         at: float | None = None,
-        check: Check | None = None,
+        fit: Fit = as_they_are,
         answers: Answered | None = None,
     ) -> Flow[int]:
         """Append blocks and further facts in one commit; `answers`: the request that the blocks answer."""
+        events = self.appended(blocks, *facts, at=at, answers=answers)
+        return (yield from self.commit(*events, fit=fit))
+
+    def appended(
+        self,
+        blocks: Sequence[Block],
+        *facts: Event,
+        at: float | None = None,
+        answers: Answered | None = None,
+    ) -> list[Event]:
+        """The events that append blocks, and further facts."""
         if not blocks and not facts:
             raise MisuseError("nothing to append: give at least one block")
         now = checked_time(self.clock() if at is None else at)
-        events = [
+        events = (
             BlockAppended(
                 id=EventId(self.ids()), at=now, block=block, answers=None if index else answers
             )
             for index, block in enumerate(checked_blocks(blocks))
-        ]
-        return (yield from self.commit(*events, *facts, check=check))
+        )
+        return [*events, *facts]
 
     # Rendering.
 
@@ -128,18 +129,28 @@ class Engine(Journal):
             return attrs.evolve(rendered, decisions=decisions)
         return rendered
 
-    def _settled(self, context: Context, attempt: Attempt, *, force: bool) -> Flow["_Made"]:
+    def _settled(self, context: Context, attempt: Attempt, *, force: bool) -> Flow["Made"]:
         """Decide, show, and commit what was decided."""
-        before = self.view
+        before, version = self.view, self.version
         self._validator = self._validator or context.provider.validator()
         stages = render(before, context, self._validator)
-        decided = yield from self._driven(stages, context, attempt, force=force)
-        yield from self.settle(decided.view)
+        forced = force and attempt.is_first(before)
+        decided = yield from self._driven(stages, context, attempt, force=forced)
+        made = Made(before=before, tokens=decided.tokens, rendered=decided.rendered)
+        try:
+            yield from self.settle(decided.view)
+        except VersionConflictError:
+            if attempt.is_overtaken() and (
+                yield from self.settle_behind(decided.view.decisions, version)
+            ):
+                attempt.kept += decided.view.decisions
+                attempt.made = attempt.made or made
+            raise
         decisions = (*attempt.kept, *decided.view.decisions)
         attempt.kept.clear()
         # What waits for the next commit has no version of its own yet: others may come before it.
         rendered = attrs.evolve(decided.rendered, shown=self.version, decisions=decisions)
-        return _Made(before=before, tokens=decided.tokens, rendered=rendered)
+        return attrs.evolve(attempt.made or made, rendered=rendered)
 
     def _driven(
         self,

@@ -1,46 +1,53 @@
 """What a timeline knows of its log: the view, what waits to be committed, and how it is committed.
 
-Several timelines may write one log.  Who was slower repeats: a fact as it is, at whatever version the
-log is then; a decision is made anew, from a fresh view.
+Several timelines may write one log, in one process or in many.  Who was slower repeats: a fact as it is, at
+whatever version the log is then; what depends on the log is looked at again behind what others have
+appended; and a decision is made anew, from a fresh view.
 """
 
-import logging
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import attrs
 import msgspec
 
 from blocks import (
+    BlockAppended,
     ClosedError,
     DataError,
     Event,
     EventId,
     LogWindow,
     MisuseError,
+    RangeExpanded,
+    Recorded,
     RequestRendered,
-    StoreError,
     SummaryPrepared,
     TimelineId,
+    UsageRecorded,
     VersionConflictError,
 )
 from persistence import EventStore
 from render import View, commit, open_view
 from timeline._flow import Flow, RunBlocking
-from timeline.engine._precedence import Contest, Precedence, precedence_in, rest_after
+from timeline.engine._contest import Contest, rest_after
 from timeline.engine._settings import IdFactory
 
-log = logging.getLogger("foldline")
-
 _T = TypeVar("_T")
-Check: TypeAlias = Callable[[View], None]
-"""Raises a `MisuseError` where a view says that what is to be appended must not be."""
+Fit: TypeAlias = Callable[[View, Sequence[Event]], Sequence[Event]]
+"""The events as they are right behind a view; raises a `MisuseError` where they must not be there."""
 
 
-def _precedence_of(journal: "Journal") -> Precedence:
-    return precedence_in(journal.store, journal.id)
+def as_they_are(_: View, events: Sequence[Event]) -> Sequence[Event]:
+    """Events that are true whatever happened before."""
+    return events
+
+
+_PLAIN: Final = (BlockAppended, RequestRendered, SummaryPrepared, UsageRecorded)
+"""Events that change nothing of what was there before."""
+NEWS_MAX: Final = 512
+"""Events of others that are read and folded by themselves; behind more, the window is loaded."""
 
 
 @attrs.define(kw_only=True, repr=False)
@@ -54,33 +61,33 @@ class Journal:
     id: TimelineId
     store: EventStore
     ids: IdFactory
-    rest: Callable[[int], float] = rest_after
-    """Seconds to wait after so many conflicts in a row."""
+    rest: Callable[[str, int], float] = rest_after
+    """Seconds that one of these names waits after so many conflicts in a row."""
     view: View = attrs.field(factory=View, init=False)
     pending: tuple[Event, ...] = attrs.field(default=(), init=False)
     closed: bool = attrs.field(default=False, init=False)
     away: int = attrs.field(default=0, init=False)
     """Flows that wait for other people's code; the lock is free meanwhile."""
+    _durable: View = attrs.field(factory=View, init=False)
+    """The view without what is pending."""
     _behind: bool = attrs.field(default=False, init=False)
     """The store may hold more than the view: a commit was interrupted, say. Cured by `load`."""
-    _precedence: Precedence = attrs.field(
-        default=attrs.Factory(_precedence_of, takes_self=True),
-        init=False,
-        repr=False,
-    )
 
     def load(self) -> Flow[None]:
         """Read the window from the store; what is pending stays pending, unless it is there."""
         window: LogWindow = yield RunBlocking(lambda: self.store.load_window(self.id))
         there = {event.id for _, event in window.events}
         self.pending = tuple(event for event in self.pending if event.id not in there)
-        fresh = open_view(window)
+        self._go_on_from(open_view(window))
+        self._behind = False
+
+    def _go_on_from(self, durable: View) -> None:
+        """The store holds this, and what is pending comes behind it."""
         if (
-            fresh.state.withheld != self.view.state.withheld
+            durable.state.withheld != self.view.state.withheld
         ):  # a summary may quote what is hidden now
             self.pending = tuple(e for e in self.pending if not isinstance(e, SummaryPrepared))
-        self.view = commit(fresh, *self.pending)
-        self._behind = False
+        self._durable, self.view = durable, commit(durable, *self.pending)
 
     def current(self, flow: Flow[_T]) -> Flow[_T]:
         """Do it with a view that holds what the store holds."""
@@ -91,77 +98,58 @@ class Journal:
     def catch_up(self) -> Flow[None]:
         """Load what others have appended, and what an interrupted commit may have."""
         head: int = yield RunBlocking(partial(self.store.head, self.id))
-        if self._behind or head != self.version:
+        if self._behind or not 0 <= head - self.version <= NEWS_MAX:
             yield from self.load()
+        elif head != self.version:
+            yield from self._fold_news()
+
+    def _fold_news(self) -> Flow[None]:
+        """Fold what others have appended, which costs what it is and not what the window is."""
+        news: Sequence[Recorded] = yield RunBlocking(
+            partial(self.store.read, self.id, after=self.version, limit=NEWS_MAX)
+        )
+        if any(isinstance(event, RangeExpanded) for _, event in news):
+            yield from self.load()  # what comes back is no longer in the view
+        else:
+            self._go_on_from(commit(self._durable, *(event for _, event in news)))
 
     @property
     def version(self) -> int:
         """Events that are durable."""
         return self.view.version - len(self.pending)
 
-    def commit(self, *events: Event, check: Check | None = None) -> Flow[int]:
+    def commit(self, *events: Event, fit: Fit = as_they_are) -> Flow[int]:
         """Append events, whoever else appends meanwhile; return the new version.
 
-        For facts that are true whatever happened before, or that `check` finds so: not for decisions.
+        For facts that are true whatever happened before, or that `fit` makes so: not for decisions.
         """
         self.check_open()
         stamped = tuple(self._stamp(event) for event in events)
-        if check is not None:
-            return (yield from self.repeated(lambda: self._checked(stamped, check)))
-        before = self.version
-        after = yield from self._insist((*self.pending, *stamped))
-        if after == before + len(self.pending) + len(stamped):
-            self._is_durable(commit(self.view, *stamped))
-        else:  # others have appended, too
-            self.pending = ()
-            yield from self._load_now_or_later()
-        return after
+        return (yield from self.repeated(lambda: self._fitted(stamped, fit)))
 
     def _is_durable(self, view: View) -> int:
         """All of a view is in the store, with what was pending; its version."""
-        self.pending, self.view, self._behind = (), view, False
+        self.pending, self.view, self._durable, self._behind = (), view, view, False
         return view.version
 
-    def _checked(self, events: Sequence[Event], check: Check) -> Flow[int]:
-        """Append events where nothing in the view speaks against it."""
+    def _fitted(self, events: Sequence[Event], fit: Fit) -> Flow[int]:
+        """Append events right behind the view, if nothing there speaks against it."""
         try:
-            check(self.view)
+            fitted = fit(self.view, events)
         except MisuseError:  # it may be true of what others have appended
             yield from self.catch_up()
-            check(self.view)
+            fitted = fit(self.view, events)
+        return (yield from self.append_here(fitted))
+
+    def append_here(self, events: Sequence[Event]) -> Flow[int]:
+        """Append events right behind the view; the new version.
+
+        Raises:
+            VersionConflictError: somebody else was faster; see `repeated`.
+        """
+        self.check_open()
         yield from self._write((*self.pending, *events), self.version)
         return self._is_durable(commit(self.view, *events))
-
-    def _insist(self, events: Sequence[Event]) -> Flow[int]:
-        """Append events, at whatever version the log is then; the new version.
-
-        What a conflict found is what is expected next, so nothing is done between two attempts
-        that others could use to be faster again; and each conflict is somebody else's success.
-        """
-        version = self.version
-        with self._contest() as contest:
-            while True:
-                if self._precedence.holder is not None:
-                    yield from contest.hold_back()
-                try:
-                    yield from self._write(events, version)
-                    return version + len(events)
-                except VersionConflictError as conflict:
-                    if conflict.found == version:  # a store that contradicts itself
-                        raise
-                    version = conflict.found
-                yield from contest.lost()
-
-    def _load_now_or_later(self) -> Flow[None]:
-        """Load what others have appended: at once, or, if the store cannot now, before the next flow.
-
-        What was to be committed is durable, so nobody may be told that it was not.
-        """
-        self._behind = True
-        try:
-            yield from self.load()
-        except StoreError as error:
-            log.warning("timeline %r is to be loaded again: %s", self.id, error)
 
     def _write(self, events: Sequence[Event], version: int) -> Flow[None]:
         if not events:
@@ -182,26 +170,16 @@ class Journal:
         Raises:
             VersionConflictError: somebody appended each time, though asked to hold back.
         """
-        with self._contest() as contest:
-            while True:
-                if self._precedence.holder is not None:
-                    yield from contest.hold_back()
-                try:
-                    return (yield from decide())
-                except VersionConflictError:
-                    if contest.is_hopeless:
-                        raise
-                yield from contest.lost()
-                yield from self.load()
+        contest = self._contest()
+        while True:
+            try:
+                return (yield from decide())
+            except VersionConflictError as conflict:
+                yield from contest.lost(conflict)
+            yield from self.catch_up()
 
-    @contextmanager
-    def _contest(self) -> Generator[Contest]:
-        contest = Contest(self._precedence, self.rest)
-        try:
-            yield contest
-        finally:
-            if self._precedence.holder is not None:
-                contest.leave()
+    def _contest(self) -> Contest:
+        return Contest(self.id, self.rest, self.ids)
 
     def _hold(self, events: Iterable[Event]) -> None:
         """Let what was paid for wait for the next commit: it is true whatever else happened."""
@@ -261,6 +239,27 @@ class Journal:
             self._hold(decided)
             raise
         return self._is_durable(view.settled())
+
+    def settle_behind(self, decided: Sequence[Event], version: int) -> Flow[bool]:
+        """Commit what was decided at a version, if others have only appended since; whether it is done.
+
+        What a decision is about lies before that version, so it is as right behind what came then; but
+        not if others have hidden, restored or compacted something, or undone it.
+        """
+        stamped, contest = [self._stamp(event) for event in decided], self._contest()
+        while True:
+            yield from self.catch_up()
+            news: Sequence[Recorded] = yield RunBlocking(
+                partial(self.store.read, self.id, after=version, limit=NEWS_MAX)
+            )
+            if len(news) == NEWS_MAX or not all(isinstance(e, _PLAIN) for _, e in news):
+                return False
+            try:
+                yield from self.append_here(stamped)
+            except VersionConflictError as conflict:
+                yield from contest.lost(conflict)
+            else:
+                return True
 
     def remember(self, event: RequestRendered) -> None:
         stamped = self._stamp(event)

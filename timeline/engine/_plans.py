@@ -1,6 +1,6 @@
 """Compactions as data: made now, looked at, committed later, undone, their summaries written anew."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import groupby
 from typing import Any
@@ -225,6 +225,7 @@ def upgrade(engine: Engine, context: Context, summarizer: Summarizer | None) -> 
     written = compaction_event(before, found.range, summary, found.context)
     if written.summary == compaction.event.summary:
         return False
+    withheld = engine.view.state.withheld
     event = SummaryReplaced(
         id=EventId(""),
         at=engine.clock(),
@@ -232,8 +233,17 @@ def upgrade(engine: Engine, context: Context, summarizer: Summarizer | None) -> 
         summary=written.summary,
         provenance=summary.provenance,
     )
-    yield from engine.commit(*paid, event)
-    return True
+
+    def fit(view: View, events: Sequence[Event]) -> Sequence[Event]:
+        """Not where it may quote what others have hidden meanwhile, nor for a summary of before."""
+        if view.state.withheld != withheld:
+            return ()
+        is_current = view.compaction and view.compaction.version == event.compaction
+        return events if is_current else events[:-1]
+
+    yield from engine.commit(*paid, event, fit=fit)
+    now = engine.view.compaction
+    return now is not None and now.event.summary == written.summary
 
 
 def _rewritten(

@@ -6,12 +6,15 @@ its range is still what it was.  Appends meanwhile are legal, and a restart find
 """
 
 import logging
+from collections.abc import Collection, Sequence
 from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING
 
 import attrs
 
-from render import Context, Summary, compaction_due
+from blocks import BlockId, Event, SummaryPrepared
+from render import Context, Summary, View, compaction_due
 from timeline._flow import Await, Begin, Flow
 from timeline.engine._engine import Engine
 from timeline.summarizers._summarizer import SummaryRequest
@@ -57,8 +60,9 @@ class Preparation:
         try:
             summary: Summary = yield compactor.patience.asking(compactor.summarizer, request)
             event = compactor.worth_keeping(request, summary)
-            if event and engine.view.state.withheld == request.view.state.withheld:
-                yield from engine.current(engine.commit(event))
+            if event:
+                fit = partial(_still_useful, withheld=request.view.state.withheld)
+                yield from engine.current(engine.commit(event, fit=fit))
         except Exception:
             log.warning("a summary could not be prepared; the compaction will ask", exc_info=True)
 
@@ -72,3 +76,12 @@ class Preparation:
         """Wait for what is on its way."""
         if self._work and not self._work.done() and not _inside.get():
             yield Await(self._work)
+
+
+def _still_useful(
+    view: View, events: Sequence[Event], withheld: Collection[BlockId]
+) -> Sequence[Event]:
+    """Not what may quote what was hidden meanwhile, nor what somebody else has prepared, too."""
+    known = {event.key for event in view.prepared}
+    is_known = any(isinstance(e, SummaryPrepared) and e.key in known for e in events)
+    return () if is_known or view.state.withheld != withheld else events

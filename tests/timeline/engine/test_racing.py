@@ -20,18 +20,28 @@ from hypothesis import strategies as st
 
 from blocks import (
     Event,
+    EventId,
     LogWindow,
     RangeCompacted,
     StoreError,
     TimelineId,
     TurnHeader,
+    UsageRecorded,
     VersionConflictError,
     text_of,
 )
 from persistence import DuckDBStore, EventStore, MemoryStore
-from tests._builders import blocks_in, events_of, open_timeline, response, text, text_in, tool_use
+from tests._builders import (
+    blocks_in,
+    events_of,
+    open_timeline,
+    response,
+    text,
+    text_in,
+    tool_use,
+)
 from timeline import AsyncTimeline, Compacting, Hooks, Step, Timeline
-from timeline.engine._precedence import CONFLICTS_MAX, PATIENCE, Contest, Precedence
+from timeline.engine._contest import CONFLICTS_MAX, rest_after
 
 WRITERS = 6
 EACH = 12
@@ -73,7 +83,8 @@ class Rests:
 
     asked: list[int] = attrs.field(factory=list)
 
-    def __call__(self, conflicts: int) -> float:
+    def __call__(self, name: str, conflicts: int) -> float:
+        assert name, "who waits has a name, so that two do not wait in step"
         self.asked.append(conflicts)
         return 0.0
 
@@ -82,7 +93,7 @@ def racing(times: int, **options: Any) -> tuple[Timeline, Timeline, Rival, Rests
     """A timeline, and another one that appends right before it does, so many times."""
     store, rests = Rival(), Rests()
     timeline, other = (open_timeline(store=store, **options) for _ in range(2))
-    timeline._operations.engine.rest, other._operations.engine.rest = rests, lambda _: 0.0
+    timeline._operations.engine.rest, other._operations.engine.rest = rests, lambda *_: 0.0
     timeline.user("go")
     store.times, store.go_first = times, lambda: other.note("I was faster.")
     return timeline, other, store, rests
@@ -173,13 +184,18 @@ def test_an_append_is_repeated_until_it_holds(times: int) -> None:
     assert_live_is_reopened(timeline)
 
 
-def test_who_is_slower_waits_longer_each_time_and_then_goes_first() -> None:
-    timeline, _, _, rests = racing(1)
-    timeline.steer("in the end")
-    assert rests.asked == [1]
+def test_who_is_slower_waits_each_time() -> None:
     timeline, _, _, rests = racing(20)
     timeline.steer("in the end")
-    assert rests.asked == [1], "from the second conflict on the others hold back instead"
+    assert rests.asked == list(range(1, 21))
+
+
+def test_waits_are_bounded_and_never_in_step() -> None:
+    waits = [[rest_after(name, n) for n in range(1, 60)] for name in ("one", "another")]
+    assert waits[0] == [rest_after("one", n) for n in range(1, 60)], "nothing is drawn by lot"
+    assert all(0 <= wait <= 0.1 for each in waits for wait in each)
+    assert all(one != another for one, another in zip(*waits, strict=True))
+    assert 5 < sum(rest_after("one", n) for n in range(CONFLICTS_MAX)) < 30
 
 
 def test_a_render_that_was_overtaken_decides_anew_and_commits() -> None:
@@ -244,16 +260,28 @@ def test_a_request_made_anew_has_what_others_have_appended_meanwhile() -> None:
 
 
 def test_who_is_overtaken_without_end_is_told_so_in_the_end() -> None:
-    timeline, _, rival, _ = racing(0, window=2000)
+    """An append, what is looked at before each try, a hide, and a render with decisions."""
+    timeline, _, rival, rests = racing(0, window=2000)
     for number in range(30):
         timeline.record(response(text(f"step {number} " + "word " * 60), id=f"r{number}"))
-    rival.times = 1000
-    with pytest.raises(VersionConflictError) as caught:
-        timeline.render()
-    assert caught.value.expected < caught.value.found
-    assert rival.times >= 1000 - CONFLICTS_MAX - 1
+    usage = UsageRecorded(id=EventId(""), at=0.0, uncached=10)
+    for tried in (
+        lambda: timeline.learn(usage),
+        lambda: timeline.steer("in vain"),
+        lambda: timeline.hide("ar:t1.user.prompt"),
+        timeline.render,
+    ):
+        rival.times, rests.asked = 10_000, []
+        with pytest.raises(VersionConflictError) as caught:
+            tried()
+        assert caught.value.expected < caught.value.found
+        told = f"'talk': somebody else appended first {CONFLICTS_MAX} times in a row"
+        assert told in str(caught.value)
+        assert "nothing of this call is written. Repeat it when fewer append" in str(caught.value)
+        assert CONFLICTS_MAX - 1 <= len(rests.asked) <= CONFLICTS_MAX + 1
     rival.times = 0
     assert timeline.steer("goes on") == rival.head(timeline.id)
+    assert "in vain" not in texts_in(timeline)
 
 
 def test_a_plan_is_not_repeated_and_names_the_versions() -> None:
@@ -320,25 +348,3 @@ def test_what_is_durable_is_never_said_to_have_failed() -> None:
     store.is_deaf = False
     assert texts_in(timeline) == ["go", "meanwhile", "durable"]
     assert [text_of(entry.block) for entry in timeline.view.entries][-1] == "durable"
-
-
-# ---------------------------------------------------------------- precedence
-
-
-def test_others_hold_back_but_not_for_ever() -> None:
-    precedence = Precedence()
-    first, second = (Contest(precedence, lambda _: 0.0) for _ in range(2))
-    assert len(list(first.lost())) == 1
-    assert len(list(first.lost())) == 0, "no wait: the others hold back now"
-    assert len(list(first.hold_back())) == 0
-    assert len(list(second.hold_back())) == PATIENCE
-    first.leave()
-    assert len(list(second.hold_back())) == 0, "whoever is done gives precedence back"
-
-
-def test_nobody_holds_back_for_who_is_gone() -> None:
-    precedence = Precedence()
-    gone = Contest(precedence, lambda _: 0.0)
-    list(gone.lost()), list(gone.lost())
-    del gone
-    assert list(Contest(precedence, lambda _: 0.0).hold_back()) == []

@@ -1,0 +1,67 @@
+"""What becomes of who was slower, when several timelines write one log.
+
+It waits a little, longer each time and never in step with others, and tries again.  Nobody is starved by
+that: what is tried again is short (a render that was overtaken does not decide all anew, see
+`Journal.settle_behind`), and each conflict is somebody else's success.
+"""
+
+from collections.abc import Callable
+from typing import Final
+from zlib import crc32
+
+import attrs
+
+from blocks import TimelineId, VersionConflictError
+from timeline._flow import Flow, Pause
+from timeline.engine._settings import IdFactory
+
+CONFLICTS_MAX: Final = 300
+"""In a row, after some fifteen seconds of waiting: somebody appends whenever this is tried, say."""
+REST_SECONDS: Final = 0.001
+"""About what a commit takes."""
+REST_SECONDS_MAX: Final = 0.1
+
+
+def rest_after(name: str, conflicts: int) -> float:
+    """How long to wait after so many conflicts in a row: longer each time, and not in step with others,
+    who have other names."""
+    longest = min(REST_SECONDS * 2.0 ** min(conflicts, 10), REST_SECONDS_MAX)
+    return longest * crc32(f"{name} {conflicts}".encode()) / 2**32
+
+
+@attrs.define
+class Contest:
+    """One thing to be written, tried until nobody else is faster."""
+
+    _timeline: TimelineId
+    _rest: Callable[[str, int], float]
+    _ids: IdFactory
+    _name: str = attrs.field(default="", init=False)
+    _conflicts: int = attrs.field(default=0, init=False)
+
+    def lost(self, conflict: VersionConflictError) -> Flow[None]:
+        """Somebody else was faster: wait.
+
+        Raises:
+            VersionConflictError: that was so often that it always will be.
+        """
+        if conflict.expected == conflict.found:  # a store that contradicts itself
+            raise conflict
+        if isinstance(
+            conflict.__cause__, VersionConflictError
+        ):  # what was tried inside has given up
+            raise conflict
+        self._conflicts += 1
+        if self._conflicts >= CONFLICTS_MAX:
+            raise self._hopeless(conflict) from conflict
+        self._name = self._name or self._ids()
+        yield Pause(self._rest(self._name, self._conflicts))
+
+    def _hopeless(self, conflict: VersionConflictError) -> VersionConflictError:
+        expected, found = conflict.expected, conflict.found
+        advice = (
+            f"timeline {self._timeline!r}: somebody else appended first {self._conflicts} times in a row"
+            f" (expected version {expected}, found {found}); nothing of this call is written. Repeat it when"
+            " fewer append at once, or give each writer a timeline of its own (fork)"
+        )
+        return VersionConflictError(expected=expected, found=found, advice=advice)

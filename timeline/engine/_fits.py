@@ -1,0 +1,43 @@
+"""What an append depends on: its turn, and that it is not in the log yet.
+
+It is looked at behind whatever others have appended, each time that one of them was faster.
+"""
+
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from blocks import BlockAppended, CallId, Event, OpaqueBlock, TurnId
+from render import View
+from timeline.engine._journal import Fit
+
+
+def this_turn(view: View) -> TurnId:
+    return view.turn or TurnId("t1")
+
+
+def new_turn(view: View) -> TurnId:
+    return view.new_turn
+
+
+def turn_of(view: View, call_id: CallId) -> TurnId:
+    return view.turn_of(call_id) or this_turn(view)
+
+
+def in_turn(turn: Callable[[View], TurnId], check: Callable[[View], None] | None = None) -> Fit:
+    """Appends blocks in the turn that the view says, unless `check` refuses them there."""
+
+    def fit(view: View, events: Sequence[Event]) -> Sequence[Event]:
+        if check is not None:
+            check(view)
+        return [_moved(event, turn(view)) for event in events]
+
+    return fit
+
+
+def _moved(event: Event, turn: TurnId) -> Event:
+    if not isinstance(event, BlockAppended) or event.block.turn == turn:
+        return event
+    if isinstance(event.block, OpaqueBlock):
+        return event
+    return replace(event, block=replace(event.block, turn=turn))
