@@ -26,6 +26,7 @@ from persistence._store import StoreReport as StoreReport
 from persistence._store import TimelineInfo as TimelineInfo
 from persistence._store import TurnChange as TurnChange
 from persistence._store import Verifiable as Verifiable
+from persistence._store import Watchable as Watchable
 
 if TYPE_CHECKING:
     from persistence._copy import CopyReport as CopyReport

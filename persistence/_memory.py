@@ -29,6 +29,7 @@ from persistence._log import (
     timeline_infos,
 )
 from persistence._store import StoreReport, TimelineInfo
+from persistence._watch import Watchers
 
 if TYPE_CHECKING:
     from persistence.artifacts import Artifacts, KeyRing, MemoryBackend
@@ -53,6 +54,7 @@ class MemoryStore:
         factory=dict[TimelineId, _Log], init=False, repr=False
     )
     _lock: Lock = attrs.field(factory=Lock, init=False, repr=False)
+    _watchers: Watchers = attrs.field(factory=Watchers, init=False, repr=False)
     _closed: bool = attrs.field(default=False, init=False)
     _backend: "MemoryBackend | None" = attrs.field(default=None, init=False, repr=False)
 
@@ -69,6 +71,13 @@ class MemoryStore:
         return self._append(timeline_id, stored, expected_version)
 
     def _append(
+        self, timeline_id: TimelineId, stored: Sequence[StoredEvent], expected_version: int
+    ) -> int:
+        version = self._appended(timeline_id, stored, expected_version)
+        self._watchers.grown(timeline_id)
+        return version
+
+    def _appended(
         self, timeline_id: TimelineId, stored: Sequence[StoredEvent], expected_version: int
     ) -> int:
         with self._lock:
@@ -113,8 +122,10 @@ class MemoryStore:
         with self._lock:
             head = checked_fork(source, target, at, lambda name: self._log(name).head)
             copy = _Log(events=self._log(source).events[:at], head=head)
+            version = copy.extend(stored)
             self._logs[target] = copy
-            return copy.extend(stored)
+        self._watchers.grown(target)
+        return version
 
     def list(self) -> Sequence[TimelineInfo]:
         with self._lock:
@@ -137,8 +148,13 @@ class MemoryStore:
             self._backend = self._backend or MemoryBackend()
         return Artifacts(self._backend, keys=keys, clock=clock, random=random)
 
+    def watch(self, timeline_id: TimelineId, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` when the timeline has grown; see `Watchable`."""
+        return self._watchers.add(timeline_id, wake)
+
     def close(self) -> None:
         self._closed = True
+        self._watchers.closed()
 
     def _log(self, timeline_id: TimelineId) -> _Log:
         self._refuse_if_closed()

@@ -146,6 +146,20 @@ class Indexed(Protocol):
 
 
 @runtime_checkable
+class Watchable(Protocol):
+    """A store that tells when a timeline has grown, so that who follows one need not wait to ask again."""
+
+    def watch(self, timeline_id: TimelineId, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` each time that something was appended to the timeline, and when the store is closed;
+        what is returned ends that.
+
+        It is a hint: `wake` may be called for nothing, late, or not at all, as when another process has
+        appended.  It is called from any thread, returns at once and raises nothing.
+        """
+        ...
+
+
+@runtime_checkable
 class HoldsArtifacts(Protocol):
     """A store that keeps artifacts beside its logs."""
 

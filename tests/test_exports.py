@@ -52,7 +52,7 @@ EXPORTS = {
         ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord BlockIndex CopyReport
         Copyable DuckDBStore EventStore Head Hit HoldsArtifacts Indexed KeyRing Keys
         MemoryArtifacts MemoryStore RepairReport Requester StoreLocation StoreProblem StoreReport
-        StoredEvent TimelineInfo TurnChange Verifiable append_bytes block_at checked_bytes
+        StoredEvent TimelineInfo TurnChange Verifiable Watchable append_bytes block_at checked_bytes
         checked_events checked_fork checked_page copy_store locate_store open_artifacts open_store
         quality_rows read_bytes repair search_blocks timeline_infos verify
     """,

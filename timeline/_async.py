@@ -6,8 +6,10 @@ from typing import Any, Self, TypeVar, Unpack
 import attrs
 
 from blocks import checked_calls
-from timeline._flow import Flow, RunBlocking, arun
+from timeline._flow import Flow, RunBlocking, arun, drive
 from timeline._timeline import Shell, Timeline, bound, documented_as
+from timeline.engine._followers import AsyncFollower
+from timeline.engine._following import Following
 from timeline.engine._open import Opening
 from timeline.engine._operations import Operations
 from timeline.engine._settings import Options
@@ -55,6 +57,9 @@ class AsyncTimeline(Shell):
     async def _forked(self, flow: Flow[Operations]) -> "AsyncTimeline":
         return type(self)(operations=await self._run(flow))
 
+    def _followed(self, flow: Flow[Following]) -> AsyncFollower:
+        return AsyncFollower(drive(flow))
+
     append = bound(_run, Operations.append)
     user = bound(_run, Operations.user)
     steer = bound(_run, Operations.steer)
@@ -81,6 +86,7 @@ class AsyncTimeline(Shell):
     read = bound(_run, Operations.read)
     search = bound(_run, Operations.search)
     events = bound(_run, Operations.events)
+    follow = bound(_followed, Operations.follow)
     at = bound(_run, Operations.at)
     render_at = bound(_run, Operations.render_at)
     snapshot = bound(_shot, Operations.snapshot)

@@ -116,7 +116,16 @@ class Pause:
     seconds: float
 
 
-Effect: TypeAlias = RunBlocking | AskSummarizer | CallHook | Begin | Await | Pause
+@attrs.frozen
+class Doze:
+    """Nothing is to be done until something happens elsewhere; the answer is what the wait returns."""
+
+    wait: Callable[[], Any]
+    await_: Callable[[], Awaitable[Any]]
+    """The same for asyncio, which no thread may wait for."""
+
+
+Effect: TypeAlias = RunBlocking | AskSummarizer | CallHook | Begin | Await | Pause | Doze
 Flow: TypeAlias = Generator[Effect, Any, _T]
 
 
@@ -182,6 +191,8 @@ class _Hold:
             case Pause():
                 time.sleep(effect.seconds)
                 return None
+            case Doze():
+                return effect.wait()
 
 
 @attrs.define
@@ -233,6 +244,8 @@ class _AsyncHold:
             case Pause():
                 await asyncio.sleep(effect.seconds)
                 return None
+            case Doze():
+                return await effect.await_()
 
 
 async def _finished(effect: RunBlocking, flow: Flow[Any]) -> object:

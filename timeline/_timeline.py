@@ -11,7 +11,9 @@ import attrs
 from blocks import CallId, TimelineId, checked_calls, misfit
 from persistence import EventStore
 from render import View
-from timeline._flow import Flow, run
+from timeline._flow import Flow, drive, run
+from timeline.engine._followers import Follower
+from timeline.engine._following import Following
 from timeline.engine._open import Opening
 from timeline.engine._operations import Operations
 from timeline.engine._settings import Options, Settings
@@ -187,6 +189,9 @@ class Timeline(Shell):
     def _forked(self, flow: Flow[Operations]) -> "Timeline":
         return type(self)(operations=self._run(flow))
 
+    def _followed(self, flow: Flow[Following]) -> Follower:
+        return Follower(drive(flow))
+
     append = bound(_run, Operations.append)
     user = bound(_run, Operations.user)
     steer = bound(_run, Operations.steer)
@@ -213,6 +218,7 @@ class Timeline(Shell):
     read = bound(_run, Operations.read)
     search = bound(_run, Operations.search)
     events = bound(_run, Operations.events)
+    follow = bound(_followed, Operations.follow)
     at = bound(_run, Operations.at)
     render_at = bound(_run, Operations.render_at)
     snapshot = bound(_shot, Operations.snapshot)

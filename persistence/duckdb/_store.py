@@ -29,6 +29,7 @@ from persistence._log import (
 )
 from persistence._place import database_path
 from persistence._store import StoreReport, TimelineInfo
+from persistence._watch import Watchers
 from persistence.duckdb._append import Append
 from persistence.duckdb._cursors import CursorPool
 from persistence.duckdb._file_lock import FileLock, Marks, lock_path, lost
@@ -65,6 +66,8 @@ class DuckDBStore:
         self._closed = False
         self._backend: DuckDBBackend | None = None
         self._shelf_lock = Lock()
+        self._watchers = Watchers()
+        self.watch = self._watchers.add  # see `Watchable`
         self._lock = FileLock.acquire(self.path)
         try:
             self._open()
@@ -122,6 +125,7 @@ class DuckDBStore:
         self._group.submit(append)
         self._cache.passed(sum(len(event.data) for event in append.events))
         if append.committed or self._is_there(append):
+            self._watchers.grown(append.timeline)
             return append.expected + len(append.events)
         raise append.error or VersionConflictError(expected=append.expected, found=append.found)
 
@@ -174,6 +178,7 @@ class DuckDBStore:
             self._writer.fork(source, at, append)
         if append.error:
             raise append.error
+        self._watchers.grown(target)
         return at + 1
 
     def list(self) -> Sequence[TimelineInfo]:
@@ -244,6 +249,7 @@ class DuckDBStore:
                 last.callback(self._connection.close)
                 last.callback(self._writer.close)
                 self._cursors.close()
+        self._watchers.closed()
 
     def __enter__(self) -> Self:
         return self

@@ -101,3 +101,29 @@ def checked_time(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         raise MisuseError(f"at={in_words(value)}: give seconds since the epoch")
     return value
+
+
+def checked_timeout(value: Any, call: str) -> float | None:
+    """Seconds to wait at most; None: for ever."""
+    if value is not None and not _are_seconds(value):
+        raise MisuseError(f"{call}: timeout is seconds, 0 or more, or None, not {in_words(value)}")
+    return cast("float | None", value)
+
+
+def checked_interval(value: Any, call: str) -> tuple[float, float]:
+    """Seconds between two looks: at first, and at most."""
+    match value:
+        case (first, longest) if _are_seconds(first, longest) and 0 < first <= longest:
+            return first, longest
+        case _:
+            raise MisuseError(
+                f"{call}: interval is two numbers of seconds, 0 < first <= longest, not"
+                f" {in_words(value)}"
+            )
+
+
+def _are_seconds(*values: Any) -> bool:
+    return all(
+        isinstance(v, int | float) and not isinstance(v, bool) and isfinite(v) and v >= 0
+        for v in values
+    )

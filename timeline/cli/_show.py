@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from timeline.cli._console import DONE, print_json, screen, when
+from timeline.cli._console import DONE, UsageError, print_json, screen, when
 from timeline.cli._store import hidden_option, log_of, opened, store_option
 from timeline.cli._visible import line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.table import Table
 
-    from blocks import Block, Recorded
+    from blocks import Block, Naming, Recorded
+    from persistence import EventStore
+    from render import TokenCounter
 
 NAME = "show"
 HELP = "show the blocks of a timeline, and where each of them is"
@@ -45,6 +47,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("id", metavar="ID", help="the timeline")
     parser.add_argument("path", nargs="?", metavar="PATH", help="only this block, all that it says")
     parser.add_argument("--at", type=int, metavar="VERSION", help="as it was at this version")
+    parser.add_argument(
+        "--follow", action="store_true", help="go on with what comes, until it is interrupted"
+    )
     hidden_option(parser)
     store_option(parser)
 
@@ -52,22 +57,57 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """A row for each block, oldest first; or the block at a path."""
     from timeline.engine._sharing import without_hidden
+    from timeline.replay import places
 
     with opened(options) as store:
         events = log_of(store, options.id)
+        if options.follow:
+            return _follow(options, store, events)
         if options.path:
             from timeline import Timeline
 
             block = Timeline.open(options.id, store=store).read(options.path)
             return _show_one(options, _as_shown(block, events, options))
     shown = events if options.hidden else without_hidden(events)
-    rows = list(_rows(shown[: _version(options.at, len(events))]))
+    shown = shown[: _version(options.at, len(events))]
+    rows = list(_Rows.new().of(shown, places(shown)))
     if options.json:
         print_json([attrs.asdict(row) for row in rows])
     else:
         console = screen()
         console.print(_table(rows, console.width))
     return DONE
+
+
+def _follow(options: argparse.Namespace, store: "EventStore", events: "Sequence[Recorded]") -> int:
+    """What there is, then each block as it comes; in JSON, a line each."""
+    from timeline import Timeline
+    from timeline.engine._sharing import without_hidden
+    from timeline.replay import places
+
+    if options.path or options.at is not None:
+        raise UsageError("--follow shows what comes: give it neither a PATH nor --at")
+    shown, rows = events if options.hidden else without_hidden(events), _Rows.new()
+    _print_on(options, [*rows.of(shown, places(events))], is_first=True)
+    with Timeline.open(options.id, store=store).follow(after=len(events)) as comes:
+        for recorded in comes:
+            _print_on(options, [*rows.of([recorded], {})])
+    return DONE
+
+
+def _print_on(
+    options: argparse.Namespace, rows: "Sequence[Row]", *, is_first: bool = False
+) -> None:
+    """Rows below those that were printed before."""
+    if options.json:
+        for row in rows:
+            print_json(attrs.asdict(row))
+    elif rows or is_first:
+        console = screen()
+        table = _table(rows, console.width)
+        table.show_header = is_first
+        console.print(table)
+    sys.stdout.flush()
 
 
 def _as_shown(block: "Block", events: "Sequence[Recorded]", options: argparse.Namespace) -> "Block":
@@ -96,28 +136,39 @@ def _version(at: int | None, last: int) -> int:
     return last if at is None else at
 
 
-def _rows(events: "Sequence[Recorded]") -> "Iterator[Row]":
-    from blocks import BlockAppended, Naming, tag_of, text_of
-    from timeline import model_named
-    from timeline.replay import places
-    from timeline.tokens import counter_for
+@attrs.frozen
+class _Rows:
+    """Makes rows of a log, piece by piece."""
 
-    states, naming = places(events), Naming()
-    counter = counter_for("estimate", model_named(""))
-    for version, event in events:
-        if not isinstance(event, BlockAppended):
-            continue
-        block, text = event.block, text_of(event.block)
-        yield Row(
-            version=version,
-            at=event.at,
-            turn=block.turn,
-            path=naming.path(block, version),
-            kind=tag_of(block),
-            state=states[version],
-            tokens=counter.count(text),
-            text=" ".join(text[: 4 * WORDS].split())[:WORDS],
-        )
+    naming: "Naming"
+    counter: "TokenCounter"
+
+    @classmethod
+    def new(cls) -> "_Rows":
+        from blocks import Naming
+        from timeline import model_named
+        from timeline.tokens import counter_for
+
+        return cls(Naming(), counter_for("estimate", model_named("")))
+
+    def of(self, events: "Sequence[Recorded]", states: "Mapping[int, str]") -> "Iterator[Row]":
+        """A row for each block; what is not in `states` is visible."""
+        from blocks import BlockAppended, tag_of, text_of
+
+        for version, event in events:
+            if not isinstance(event, BlockAppended):
+                continue
+            block, text = event.block, text_of(event.block)
+            yield Row(
+                version=version,
+                at=event.at,
+                turn=block.turn,
+                path=self.naming.path(block, version),
+                kind=tag_of(block),
+                state=states.get(version, "visible"),
+                tokens=self.counter.count(text),
+                text=" ".join(text[: 4 * WORDS].split())[:WORDS],
+            )
 
 
 def _table(rows: "Sequence[Row]", width: int) -> "Table":

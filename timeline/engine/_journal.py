@@ -8,6 +8,7 @@ appended; and a decision is made anew, from a fresh view.
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
+from weakref import WeakSet
 
 import attrs
 import msgspec
@@ -33,6 +34,7 @@ from render import View, commit, open_view
 from timeline._flow import Flow, RunBlocking
 from timeline.engine._contest import Contest, rest_after
 from timeline.engine._settings import IdFactory
+from timeline.engine._signal import Signal
 
 _T = TypeVar("_T")
 Fit: TypeAlias = Callable[[View, Sequence[Event]], Sequence[Event]]
@@ -68,6 +70,8 @@ class Journal:
     closed: bool = attrs.field(default=False, init=False)
     away: int = attrs.field(default=0, init=False)
     """Flows that wait for other people's code; the lock is free meanwhile."""
+    followers: WeakSet[Signal] = attrs.field(factory=WeakSet[Signal], init=False, repr=False)
+    """Who follows the log from here, and is told when this is closed."""
     _durable: View = attrs.field(factory=View, init=False)
     """The view without what is pending."""
     _behind: bool = attrs.field(default=False, init=False)
@@ -204,6 +208,8 @@ class Journal:
                 yield from self.current(self.flush())
         finally:
             self.closed = True
+            for signal in tuple(self.followers):
+                signal.say()
 
     def check_open(self) -> None:
         if self.closed:

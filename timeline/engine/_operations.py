@@ -21,9 +21,17 @@ from blocks import (
 )
 from render import CompactionPlan, Context, Rendered, View, open_view, show
 from timeline._flow import Flow, RunBlocking
-from timeline.arguments._checks import checked_name, checked_struct, checked_text, checked_whole
+from timeline.arguments._checks import (
+    checked_interval,
+    checked_name,
+    checked_struct,
+    checked_text,
+    checked_timeout,
+    checked_whole,
+)
 from timeline.arguments._fixed import System, Tools
 from timeline.engine._appends import Appending
+from timeline.engine._following import FOLLOW_SECONDS, Following
 from timeline.engine._observers import Observers
 from timeline.engine._plans import commit_plan, expand, propose, upgrade
 from timeline.engine._prepare_summary import Preparation
@@ -182,6 +190,34 @@ class Operations(Appending):
         """
         checked_whole(after, "events()", "after")
         return (yield from self.engine.events(after))
+
+    def follow(
+        self,
+        *,
+        after: int = 0,
+        timeout: float | None = None,
+        interval: tuple[float, float] = FOLLOW_SECONDS,
+    ) -> Flow[Following]:
+        """The events after a version, with their versions, oldest first, and then each that anybody appends,
+        in this process or in another, as it comes; an iterator that ends when it or the timeline is closed.
+
+        Args:
+            after: The version to go on from.
+            timeout: Seconds without an event after which it ends, too; None: it waits for ever.
+            interval: Seconds between two looks at a store that cannot tell: at first, and at most.
+
+        Raises:
+            MisuseError: `after` is no version, or the seconds are none.
+        """
+        checked_whole(after, "follow()", "after")
+        self.engine.check_open()
+        yield from ()
+        return Following(
+            journal=self.engine,
+            version=after,
+            timeout=checked_timeout(timeout, "follow()"),
+            interval=checked_interval(interval, "follow()"),
+        )
 
     def at(self, version: int) -> Flow[View]:
         """The view as it was at a version.

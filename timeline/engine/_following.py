@@ -1,0 +1,97 @@
+"""Following a log: what is there after a version, then what comes, each event once and in order.
+
+Whoever appends, in this process or in another, is found out by asking the store, less often the longer
+nothing comes.  A store that is `Watchable` wakes who waits, so that nothing is late inside one process.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+from weakref import finalize
+
+import attrs
+
+from blocks import ClosedError, Recorded
+from persistence import Watchable
+from timeline._flow import Doze, Flow, RunBlocking
+from timeline.engine._journal import Journal
+from timeline.engine._signal import Signal
+
+FOLLOW_SECONDS: Final = (0.02, 1.0)
+"""Between two looks at the store: at first, and after nothing has come for a while."""
+PAGE: Final = 500
+
+
+@attrs.define(kw_only=True, eq=False)
+class Following:
+    """One who follows a log. `version` is where it is: who begins again there misses nothing."""
+
+    journal: Journal
+    version: int
+    timeout: float | None
+    interval: tuple[float, float]
+    _signal: Signal = attrs.field(factory=Signal, init=False)
+    _page: deque[Recorded] = attrs.field(factory=deque[Recorded], init=False)
+    _read: int = attrs.field(default=0, init=False)
+    _closed: bool = attrs.field(default=False, init=False)
+    _end: Callable[[], object] | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._read = self.version
+        self.journal.followers.add(self._signal)
+        if isinstance(self.journal.store, Watchable):
+            end = self.journal.store.watch(self.journal.id, self._signal.say)
+            self._end = finalize(self, end)  # also of one that was dropped
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was closed, or its timeline."""
+        return self._closed or self.journal.closed
+
+    def close(self) -> None:
+        """Whoever waits for the next event is told that none comes. Idempotent, from any thread."""
+        self._closed = True
+        self._signal.say()
+        if self._end:
+            self._end()
+
+    def at_hand(self) -> Recorded | None:
+        """The next event, if it was read already."""
+        if self.is_over or not self._page:
+            return None
+        found = self._page.popleft()
+        self.version = found[0]
+        return found
+
+    def next(self) -> Flow[Recorded | None]:
+        """The next event; None: it is over, or nothing came for `timeout` seconds."""
+        waited, (pause, longest) = 0.0, self.interval
+        while not self._page:
+            self._signal.forget()  # before looking, so that nothing is missed in between
+            if self.is_over:
+                return None
+            self._page.extend((yield from self._look()))
+            if self._page:
+                break
+            left = float("inf") if self.timeout is None else self.timeout - waited
+            if left <= 0:
+                self.close()
+                return None
+            wait, await_ = self._signal.wait, self._signal.await_
+            seconds = min(pause, left)
+            waited += yield Doze(partial(wait, seconds), partial(await_, seconds))
+            pause = min(2 * pause, longest)
+        return self.at_hand()
+
+    def _look(self) -> Flow[Sequence[Recorded]]:
+        read = partial(self.journal.store.read, self.journal.id, after=self._read, limit=PAGE)
+        try:
+            page: Sequence[Recorded] = yield RunBlocking(read)
+        except ClosedError:
+            if self.is_over:  # with its store, while it was read
+                return ()
+            raise
+        if page:
+            self._read = page[-1][0]
+        return page

@@ -1,0 +1,50 @@
+"""A signal from any thread to one who waits, in a thread or in a task."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+
+import attrs
+
+
+@attrs.define(eq=False)
+class Signal:
+    """Something has happened; may be said from any thread."""
+
+    _said: threading.Event = attrs.field(factory=threading.Event, init=False)
+    _listener: Callable[[], object] | None = attrs.field(default=None, init=False)
+
+    def say(self) -> None:
+        """It has happened."""
+        self._said.set()
+        if listener := self._listener:
+            with contextlib.suppress(RuntimeError):  # the loop that would hear it is gone
+                listener()
+
+    def forget(self) -> None:
+        """What happens from now on counts."""
+        self._said.clear()
+
+    def wait(self, seconds: float) -> float:
+        """Until it happens, or so long; how long it was."""
+        begun = time.monotonic()
+        self._said.wait(seconds)
+        return time.monotonic() - begun
+
+    async def await_(self, seconds: float) -> float:
+        """The same for asyncio; no thread waits meanwhile."""
+        import asyncio
+
+        begun, heard = time.monotonic(), asyncio.Event()
+        self._listener = partial(asyncio.get_running_loop().call_soon_threadsafe, heard.set)
+        try:
+            if not self._said.is_set():
+                async with asyncio.timeout(seconds):
+                    await heard.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self._listener = None
+        return time.monotonic() - begun
