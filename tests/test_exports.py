@@ -57,7 +57,7 @@ EXPORTS = {
         quality_rows read_bytes repair search_blocks timeline_infos verify
     """,
     "persistence.testing": """
-        StoreContract broken_promises
+        RecordingStore StoreContract broken_promises
     """,
     "persistence.sessions": """
         Arrived EXPORT FORMATS Item Notice Responded Session export_lines exported_events read_session

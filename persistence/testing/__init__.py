@@ -8,8 +8,9 @@ import sys
 if "pytest" in sys.modules:  # then it shows what an assertion compared
     import pytest
 
-    for _part in ("append", "content", "copy", "read", "search"):
+    for _part in ("append", "concurrency", "content", "copy", "read", "search"):
         pytest.register_assert_rewrite(f"{__name__}._{_part}")
 
 from persistence.testing._contract import StoreContract as StoreContract
 from persistence.testing._contract import broken_promises as broken_promises
+from persistence.testing._history import RecordingStore as RecordingStore

@@ -1,7 +1,5 @@
 """What `append` promises."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 from blocks import CodecError, MisuseError, OpaqueBlock, TimelineId, VersionConflictError
 from persistence._store import EventStore
 from persistence.testing._events import T, U, holding, many, refused, said, versions
@@ -70,42 +68,3 @@ class AppendContract:
         with refused(CodecError):
             store.append(T, [said("a"), function], expected_version=0)
         assert store.head(T) == 0
-
-    def test_concurrent_appenders_of_one_timeline_conflict_and_lose_nothing(
-        self, store: EventStore
-    ) -> None:
-        def insist(worker: int) -> None:
-            for n in range(5):
-                while True:
-                    try:
-                        event = said(f"{worker}.{n}")
-                        store.append(T, [event], expected_version=store.head(T))
-                        break
-                    except VersionConflictError:
-                        continue
-
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(insist, range(8)))
-        names = [event.id for _, event in store.read(T)]
-        assert sorted(names) == sorted(f"{w}.{n}" for w in range(8) for n in range(5))
-        for worker in range(8):
-            own = [name for name in names if name.startswith(f"{worker}.")]
-            assert own == sorted(own), "each worker's events are in its order"
-
-    def test_64_threads_on_their_own_timelines_all_get_through(self, store: EventStore) -> None:
-        def talk(worker: int) -> None:
-            for n in range(10):
-                name = TimelineId(f"talk {worker}")
-                assert store.append(name, [said(f"{worker}.{n}")], expected_version=n) == n + 1
-
-        with ThreadPoolExecutor(64) as pool:
-            list(pool.map(talk, range(64)))
-        for worker in range(64):
-            ids = [event.id for _, event in store.read(TimelineId(f"talk {worker}"))]
-            assert ids == [f"{worker}.{n}" for n in range(10)]
-
-    def test_the_same_append_from_many_threads_happens_once(self, store: EventStore) -> None:
-        with ThreadPoolExecutor(16) as pool:
-            answers = [pool.submit(store.append, T, many(3), expected_version=0) for _ in range(16)]
-        assert {answer.result() for answer in answers} == {3}
-        assert store.head(T) == 3

@@ -6,6 +6,7 @@ from traceback import format_exception_only
 
 from persistence._store import EventStore
 from persistence.testing._append import AppendContract
+from persistence.testing._concurrency import ConcurrencyContract
 from persistence.testing._content import CloseContract, ContentContract
 from persistence.testing._copy import CopyContract
 from persistence.testing._read import ForkContract, ReadContract
@@ -19,6 +20,7 @@ class StoreContract(
     ContentContract,
     CopyContract,
     SearchContract,
+    ConcurrencyContract,
     CloseContract,
 ):
     """All that a store promises, a test each; `store` is a new and empty one, closed afterwards."""

@@ -8,6 +8,7 @@ _journal: test_racing.py, test_flight.py, ../summarizers/test_paid_once.py
 _observers: ../observe/test_steps.py
 _operations: test_shell.py, test_queries.py
 _contest, _fits: test_racing.py
+_followers, _signal: test_following.py
 _plans: test_upgrade.py
 _sharing: test_hiding.py
 _snapshot: ../react/test_snapshot.py

@@ -1,0 +1,167 @@
+"""A store that notes who called what and when, and whether the answers can be those of one log.
+
+A log only grows, so its version says which state a call has seen: an append took it from one version to
+another, a read or a refused append found one.  Calls have an order in which they could have happened one
+after the other (they are *linearisable*) exactly if these hold, which `problems` looks at:
+
+* each append that was acknowledged has its events at its own positions, nowhere else, and nothing else is
+  in the log but what was appended without an answer;
+* what a read returned stands there in the log at the end;
+* of two calls, one of which ended before the other began, the second has not seen an older version.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count
+from math import inf
+from typing import Any, TypeAlias
+
+import attrs
+
+from blocks import Event, LogWindow, Recorded, TimelineId, VersionConflictError
+from persistence._store import EventStore, TimelineInfo
+
+_Ids: TypeAlias = tuple[str, ...]
+PAGE = 1000
+
+
+@attrs.define(kw_only=True)
+class Call:
+    """One call of a store, as the caller saw it."""
+
+    timeline: TimelineId
+    begun: int
+    """Calls begin and end at moments that are counted."""
+    ended: float = inf
+    """`inf`: it raised something that leaves open whether it happened."""
+    low: float = inf
+    """The version that it found; `inf`: it says nothing of when it happened."""
+    high: int = 0
+    """The version that it left."""
+    appended: _Ids = ()
+    """Ids of the events that it was to append."""
+    is_done: bool = False
+    """It was acknowledged."""
+    is_refused: bool = False
+    read: tuple[tuple[int, str], ...] = ()
+    """Versions and ids of what it returned."""
+
+
+@attrs.define(eq=False)
+class RecordingStore:
+    """Passes every call on, from any thread, and keeps what came of it."""
+
+    store: EventStore
+    calls: list[Call] = attrs.field(factory=list[Call], init=False, repr=False)
+    _tick: Callable[[], int] = attrs.field(factory=lambda: count().__next__, init=False, repr=False)
+
+    def append(
+        self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
+    ) -> int:
+        call = self._begun(timeline_id)
+        call.appended = tuple(event.id for event in events)
+        try:
+            version = self.store.append(timeline_id, events, expected_version=expected_version)
+        except VersionConflictError as conflict:
+            call.is_refused = True
+            self._ended(call, conflict.found)
+            raise
+        call.is_done = True
+        self._ended(call, version)
+        call.low = expected_version
+        return version
+
+    def load_window(self, timeline_id: TimelineId) -> LogWindow:
+        call = self._begun(timeline_id)
+        window = self.store.load_window(timeline_id)
+        call.read = _named(window.events)
+        self._ended(call, window.version)
+        return window
+
+    def read(
+        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
+    ) -> Sequence[Recorded]:
+        call = self._begun(timeline_id)
+        page = self.store.read(timeline_id, after=after, limit=limit)
+        call.read = _named(page)
+        self._ended(call, page[-1][0] if page else 0)
+        call.low = inf if page else after  # a page need not be the last
+        return page
+
+    def head(self, timeline_id: TimelineId) -> int:
+        call = self._begun(timeline_id)
+        version = self.store.head(timeline_id)
+        self._ended(call, version)
+        return version
+
+    def fork(self, source: TimelineId, target: TimelineId, event: Event, *, at: int) -> int:
+        return self.store.fork(source, target, event, at=at)
+
+    def list(self) -> Sequence[TimelineInfo]:
+        return self.store.list()
+
+    def close(self) -> None:
+        self.store.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)  # what it may offer besides
+
+    def _begun(self, timeline_id: TimelineId) -> Call:
+        call = Call(timeline=timeline_id, begun=self._tick())
+        self.calls.append(call)
+        return call
+
+    def _ended(self, call: Call, version: int) -> None:
+        call.ended, call.low, call.high = self._tick(), version, version
+
+    def problems(self) -> Sequence[str]:
+        """Why no one log could have given these answers; nothing: it could. For when all calls have ended."""
+        return [problem for name in self._names() for problem in self._problems_of(name)]
+
+    def _names(self) -> Iterable[TimelineId]:
+        return dict.fromkeys(call.timeline for call in self.calls)
+
+    def _problems_of(self, name: TimelineId) -> Iterator[str]:
+        calls = [call for call in self.calls if call.timeline == name]
+        log: dict[int, str] = {}
+        while page := self.store.read(name, after=len(log), limit=PAGE):
+            log |= {version: event.id for version, event in page}
+        yield from (f"{name}: {what}" for what in (*_misplaced(calls, log), *_disordered(calls)))
+
+
+def _named(events: Iterable[Recorded]) -> tuple[tuple[int, str], ...]:
+    return tuple((version, event.id) for version, event in events)
+
+
+def _misplaced(calls: Sequence[Call], log: dict[int, str]) -> Iterator[str]:
+    """Events that are not where they were said to be, or whose append was refused."""
+    told = {name for c in calls if c.is_done for name in c.appended}
+    untold = {name for c in calls if not (c.is_done or c.is_refused) for name in c.appended}
+    for call in calls:
+        first = call.high - len(call.appended) + 1
+        there = tuple(log.get(first + n, "") for n in range(len(call.appended)))
+        if call.is_done and there != call.appended:
+            yield f"{call.appended} was acknowledged at {first}, where the log has {there}"
+        for version, name in call.read:
+            if log.get(version) != name:
+                yield f"{name} was read at {version}, where the log has {log.get(version)}"
+    for version, name in log.items():
+        if name not in told | untold:
+            yield f"{name} is in the log at {version}, and its append was refused"
+    if len(set(log.values())) < len(log):
+        yield "an event is in the log more than once"
+
+
+def _disordered(calls: Sequence[Call]) -> Iterator[str]:
+    """Calls that saw less than was there before they began."""
+    first: dict[_Ids, Call] = {}
+    for call in calls:
+        is_append = call.appended and not call.is_refused
+        if is_append and first.setdefault(call.appended, call) is not call:
+            call.low = inf  # the repeat of an append: it happened then, or now
+    ended = iter(sorted((c for c in calls if c.ended < inf), key=lambda c: c.ended))
+    seen, before = 0, next(ended, None)
+    for call in sorted(calls, key=lambda c: c.begun):
+        while before is not None and before.ended < call.begun:
+            seen, before = max(seen, before.high), next(ended, None)
+        if call.low < seen:
+            yield f"a call saw version {call.low} after another had seen {seen}"
