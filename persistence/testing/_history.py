@@ -94,7 +94,14 @@ class RecordingStore:
         return version
 
     def fork(self, source: TimelineId, target: TimelineId, event: Event, *, at: int) -> int:
-        return self.store.fork(source, target, event, at=at)
+        call = self._begun(target)
+        version = self.store.fork(source, target, event, at=at)
+        call.appended = tuple(name for _, name in _named(self.store.read(source, limit=at)[:at]))
+        call.appended += (event.id,)
+        call.is_done = True
+        self._ended(call, version)
+        call.low = 0
+        return version
 
     def list(self) -> Sequence[TimelineInfo]:
         return self.store.list()
