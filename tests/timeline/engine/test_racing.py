@@ -19,11 +19,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import (
+    AlreadyRecordedError,
     Event,
     EventId,
     LogWindow,
     RangeCompacted,
     StoreError,
+    StructuredSummary,
+    SummaryReplaced,
     TimelineId,
     TurnHeader,
     UsageRecorded,
@@ -31,6 +34,8 @@ from blocks import (
     text_of,
 )
 from persistence import DuckDBStore, EventStore, MemoryStore
+from persistence.testing import RecordingStore
+from render import Summary, extractive
 from tests._builders import (
     blocks_in,
     events_of,
@@ -40,7 +45,15 @@ from tests._builders import (
     text_in,
     tool_use,
 )
-from timeline import AsyncTimeline, Compacting, Hooks, Step, Timeline
+from timeline import (
+    AsyncTimeline,
+    Compacted,
+    Compacting,
+    Hooks,
+    Step,
+    SummaryRequest,
+    Timeline,
+)
 from timeline.engine._contest import CONFLICTS_MAX, rest_after
 
 WRITERS = 6
@@ -124,15 +137,35 @@ def assert_live_is_reopened(timeline: Timeline) -> None:
 
 
 def test_timelines_in_threads_are_never_refused_and_lose_nothing(store: EventStore) -> None:
+    """Whatever they do; and each call of the store could have been made after the other."""
+    recording = RecordingStore(store)
+
     def talk(worker: int) -> None:
-        timeline = open_timeline(store=store, window=3000)
+        timeline = open_timeline(store=recording, window=3000)
         for n in range(EACH):
             timeline.steer(f"{worker}.{n}")
+            timeline.record(response(tool_use(f"c{worker}.{n}"), id=f"r{worker}.{n}"))
+            timeline.tool_result(f"c{worker}.{n}", "word " * 60)
             assert timeline.render().violations == ()
+            if worker == n % WRITERS:
+                timeline.compact()
+                timeline.hide(timeline.view.entries[-1].block.id)
 
     with ThreadPoolExecutor(WRITERS) as pool:
         list(pool.map(talk, range(WRITERS)))
+    assert recording.problems() == []
     assert_all_there(texts_in(open_timeline(store=store)))
+    assert_ranges_follow_one_another(open_timeline(store=store))
+
+
+def assert_ranges_follow_one_another(timeline: Timeline) -> None:
+    cut = 1
+    for fold in events_of(timeline, RangeCompacted):
+        assert fold.start == cut
+        folded = [block for v, block in blocks_in(timeline) if v < fold.cut]
+        assert fold.summary.digest.blocks == len(folded), "it covers what it says, and all before"
+        cut = fold.cut
+    assert cut > 1
 
 
 def test_async_timelines_are_never_refused_and_lose_nothing(store: EventStore) -> None:
@@ -295,6 +328,130 @@ def test_a_plan_is_not_repeated_and_names_the_versions() -> None:
         timeline.commit_plan(plan)
     assert caught.value.found == other.version
     assert not events_of(timeline, RangeCompacted)
+
+
+# ---------------------------------------------------------------- what depends on the log
+
+
+def test_prompts_at_the_same_time_open_turns_of_their_own() -> None:
+    timeline, other, rival, _ = racing(0)
+    rival.times, rival.go_first = 1, lambda: other.user("first")
+    timeline.user("second")
+    timeline.note("of the second")
+    turns = {text_of(block): block.turn for _, block in blocks_in(timeline) if text_of(block)}
+    assert turns == {"go": "t1", "first": "t2", "second": "t3", "of the second": "t3"}
+
+
+def test_what_is_said_while_another_asks_belongs_to_the_turn_that_is_then() -> None:
+    timeline, other, rival, _ = racing(0)
+    rival.times, rival.go_first = 1, lambda: other.user("next")
+    timeline.steer("and")
+    assert [block.turn for _, block in blocks_in(timeline)] == ["t1", "t1", "t2", "t2", "t2"]
+
+
+def test_a_result_that_another_gave_first_is_refused_as_if_nobody_had_raced() -> None:
+    timeline, other, rival, _ = racing(0)
+    timeline.record(response(tool_use("c1", "look"), id="r1"))
+    rival.times, rival.go_first = 1, lambda: other.tool_result("c1", "found")
+    with pytest.raises(AlreadyRecordedError, match="the result of call 'c1' is recorded already"):
+        timeline.tool_result("c1", "found, too")
+    assert texts_in(timeline)[-1] == "found"
+
+
+def test_a_response_that_another_recorded_first_is_refused_as_if_nobody_had_raced() -> None:
+    timeline, other, rival, _ = racing(0)
+    answer = response(text("It is 42."), id="r1")
+    rival.times, rival.go_first = 1, lambda: other.record(answer)
+    with pytest.raises(AlreadyRecordedError, match="response 'r1' is recorded already"):
+        timeline.record(answer)
+    assert texts_in(timeline).count("It is 42.") == 1
+
+
+def test_calls_that_another_answers_are_not_closed() -> None:
+    timeline, other, rival, _ = racing(0)
+    timeline.record(response(tool_use("c1", "look"), tool_use("c2", "look"), id="r1"))
+    rival.times, rival.go_first = 1, lambda: other.tool_result("c1", "found")
+    assert timeline.close_calls("given up") == ("c2",)
+    assert texts_in(timeline)[-2:] == ["found", "given up"]
+
+
+# ---------------------------------------------------------------- compactions
+
+
+def long_talk(**options: Any) -> tuple[Timeline, Timeline, Rival]:
+    timeline, other, rival, _ = racing(0, window=2000, **options)
+    for number in range(30):
+        timeline.record(response(text(f"step {number} " + "word " * 60), id=f"r{number}"))
+    return timeline, other, rival
+
+
+def test_of_two_compactions_at_once_one_is_made() -> None:
+    for compacts in (Timeline.compact, Timeline.render):
+        timeline, other, rival = long_talk()
+        rival.times, rival.go_first = 1, other.compact
+        rendered = compacts(timeline)
+        assert len(events_of(timeline, RangeCompacted)) == 1, (
+            "the other's, and it goes on from there"
+        )
+        assert (rendered.violations, rendered.fits) == ((), True)
+        assert text_in(rendered) == text_in(other.render())
+
+
+def test_a_compaction_is_not_decided_anew_for_each_append_that_was_faster() -> None:
+    """It takes longer than an append: what it decided is committed behind what came, once."""
+    told: list[Compacted] = []
+    asked: list[SummaryRequest] = []
+
+    def summarize(request: SummaryRequest) -> Summary:
+        asked.append(request)
+        return extractive(request.plan)
+
+    hooks = Hooks(on_after_compaction=[told.append])
+    timeline, _, rival = long_talk(hooks=hooks, summarizer=summarize)
+    rival.times = 50
+    rendered = timeline.render()
+    [fold] = events_of(timeline, RangeCompacted)
+    assert len(asked) == 1
+    assert [e.cut for e in rendered.decisions if isinstance(e, RangeCompacted)] == [fold.cut]
+    assert [(done.before_tokens > 2000, done.trigger) for done in told] == [(True, "proactive")]
+    assert text_in(rendered).count("I was faster.") == 50
+    folded = [block for v, block in blocks_in(timeline) if fold.start <= v < fold.cut]
+    assert fold.summary.digest.blocks == len(folded), "it covers what it says"
+    assert_live_is_reopened(timeline)
+
+
+def test_what_others_hide_is_not_in_a_summary_that_was_made_meanwhile() -> None:
+    timeline, other, rival = long_talk()
+    secret = timeline.view.entries[3]
+    rival.times, rival.go_first = 3, lambda: other.hide(secret.block.id, replacement="gone")
+    timeline.compact()
+    assert "step 1 " not in text_in(timeline.render())
+    assert_live_is_reopened(timeline)
+
+
+def test_what_others_hide_does_not_come_back_when_a_summary_is_written_anew() -> None:
+    timeline, other, _ = long_talk()
+    secret = timeline.view.entries[3]
+    timeline.compact()
+
+    def quoting(_: SummaryRequest) -> Summary:
+        other.hide(secret.block.id, replacement="gone")
+        return Summary(summary=StructuredSummary(facts=("step 1 was xyzzy",)))
+
+    assert not timeline.upgrade_summary(summarizer=quoting)
+    assert "xyzzy" not in text_in(timeline.render())
+
+
+def test_a_summary_of_before_is_not_written_anew() -> None:
+    timeline, other, _ = long_talk()
+    timeline.compact()
+
+    def late(_: SummaryRequest) -> Summary:
+        other.expand()
+        return Summary(summary=StructuredSummary(facts=("Too late.",)))
+
+    assert not timeline.upgrade_summary(summarizer=late)
+    assert not events_of(timeline, SummaryReplaced)
 
 
 # ---------------------------------------------------------------- what a store may do
