@@ -59,6 +59,8 @@ def run(options: argparse.Namespace) -> int:
     from timeline.engine._sharing import without_hidden
     from timeline.replay import places
 
+    if options.follow and (options.path or options.at is not None):
+        raise UsageError("--follow shows what comes: give it neither a PATH nor --at")
     with opened(options) as store:
         events = log_of(store, options.id)
         if options.follow:
@@ -74,8 +76,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json([attrs.asdict(row) for row in rows])
     else:
-        console = screen()
-        console.print(_table(rows, console.width))
+        _print_table(rows)
     return DONE
 
 
@@ -85,29 +86,36 @@ def _follow(options: argparse.Namespace, store: "EventStore", events: "Sequence[
     from timeline.engine._sharing import without_hidden
     from timeline.replay import places
 
-    if options.path or options.at is not None:
-        raise UsageError("--follow shows what comes: give it neither a PATH nor --at")
     shown, rows = events if options.hidden else without_hidden(events), _Rows.new()
-    _print_on(options, [*rows.of(shown, places(events))], is_first=True)
+    show = _print_lines if options.json else _print_table
+    show([*rows.of(shown, places(events))])
+    show = _print_lines if options.json else _print_more
     with Timeline.open(options.id, store=store).follow(after=len(events)) as comes:
         for recorded in comes:
-            _print_on(options, [*rows.of([recorded], {})])
+            show([*rows.of([recorded], {})])
     return DONE
 
 
-def _print_on(
-    options: argparse.Namespace, rows: "Sequence[Row]", *, is_first: bool = False
-) -> None:
-    """Rows below those that were printed before."""
-    if options.json:
-        for row in rows:
-            print_json(attrs.asdict(row))
-    elif rows or is_first:
+def _print_lines(rows: "Sequence[Row]") -> None:
+    for row in rows:
+        print_json(attrs.asdict(row))
+    sys.stdout.flush()
+
+
+def _print_table(rows: "Sequence[Row]") -> None:
+    console = screen()
+    console.print(_table(rows, console.width))
+    sys.stdout.flush()
+
+
+def _print_more(rows: "Sequence[Row]") -> None:
+    """Rows below a table that was printed before."""
+    if rows:
         console = screen()
         table = _table(rows, console.width)
-        table.show_header = is_first
+        table.show_header = False
         console.print(table)
-    sys.stdout.flush()
+        sys.stdout.flush()
 
 
 def _as_shown(block: "Block", events: "Sequence[Recorded]", options: argparse.Namespace) -> "Block":

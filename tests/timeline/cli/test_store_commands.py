@@ -1,13 +1,15 @@
 """The commands that work on a store: import, list, show, search, stats, render, export, ..."""
 
 import json
+from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from blocks import TimelineId
-from persistence import DuckDBStore
+from blocks import Recorded, TimelineId
+from persistence import DuckDBStore, MemoryStore
 from tests.timeline.cli.conftest import Run
 from timeline import Timeline
 
@@ -141,6 +143,56 @@ def test_show_tells_where_every_block_is(run: Run) -> None:
     assert "ar:t1.user.prompt" in table
     early = json.loads(run("show", "invented", "--at", 5, "--json").out)
     assert {row["state"] for row in early} == {"visible"}
+
+
+class Interrupted(MemoryStore):
+    """While somebody waits for more, another timeline goes on; then comes Ctrl-C."""
+
+    later: tuple[str, ...] = ()
+
+    def read(
+        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
+    ) -> Sequence[Recorded]:
+        page = super().read(timeline_id, after=after, limit=limit)
+        if page or not after:
+            return page
+        if not self.later:
+            raise KeyboardInterrupt
+        said, *self.later = self.later  # type: ignore[assignment]
+        Timeline.open(timeline_id, store=self, counter="estimate").steer(said)
+        return super().read(timeline_id, after=after, limit=limit)
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_show_follows_what_comes_until_it_is_interrupted(
+    run: Run, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    store = Interrupted()
+    with Timeline.open("live", store=store, counter="estimate") as timeline:
+        timeline.user("Begin.")
+        timeline.steer("The word is xyzzy.")
+        timeline.hide("ar:t1.user.steer")
+    monkeypatch.setattr("timeline.cli._show.log_of", lambda *_: store.read(TimelineId("live")))
+    monkeypatch.setattr("timeline.cli._show.opened", lambda _: nullcontext(store))
+    store.later = ("First,", "second.")
+    ran = run("show", "live", "--follow", *(["--json"] if form == "json" else []))
+    assert (ran.code, ran.err) == (130, "foldline: interrupted\n")
+    if form == "json":
+        rows = [json.loads(line) for line in ran.out.splitlines()]
+        assert [(row["version"], row["path"]) for row in rows[-2:]] == [
+            (5, "ar:t1.user.steer.2"),
+            (6, "ar:t1.user.steer.3"),
+        ]
+    assert ran.out.count("version") == (5 if form == "json" else 1), "one table"
+    assert ran.out.index("Begin.") < ran.out.index("First,") < ran.out.index("second.")
+    assert "xyzzy" not in ran.out
+
+
+def test_show_follows_no_past_and_no_single_block(run: Run) -> None:
+    for more in (["ar:t1.user.prompt"], ["--at", "3"]):
+        ran = run("show", "live", *more, "--follow")
+        assert (ran.code, ran.out) == (2, "")
+        assert "neither a PATH nor --at" in ran.err
 
 
 @pytest.mark.usefixtures("replayed")

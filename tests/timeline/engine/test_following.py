@@ -189,7 +189,8 @@ def test_a_timeout_ends_it_and_what_came_starts_it_anew() -> None:
             try:
                 effect = flow.send(answer)
             except StopIteration as stop:
-                return stop.value
+                found: Recorded | None = stop.value
+                return found
             if isinstance(effect, RunBlocking):
                 answer = effect.do()
             else:
