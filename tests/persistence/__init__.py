@@ -2,4 +2,5 @@
 
 _log, _store: test_memory.py, duckdb/test_store.py
 _place: duckdb/test_file_lock.py
+_watch: ../timeline/engine/test_following.py, test_memory.py
 """

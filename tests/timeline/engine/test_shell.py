@@ -28,6 +28,7 @@ from persistence import Hit
 from render import CompactionPlan, Rendered, View
 from tests._builders import open_timeline, response, text, tool_use
 from timeline import AsyncTimeline, Options, Timeline
+from timeline.engine._followers import Follower
 from timeline.engine._operations import Operations
 from timeline.engine._snapshot import Snapshot
 
@@ -115,6 +116,7 @@ def test_what_a_script_is_given() -> None:
         assert_type(timeline.read("ar:t1.user.prompt"), Block)
         assert_type(timeline.search("Look", limit=3), Sequence[Hit])
         assert_type(timeline.events(after=1), Sequence[Recorded])
+        assert_type(timeline.follow(after=1), Follower)
         assert_type(timeline.at(1), View)
         assert_type(timeline.snapshot(), Snapshot[Timeline])
         assert_type(timeline.fork("other"), Timeline)
@@ -207,6 +209,7 @@ RAISES: dict[str, dict[type[Exception], _Call]] = {
     "read": {MisuseError: lambda t: t.read(5), UnknownPathError: lambda t: t.read("ar:t9.x")},  # type: ignore[arg-type]
     "search": {MisuseError: lambda t: t.search("x", limit=0)},
     "events": {MisuseError: lambda t: t.events(after=-1)},
+    "follow": {MisuseError: lambda t: t.follow(after=-1)},
     "at": {MisuseError: lambda t: t.at(99)},
     "render_at": {MisuseError: lambda t: t.render_at(99)},
     "fork": {
