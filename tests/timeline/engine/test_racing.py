@@ -144,8 +144,7 @@ def test_timelines_in_threads_are_never_refused_and_lose_nothing(store: EventSto
         timeline = open_timeline(store=recording, window=3000)
         for n in range(EACH):
             timeline.steer(f"{worker}.{n}")
-            timeline.record(response(tool_use(f"c{worker}.{n}"), id=f"r{worker}.{n}"))
-            timeline.tool_result(f"c{worker}.{n}", "word " * 60)
+            timeline.record(response(text("word " * 60), id=f"r{worker}.{n}"))
             assert timeline.render().violations == ()
             if worker == n % WRITERS:
                 timeline.compact()
