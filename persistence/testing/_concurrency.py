@@ -138,6 +138,7 @@ class ConcurrencyContract:
         mine.clear()
         store.fork(T, U, forked(T, 1), at=1)
         assert other.wait(10), "a fork begins a timeline"
-        end(), end()
+        end()
+        end()  # once more is no harm
         store.append(T, many(1, first=2), expected_version=1)
         assert not mine.is_set(), "it was ended"
