@@ -105,17 +105,28 @@ class Journal:
         if self._behind or not 0 <= head - self.version <= NEWS_MAX:
             yield from self.load()
         elif head != self.version:
-            yield from self._fold_news()
+            yield from self._fold_news(head)
 
-    def _fold_news(self) -> Flow[None]:
+    def _fold_news(self, head: int) -> Flow[None]:
         """Fold what others have appended, which costs what it is and not what the window is."""
-        news: Sequence[Recorded] = yield RunBlocking(
-            partial(self.store.read, self.id, after=self.version, limit=NEWS_MAX)
-        )
+        news = yield from self._news(self.version, head)
         if any(isinstance(event, RangeExpanded) for _, event in news):
             yield from self.load()  # what comes back is no longer in the view
         else:
             self._go_on_from(commit(self._durable, *(event for _, event in news)))
+
+    def _news(self, version: int, head: int) -> Flow[Sequence[Recorded]]:
+        """The events after one version, up to another; fewer if the store has fewer."""
+        news: list[Recorded] = []
+        while version + len(news) < head:  # a page has as many as fit into memory
+            after, limit = version + len(news), head - version - len(news)
+            page: Sequence[Recorded] = yield RunBlocking(
+                partial(self.store.read, self.id, after=after, limit=limit)
+            )
+            if not page:
+                break
+            news += page
+        return news
 
     @property
     def version(self) -> int:
@@ -255,10 +266,10 @@ class Journal:
         stamped, contest = [self._stamp(event) for event in decided], self._contest()
         while True:
             yield from self.catch_up()
-            news: Sequence[Recorded] = yield RunBlocking(
-                partial(self.store.read, self.id, after=version, limit=NEWS_MAX)
-            )
-            if len(news) == NEWS_MAX or not all(isinstance(e, _PLAIN) for _, e in news):
+            if self.version - version > NEWS_MAX:
+                return False
+            news = yield from self._news(version, self.version)
+            if not all(isinstance(event, _PLAIN) for _, event in news):
                 return False
             try:
                 yield from self.append_here(stamped)

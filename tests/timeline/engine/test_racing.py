@@ -24,6 +24,7 @@ from blocks import (
     EventId,
     LogWindow,
     RangeCompacted,
+    Recorded,
     StoreError,
     StructuredSummary,
     SummaryReplaced,
@@ -74,6 +75,13 @@ class Rival(MemoryStore):
     go_first: Callable[[], object] = staticmethod(lambda: None)
     broken: bool = False
     """Whether the next append is done and then said to have failed."""
+    page: int = 1000
+    """Events that are read at once: few, where they are large."""
+
+    def read(
+        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
+    ) -> Sequence[Recorded]:
+        return super().read(timeline_id, after=after, limit=min(limit, self.page))
 
     def append(
         self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
@@ -504,3 +512,11 @@ def test_what_is_durable_is_never_said_to_have_failed() -> None:
     store.is_deaf = False
     assert texts_in(timeline) == ["go", "meanwhile", "durable"]
     assert [text_of(entry.block) for entry in timeline.view.entries][-1] == "durable"
+
+
+def test_news_are_read_to_their_end_however_short_the_pages_of_a_store_are() -> None:
+    timeline, other, rival, _ = racing(0)
+    rival.page = 1
+    for n in range(5):
+        other.steer(f"news {n}")
+    assert "news 4" in text_in(timeline.render())
