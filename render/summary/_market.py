@@ -1,7 +1,6 @@
 """What an index is made of, bought piece by piece: the best first for its tokens, as long as they last."""
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from typing import Final, TypeAlias
 
 import attrs
@@ -101,14 +100,12 @@ class Market:
         newest = self._newest()
         for rank, term in enumerate(self.ranked):
             known = self.known[term]
-            places = list(islice(_places(term, known), 2))
-            if places and not places[0][0].path:
+            sources = known.sources
+            worth = UNUSED + min(known.uses, USES_MAX) + REPEATED * (len(sources) > 1)
+            worth *= 1 / (1 + (newest - known.seen) / HALF_AGE)
+            if sources and not _spread(term, sources, worth):
                 continue
-            worth = UNUSED + min(known.uses, USES_MAX) + REPEATED * (len(known.sources) > 1)
-            worth *= _decay(newest - known.seen)
-            for share, (source, position) in zip((1.0, EARLIER), places, strict=False):
-                _value(source, position, term, share * worth)
-            if is_naming and (not known.sources or known.sources[-1].path):
+            if is_naming and (not sources or sources[-1].path):
                 size = len(term) / CHARACTERS_PER_TOKEN + 1
                 yield -BARE * worth / size**SIZE_POWER, -known.seen, -1, rank
 
@@ -122,17 +119,18 @@ class Market:
             if not source.is_call:
                 continue
             worth = OWN * _decay(newest - source.seen)
-            if len(source.pieces) == 1:
+            if len(source.starts) == 1:
                 source.add(0, worth * max(1.0, len(source.text) / OWN_CHARACTERS))
                 continue
-            for number, (start, end) in enumerate(source.pieces):
-                if end - start >= OWN_MIN and source.piece(number).strip() not in source.superseded:
+            for number in range(len(source.starts)):
+                piece = source.piece(number)
+                if len(piece) >= OWN_MIN and piece.strip() not in source.superseded:
                     source.add(number, worth)
 
     def _pieces(self) -> Iterator[_Offer]:
         for place, source in enumerate(self.sources):
             for number, worth in source.worth.items():
-                start, end = source.pieces[number]
+                start, end = source.span(number)
                 size = (end - start) / CHARACTERS_PER_TOKEN + 1
                 yield -worth / size**SIZE_POWER, -source.seen, place, number
 
@@ -171,12 +169,24 @@ def _decay(age: int) -> float:
     return 1 / (1 + age / HALF_AGE)
 
 
-def _places(term: str, known: Known) -> Iterator[tuple[Source, int]]:
-    """Where a term occurred with something around it, newest text first, the last mention in each."""
-    for source in reversed(known.sources):
+def _spread(term: str, sources: Sequence[Source], worth: float) -> bool:
+    """Give the pieces that a name occurs in with something around it what it is worth: in the newest text
+    the last mention, and a part of that in the one before; False: what it stands in last is visible."""
+    share, least = 1.0, len(term) + SURROUNDINGS_MIN
+    for source in reversed(sources):
+        text = source.text
+        if "\n" not in text and len(text) < least:
+            continue
         position = _last(source, term)
-        if position >= 0 and _surroundings(source.text, position) >= len(term) + SURROUNDINGS_MIN:
-            yield source, position
+        if position < 0 or _surroundings(text, position) < least:
+            continue
+        if share == 1.0 and not source.path:
+            return False
+        _value(source, position, term, share * worth)
+        if share == EARLIER:
+            break
+        share = EARLIER
+    return True
 
 
 def _last(source: Source, term: str) -> int:
@@ -199,6 +209,9 @@ def _surroundings(text: str, position: int) -> int:
 
 def _value(source: Source, position: int, term: str, worth: float) -> None:
     """Let the pieces of a name be worth more, and their neighbours."""
+    if len(source.starts) == 1:
+        source.add(0, worth)
+        return
     first, last = source.piece_at(position), source.piece_at(position + len(term) - 1)
     for number in range(first, last + 1):
         source.add(number, worth)
