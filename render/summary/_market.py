@@ -1,12 +1,12 @@
 """What an index is made of, bought piece by piece: the best first for its tokens, as long as they last."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 import attrs
 
 from blocks import label_of
-from render.summary._identifiers import identifiers
+from render.summary._identifiers import Reader
 from render.summary._pieces import Source
 from render.summary._text import file_heading
 
@@ -70,7 +70,7 @@ class Market:
     sources: Sequence[Source]
     ranked: Sequence[str]
     known: dict[str, Known]
-    count: Callable[[str], int]
+    reader: Reader
     lines: set[str]
     """Lines that are there anyway, without white space around them."""
     bare: dict[str, int] = attrs.field(factory=dict[str, int])
@@ -136,7 +136,7 @@ class Market:
 
     def _list(self, term: str, left: int) -> int:
         """List a name; what it cost."""
-        if term in self._shown or (cost := self.count(term) + 1) > left:
+        if term in self._shown or (cost := self.reader.count(term) + 1) > left:
             return 0
         self.bare[term] = cost
         return cost
@@ -148,19 +148,19 @@ class Market:
         if not line or line in self.lines:
             return 0
         is_new = bool(source.file) and source.file not in self._files
-        heading = self.count(f"{file_heading(source.file)}\n") if is_new else 0
+        heading = self.reader.count(f"{file_heading(source.file)}\n") if is_new else 0
         if source.seen not in self._labels:
-            heading += self.count(label_of(source.seen)) + LABEL_TOKENS
+            heading += self.reader.count(label_of(source.seen)) + LABEL_TOKENS
         # A word is a token at least: near the end nothing is counted that could not be paid for.
         room = left - heading
-        if len(line.split()) > room or (cost := self.count(f"{text}\n")) > room:
+        if len(line.split()) > room or (cost := self.reader.count(f"{text}\n")) > room:
             return 0
         source.chosen.add(number)
         self._files.add(source.file)
         self._labels.add(source.seen)
         self.lines.add(line)
         shown = f"{source.file}\n{text}" if is_new else text
-        terms = identifiers(shown) & self.known.keys()
+        terms = self.reader.names(shown) & self.known.keys()
         self._shown.update(terms)
         return heading + cost - sum(self.bare.pop(term, 0) for term in terms)
 

@@ -68,7 +68,7 @@ def _proposal(
     line = POINTER.format(tokens=context.counter.count(text), about=about, way_back=way_back)
     around = ""
     if not _is_brief(found, kept, scope):
-        around = excerpts_of(found.entry, used, policy.pointer_tokens, context.counter.count)
+        around = excerpts_of(found.entry, used, policy.pointer_tokens, scope.reader)
     pointer = f"{line}\n{around}" if around else line
     freed = scope.freed_by(found, pointer)
     if freed <= 0:
