@@ -87,13 +87,14 @@ class Vocabulary:
 
     def identifiers(self, text: str) -> set[str]:
         """The same as `identifiers` gives."""
-        found, new = set[str](), list[str]()
+        found: set[str] = set()
+        new: list[str] = []
+        named = self._named
         for word in set(text.split()).difference(self._plain):
-            names = self._named.get(word)
-            if names is None:
-                new.append(word)
+            if word in named:
+                found |= named[word]
             else:
-                found.update(names)
+                new.append(word)
         if new:
             self._learn(new, found)
         return found

@@ -98,11 +98,13 @@ def _source(excerpt: Excerpt, path: str) -> Source:
 
 def _aged(layer: Layer, sources: Iterable[Source]) -> Layer:
     """A layer that stays, and what of it no longer holds."""
-    excerpts = (
-        structs.replace(excerpt, stale=source.stale_lines())
+    excerpts = tuple(
+        excerpt
+        if (stale := source.stale_lines()) == excerpt.stale
+        else structs.replace(excerpt, stale=stale)
         for excerpt, source in zip(layer.excerpts, sources, strict=True)
     )
-    return structs.replace(layer, excerpts=tuple(excerpts))
+    return structs.replace(layer, excerpts=excerpts)
 
 
 def _sources(entry: Entry) -> Iterable[Source]:
@@ -160,7 +162,8 @@ def _read(source: Source, terms: set[str], known: dict[str, Known], *, is_full: 
         found = known.get(term)
         if found is None:
             found = known[term] = Known()
-        found.seen = max(found.seen, seen)
+        if seen > found.seen:
+            found.seen = seen
         found.sources.append(source)
     return len(known) - before
 

@@ -54,8 +54,11 @@ class Known:
 
     uses: int = 0
     seen: int = 0
-    sources: list[Source] = attrs.field(factory=list[Source])
+    sources: list[Source] = attrs.field(init=False)
     """Texts that it occurs in, in the order in which they were read."""
+
+    def __attrs_post_init__(self) -> None:  # there are thousands of them: a factory is slow
+        self.sources = []
 
 
 _Offer: TypeAlias = tuple[float, int, int, int]
@@ -102,7 +105,7 @@ class Market:
             known = self.known[term]
             sources = known.sources
             worth = UNUSED + min(known.uses, USES_MAX) + REPEATED * (len(sources) > 1)
-            worth *= 1 / (1 + (newest - known.seen) / HALF_AGE)
+            worth *= _decay(newest - known.seen)
             if sources and not _spread(term, sources, worth):
                 continue
             if is_naming and (not sources or sources[-1].path):
@@ -129,10 +132,11 @@ class Market:
 
     def _pieces(self) -> Iterator[_Offer]:
         for place, source in enumerate(self.sources):
+            newest = -source.seen
             for number, worth in source.worth.items():
                 start, end = source.span(number)
                 size = (end - start) / CHARACTERS_PER_TOKEN + 1
-                yield -worth / size**SIZE_POWER, -source.seen, place, number
+                yield -worth / size**SIZE_POWER, newest, place, number
 
     def _list(self, term: str, left: int) -> int:
         """List a name; what it cost."""
@@ -145,15 +149,17 @@ class Market:
         """Choose a piece; what it cost, less what names in it had cost."""
         text = source.piece(number)
         line = text.strip()
-        if not line or line in self.lines:
+        # A word is a token at least: near the end nothing is counted that could not be paid for.
+        if not line or line in self.lines or len(line.split(maxsplit=left)) > left:
             return 0
         is_new = bool(source.file) and source.file not in self._files
         heading = self.reader.count(f"{file_heading(source.file)}\n") if is_new else 0
         if source.seen not in self._labels:
             heading += self.reader.count(label_of(source.seen)) + LABEL_TOKENS
-        # A word is a token at least: near the end nothing is counted that could not be paid for.
         room = left - heading
-        if len(line.split()) > room or (cost := self.reader.count(f"{text}\n")) > room:
+        if len(line.split(maxsplit=max(room, 0))) > room or (
+            cost := self.reader.count(f"{text}\n")
+        ) > room:
             return 0
         source.chosen.add(number)
         self._files.add(source.file)
@@ -178,7 +184,7 @@ def _spread(term: str, sources: Sequence[Source], worth: float) -> bool:
         if "\n" not in text and len(text) < least:
             continue
         position = _last(source, term)
-        if position < 0 or _surroundings(text, position) < least:
+        if position < 0 or not _is_surrounded(text, position, least):
             continue
         if share == 1.0 and not source.path:
             return False
@@ -197,14 +203,16 @@ def _last(source: Source, term: str) -> int:
     return position
 
 
-def _surroundings(text: str, position: int) -> int:
-    """Characters of a position's line and of the lines around it."""
+def _is_surrounded(text: str, position: int, least: int) -> bool:
+    """Whether a position's line and the lines around it have so many characters."""
     start, end = text.rfind("\n", 0, position), text.find("\n", position)
+    if (len(text) if end < 0 else end) - start > least:
+        return True
     if start > 0:
         start = text.rfind("\n", 0, start)
     if end >= 0:
         end = text.find("\n", end + 1)
-    return (len(text) if end < 0 else end) - start - 1
+    return (len(text) if end < 0 else end) - start > least
 
 
 def _value(source: Source, position: int, term: str, worth: float) -> None:
@@ -212,8 +220,9 @@ def _value(source: Source, position: int, term: str, worth: float) -> None:
     if len(source.starts) == 1:
         source.add(0, worth)
         return
-    first, last = source.piece_at(position), source.piece_at(position + len(term) - 1)
-    for number in range(first, last + 1):
-        source.add(number, worth)
-    source.add(first - 1, NEIGHBOUR * worth)
-    source.add(last + 1, NEIGHBOUR * worth)
+    first = last = source.piece_at(position)
+    source.add(first, worth)
+    while position + len(term) > source.end(last) and last + 1 < len(source.starts):
+        last += 1
+        source.add(last, worth)
+    source.add_around(first, last, NEIGHBOUR * worth)

@@ -41,13 +41,17 @@ class Source:
     """The file that it shows, or changes."""
     line: int = 0
     """Number in the file of its first line, or of where it changes the file; 0: not known."""
-    stale: set[int] = attrs.field(factory=set[int])
+    stale: set[int] = attrs.field(init=False)
     """Where lines begin that no longer hold."""
-    worth: dict[int, float] = attrs.field(factory=dict[int, float])
+    worth: dict[int, float] = attrs.field(init=False)
     """Of the pieces that are worth anything, by number."""
-    chosen: set[int] = attrs.field(factory=set[int])
-    _starts: list[int] = attrs.field(factory=list[int], init=False)
-    _ends: list[int] = attrs.field(factory=list[int], init=False)
+    chosen: set[int] = attrs.field(init=False)
+    _starts: list[int] = attrs.field(init=False)
+    _ends: list[int] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:  # there are thousands of them: factories are slow
+        self.stale, self.worth, self.chosen = set(), {}, set()
+        self._starts, self._ends = [], []
 
     @property
     def is_whole(self) -> bool:
@@ -60,6 +64,10 @@ class Source:
         if not self._starts:
             self._starts, self._ends = pieces_of(self.text, is_whole=self.is_whole)
         return self._starts
+
+    def end(self, number: int) -> int:
+        """Where a piece ends, once the pieces are known."""
+        return self._ends[number]
 
     def span(self, number: int) -> Span:
         """Start and end of a piece; a line's end is in none of them."""
@@ -97,9 +105,16 @@ class Source:
         return (line.strip() for n, line in enumerate(lines) if n not in gone)
 
     def add(self, number: int, worth: float) -> None:
-        """Let a piece be worth more, if there is one of this number."""
-        if 0 <= number < len(self.starts) and not (self.stale and self.is_stale(number)):
+        """Let a piece be worth more, if it holds."""
+        if not (self.stale and self.is_stale(number)):
             self.worth[number] = self.worth.get(number, 0.0) + worth
+
+    def add_around(self, first: int, last: int, worth: float) -> None:
+        """Let the pieces on both sides of these be worth more."""
+        if first > 0:
+            self.add(first - 1, worth)
+        if last + 1 < len(self._starts):
+            self.add(last + 1, worth)
 
     def excerpts(self) -> Iterator[Span]:
         """The chosen pieces, those that touch together; an empty line between two is no gap."""

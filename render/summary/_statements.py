@@ -85,7 +85,9 @@ def worth(statement: str) -> int:
     """What a statement shows of itself; below `WORTH_MIN` it says nothing."""
     kinds = sum(3 for kind in (_CAUSE, _DECISION) if kind.search(statement))
     shown = kinds + 2 * bool(_RESULT.search(statement)) + bool(_DENIAL.search(statement))
-    names = len(identifiers(statement)) + len(_NUMBER.findall(statement))
+    names = len(_NUMBER.findall(statement))
+    if names < NAMES_MAX:  # finding names takes the longest of all
+        names += len(identifiers(statement))
     asked = 3 * statement.endswith("?") + statement.endswith(":")
     unsure = 4 * bool(_INTENT.search(statement)) + 3 * bool(_GUESS.search(statement))
     return shown + min(names, NAMES_MAX) - asked - unsure
