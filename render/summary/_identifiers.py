@@ -85,6 +85,11 @@ class Vocabulary:
         factory=lambda: (dict[str, frozenset[str]](), set[str]()), init=False
     )
 
+    @property
+    def words(self) -> int:
+        """How many words are remembered."""
+        return sum(map(len, (self._named, self._plain, *self._before)))
+
     def identifiers(self, text: str) -> set[str]:
         """The same as `identifiers` gives."""
         found: set[str] = set()
@@ -127,12 +132,12 @@ class Vocabulary:
 def _each(words: Sequence[str]) -> Iterator[frozenset[str]]:
     """The identifiers of each word."""
     names = set[str]()
-    for token in _TOKEN_OR_END.findall("".join(f"{word}\n" for word in words)):
-        if token == "\n":
+    for run in _TOKEN_OR_END.findall("".join(f"{word}\n" for word in words)):
+        if run == "\n":
             yield frozenset(names) if names else NOTHING
             names.clear()
-        elif not (token.isalpha() and token[1:].islower()):
-            for part in _parts(token):
+        elif not (run.isalpha() and run[1:].islower()):
+            for part in _parts(run):
                 if _is_rare(name := part.rstrip(".-:/")):
                     names.add(name)
 

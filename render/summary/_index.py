@@ -162,8 +162,7 @@ def _read(source: Source, terms: set[str], known: dict[str, Known], *, is_full: 
         found = known.get(term)
         if found is None:
             found = known[term] = Known()
-        if seen > found.seen:
-            found.seen = seen
+        found.seen = max(found.seen, seen)
         found.sources.append(source)
     return len(known) - before
 

@@ -157,9 +157,10 @@ class Market:
         if source.seen not in self._labels:
             heading += self.reader.count(label_of(source.seen)) + LABEL_TOKENS
         room = left - heading
-        if len(line.split(maxsplit=max(room, 0))) > room or (
-            cost := self.reader.count(f"{text}\n")
-        ) > room:
+        if (
+            len(line.split(maxsplit=max(room, 0))) > room
+            or (cost := self.reader.count(f"{text}\n")) > room
+        ):
             return 0
         source.chosen.add(number)
         self._files.add(source.file)

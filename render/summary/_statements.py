@@ -133,16 +133,19 @@ def _shortened(sentence: str) -> str:
     return line[:STATEMENT_CHARACTERS].rsplit(" ", 1)[0] + " …"
 
 
-def by_worth(told: Sequence[str]) -> list[int]:
+def by_worth(told: Sequence[str]) -> Iterator[int]:
     """Indices of statements, those first that are worth most, of equals the newest; one that nearly
     repeats another comes after all others."""
     worths = [worth(statement) for statement in told]
-    first, last, seen = list[int](), list[int](), list[frozenset[str]]()
+    last, seen = list[int](), list[frozenset[str]]()
     for index in sorted(range(len(told)), key=lambda index: (-worths[index], -index)):
         words = frozenset(told[index].casefold().split())
-        (last if any(_is_near(words, known) for known in seen) else first).append(index)
+        if any(_is_near(words, known) for known in seen):
+            last.append(index)
+        else:
+            yield index
         seen.append(words)
-    return [*first, *last]
+    yield from last
 
 
 def _is_near(words: frozenset[str], known: frozenset[str]) -> bool:

@@ -112,9 +112,7 @@ def _error(result: ToolResult) -> str:
     return f"error: {one_line(said.splitlines()[0], _LINE_MAX)}" if said else ""
 
 
-def excerpts_of(
-    entry: Entry, used: Mapping[str, int], tokens_max: int, reader: Reader
-) -> str:
+def excerpts_of(entry: Entry, used: Mapping[str, int], tokens_max: int, reader: Reader) -> str:
     """Excerpts of a block's text within `tokens_max` tokens, verbatim, in its order."""
     text = text_of(entry.block)
     if tokens_max <= 0 or not text.strip():
