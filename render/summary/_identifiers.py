@@ -7,6 +7,7 @@ words are none, however long.
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from string import ascii_letters
+from typing import Any
 
 import attrs
 
@@ -188,3 +189,10 @@ class Reader:
     def names(self, text: str) -> set[str]:
         """The identifiers of a text."""
         return self.vocabulary.identifiers(text)
+
+
+def reader_of(shared: dict[Any, Any], count: Callable[[str], int]) -> Reader:
+    """The reader with the vocabulary of a timeline, which is in what its views share."""
+    if "words" not in shared:
+        shared["words"] = Vocabulary()
+    return Reader(count, shared["words"])

@@ -246,22 +246,6 @@ class GroupMemo:
     )
     """The same of what was found for each in the light of those before."""
 
-    _shared: dict[Any, Any] = attrs.field(factory=dict[Any, Any], init=False, repr=False)
-    """What all views of the timeline share, by key."""
-
-    def shared(self, key: object, make: Callable[[], _T]) -> _T:
-        """What `make` returned the first time that any view of this timeline asked with this key."""
-        if key not in self._shared:
-            self._shared[key] = make()
-        found: _T = self._shared[key]
-        return found
-
-    def renewed(self) -> "GroupMemo":
-        """Nothing of any group, what all views share: for the view after a compaction."""
-        made = GroupMemo()
-        made._shared.update(self._shared)
-        return made
-
     def each(
         self, key: object, groups: Sequence[Group], find: Callable[[Group], _T]
     ) -> tuple[_T, ...]:

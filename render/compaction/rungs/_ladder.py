@@ -20,7 +20,6 @@ are tried again with everything but the newest round.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import pairwise
 from typing import Final, TypeAlias
 
 import attrs
@@ -147,7 +146,8 @@ class _Planner:
         """First with the tail left alone, then, if need be, with the newest round only."""
         tail, newest = _tail(self.view, self.context, self.trigger), _newest(self.view)
         for protected, is_last_resort in ((tail, False), (newest, True)):
-            for named, following in pairwise([*self.context.policy.rungs, None]):
+            rungs = self.context.policy.rungs
+            for named, following in zip(rungs, (*rungs[1:], None), strict=True):
                 rung = RUNGS[named] if isinstance(named, str) else CheckedRung(named)
                 goal = self._goal
                 if self._is_done(goal):

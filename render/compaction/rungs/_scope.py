@@ -23,7 +23,7 @@ from render.compaction.rungs._placeholder import durability_of
 from render.compaction.rungs._plan import Clear
 from render.policy._context import Context
 from render.policy._policy import ToolPolicy
-from render.summary._identifiers import Reader, Vocabulary, identifiers, searched
+from render.summary._identifiers import Reader, identifiers, reader_of, searched
 from render.view._group import Entry, Group, Place
 from render.view._view import View
 
@@ -78,8 +78,7 @@ class RungScope:
     @property
     def reader(self) -> Reader:
         """What reads the texts of this view."""
-        vocabulary = self.view.group_memo.shared("words", Vocabulary)
-        return Reader(self.context.counter.count, vocabulary)
+        return reader_of(self.view.shared, self.context.counter.count)
 
     @property
     def groups(self) -> Iterator[Group]:

@@ -48,13 +48,3 @@ def test_what_begins_as_before_is_not_looked_at_again(
     memo.each("text", first, look)
     memo.each("text", [*first, *more], look)
     assert seen == [*first, *more]
-
-
-def test_after_a_compaction_it_knows_no_group_and_what_all_views_share() -> None:
-    memo, groups = GroupMemo(), list[Group]()
-    words = memo.shared("words", list[str])
-    memo.each("text", groups, text_of)
-    after = memo.renewed()
-    assert after.shared("words", list[str]) is words is memo.shared("words", list[str])
-    assert not after._kept
-    assert not after._chains
