@@ -35,7 +35,8 @@ class ExternalizeRung:
         results = scope.results() if scope.context.can_externalize else ()
         moved = [found for found in results if _may_move(found, scope.context)]
         kept = scope.kept_from(moved)
-        used = scope.used() if any(not _is_brief(found, kept, scope) for found in moved) else {}
+        is_quoted = any(not _is_brief(found, kept, scope) for found in moved)
+        used = scope.used() if is_quoted else dict[str, int]()
         made = (_proposal(found, used, scope, kept) for found in moved)
         return [proposal for proposal in made if proposal is not None]
 

@@ -130,7 +130,9 @@ def test_a_chain_of_compactions_leaves_no_gap() -> None:
     assert digest.rounds >= 59
 
 
-def test_words_that_were_read_once_are_known_to_the_next_compaction_and_to_no_other_timeline() -> None:
+def test_words_that_were_read_once_are_known_to_the_next_compaction_and_to_no_other_timeline() -> (
+    None
+):
     first = compacted(make.view_of(*turns(3)), context())
     second = compacted(grown(first, *turns(3)), context())
     assert first.shared["words"].words > 0
