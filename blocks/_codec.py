@@ -44,7 +44,8 @@ def _opaque(value: object) -> Fields:
 
 _encoder = msgspec.json.Encoder(enc_hook=_opaque)
 _NULL = re.compile(rb"[:,\[]null[,\]}]")
-"""Every null that is a value; a text that speaks of one hardly ever looks like it."""
+"""Every null that is a value; a text that speaks of one seldom looks like it."""
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
 _events: msgspec.json.Decoder[KnownEvent] = msgspec.json.Decoder(KnownEvent)
 _blocks: msgspec.json.Decoder[KnownBlock] = msgspec.json.Decoder(KnownBlock)
 _event_kinds = frozenset(t.__struct_config__.tag for t in KnownEvent.__args__)
@@ -74,7 +75,8 @@ def _encode(value: object) -> bytes:
     try:
         data = _encoder.encode(value)
         # msgspec writes NaN as null, which would be a silent loss; nulls are rare enough to look.
-        has_null = b"null" in data and _NULL.search(data)
+        may_have_null = b"null" in data and _NULL.search(data)
+        has_null = may_have_null and b"null" in _STRING.sub(b"", data)
         return _encode_cleaned(value) if has_null else data
     except (ValueError, NotImplementedError, TypeError, RecursionError):
         return _encode_cleaned(value)

@@ -1,6 +1,6 @@
 """What a compaction would fold, decided but not yet done: pure, and free of charge."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -70,9 +70,14 @@ def plan_range(
 
 
 def range_cut(
-    view: View, context: Context, trigger: Trigger, keep_ratio: float | None = None
+    view: View,
+    context: Context,
+    trigger: Trigger,
+    keep_ratio: float | None = None,
+    freed: Container[int] = (),
 ) -> int | None:
-    """Index of the first block that such a plan would keep."""
+    """Index of the first block that such a plan would keep, if the blocks of the `freed` versions cost
+    nothing."""
     entries = view.entries
     policy = context.policy
     ratio = policy.keep_ratio if keep_ratio is None else keep_ratio
@@ -81,6 +86,7 @@ def range_cut(
         keep = int(policy.keep_messages * ratio / policy.keep_ratio)
     else:
         sizes = _entry_tokens(view, context)
+        sizes = [0 if e.version in freed else s for e, s in zip(entries, sizes, strict=True)]
         keep = _keep_tokens(context, ratio)
     whole = _whole(entries, context)
     cut = find_cut(entries, sizes, keep, whole) if keep else latest_cut(entries, whole)
@@ -91,8 +97,13 @@ def range_cut(
 
 def plan_turns(view: View, context: Context, trigger: Trigger, turns: int) -> RangePlan | None:
     """The plan that keeps the newest `turns` whole, or None when there are no more."""
-    cut = turns_cut(view.entries, turns, _whole(view.entries, context))
+    cut = turn_cut(view, context, turns)
     return _plan(view, context, trigger, cut) if cut else None
+
+
+def turn_cut(view: View, context: Context, turns: int) -> int | None:
+    """Index of the first block that such a plan would keep."""
+    return turns_cut(view.entries, turns, _whole(view.entries, context))
 
 
 def plan_at(view: View, context: Context, trigger: Trigger, version: int) -> RangePlan | None:

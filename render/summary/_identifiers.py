@@ -5,9 +5,11 @@ words are none, however long.
 """
 
 import re
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from string import ascii_letters
+from typing import Any
+
+import attrs
 
 LENGTH_MAX = 160
 """Longer ones are data, not names."""
@@ -15,8 +17,9 @@ SEARCHED_MAX = 100_000
 """Characters of a text that are searched for names: the agent has seen no more of a longer one than
 its beginning and its end."""
 
-SHORT_CHARACTERS = 1000
-"""Of excerpts, of which thousands are remembered at once; of longer texts a hundred."""
+WORD_MAX = 240
+"""Characters of a word that is remembered."""
+NOTHING = frozenset[str]()
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _COLON = r":(?://|\\)"
@@ -41,6 +44,7 @@ _TOKEN = re.compile(
     r"|(?:[-.@~+]|[^\W\dA-Za-z_])++"  # nothing
     r")"
 )
+_TOKEN_OR_END = re.compile(rf"\n|{_TOKEN.pattern}")
 _WORD = re.compile(
     rf"{_UUID}|[0-9a-f]{{7,}}+|\d{{4,}}+"
     r"|[A-Za-z_]\w{5,}+"  # a name, if it has an inner mark of one
@@ -60,33 +64,98 @@ def searched(text: str, characters_max: int = SEARCHED_MAX) -> tuple[str, ...]:
 
 
 def identifiers(text: str) -> frozenset[str]:
-    """The identifiers of a text; each is looked at once, however often it occurs.
+    """The identifiers of a text; each is looked at once, however often it occurs."""
+    return frozenset(filter(_is_rare, {token.rstrip(".-:/") for token in _tokens(text)}))
 
-    Remembered: what was folded once, every later compaction asks for again, piece by piece.
+
+@attrs.define(eq=False)
+class Vocabulary:
+    """The words that were read, each with its identifiers: no identifier reaches over a blank.
+
+    What was folded once, every later compaction reads again, piece by piece; and most of what is new is said
+    in words that occurred before.  Two generations, as the counts of tokens are kept: what was read recently
+    is in one of them, and the size is bounded.
     """
-    return _of_short(text) if len(text) <= SHORT_CHARACTERS else _of_long(text)
+
+    words_max: int = 30_000
+    _named: dict[str, frozenset[str]] = attrs.field(factory=dict[str, frozenset[str]], init=False)
+    """Words with identifiers in them."""
+    _plain: set[str] = attrs.field(factory=set[str], init=False)
+    """Words without."""
+    _before: tuple[dict[str, frozenset[str]], set[str]] = attrs.field(
+        factory=lambda: (dict[str, frozenset[str]](), set[str]()), init=False
+    )
+
+    @property
+    def words(self) -> int:
+        """How many words are remembered."""
+        return sum(map(len, (self._named, self._plain, *self._before)))
+
+    def identifiers(self, text: str) -> set[str]:
+        """The same as `identifiers` gives."""
+        found: set[str] = set()
+        new: list[str] = []
+        named = self._named
+        for word in set(text.split()).difference(self._plain):
+            if word in named:
+                found |= named[word]
+            else:
+                new.append(word)
+        if new:
+            self._learn(new, found)
+        return found
+
+    def _learn(self, words: Iterable[str], found: set[str]) -> None:
+        """Look into words, and add what is in them to what was `found`."""
+        named, plain = self._before
+        new = list[str]()
+        for word in words:
+            if word in plain:
+                self._plain.add(word)
+            elif (names := named.get(word)) is not None:
+                self._named[word] = names
+                found.update(names)
+            elif len(word) > WORD_MAX:
+                found.update(identifiers(word))
+            else:
+                new.append(word)
+        for word, names in zip(new, _each(new), strict=True):
+            if names:
+                self._named[word] = names
+                found.update(names)
+            else:
+                self._plain.add(word)
+        if len(self._named) + len(self._plain) >= self.words_max // 2:
+            self._before = self._named, self._plain
+            self._named, self._plain = {}, set()
 
 
-def _found(text: str) -> frozenset[str]:
-    terms = {token.rstrip(".-:/") for token in _tokens(text)}
-    return frozenset(term for term in terms if len(term) <= LENGTH_MAX and _is_rare(term))
+def _each(words: Sequence[str]) -> Iterator[frozenset[str]]:
+    """The identifiers of each word."""
+    names = set[str]()
+    for run in _TOKEN_OR_END.findall("".join(f"{word}\n" for word in words)):
+        if run == "\n":
+            yield frozenset(names) if names else NOTHING
+            names.clear()
+        elif not (run.isalpha() and run[1:].islower()):
+            for part in _parts(run):
+                if _is_rare(name := part.rstrip(".-:/")):
+                    names.add(name)
 
 
-_of_short = lru_cache(maxsize=8192)(_found)
-_of_long = lru_cache(maxsize=128)(_found)
+def _parts(token: str) -> Sequence[str]:
+    """What of a token may be an identifier."""
+    if ":\\" in token:
+        return _WINDOWS.split(token, 1)
+    if "/" in token or ("." in token and token[0] in _LETTERS):
+        return (token,)
+    return _WORD.findall(token)
 
 
 def _tokens(text: str) -> set[str]:
     """All that may be an identifier."""
-    tokens, words = set[str](), list[str]()
-    for token in set(_TOKEN.findall("\n".join(_looked_into(text)))):
-        if ":\\" in token:
-            tokens.update(_WINDOWS.split(token, 1))
-        elif "/" in token or ("." in token and token[0] in _LETTERS):
-            tokens.add(token)
-        else:
-            words.append(token)
-    return tokens.union(_WORD.findall("\n".join(words)))
+    tokens = set(_TOKEN.findall("\n".join(_looked_into(text))))
+    return {part for token in tokens for part in _parts(token)}
 
 
 def _looked_into(text: str) -> Iterator[str]:
@@ -104,7 +173,26 @@ def _looked_into(text: str) -> Iterator[str]:
 
 def _is_rare(term: str) -> bool:
     if term.isdigit():
-        return len(term) >= 4  # noqa: PLR2004 -- shorter numbers are everywhere
-    if len(term) < 6:  # noqa: PLR2004 -- as are shorter names
+        return LENGTH_MAX >= len(term) >= 4  # noqa: PLR2004 -- shorter numbers are everywhere
+    if not LENGTH_MAX >= len(term) >= 6:  # noqa: PLR2004 -- as are shorter names
         return False
     return bool(_INNER.search(term) or _HASH.fullmatch(term)) or (term[0].isdigit() and "-" in term)
+
+
+@attrs.frozen
+class Reader:
+    """What reads texts for an index: counts their tokens, and finds the names in them."""
+
+    count: Callable[[str], int]
+    vocabulary: Vocabulary = attrs.field(factory=Vocabulary)
+
+    def names(self, text: str) -> set[str]:
+        """The identifiers of a text."""
+        return self.vocabulary.identifiers(text)
+
+
+def reader_of(shared: dict[Any, Any], count: Callable[[str], int]) -> Reader:
+    """The reader with the vocabulary of a timeline, which is in what its views share."""
+    if "words" not in shared:
+        shared["words"] = Vocabulary()
+    return Reader(count, shared["words"])

@@ -17,7 +17,7 @@ is no longer worth its tokens falls out.  Between compactions the index does not
 cached prefix.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, starmap
 from operator import attrgetter
 from typing import Any, Final, cast
@@ -26,7 +26,7 @@ from msgspec import structs
 
 from blocks import AssistantCompletion, Excerpt, Index, Layer, Term, ToolCall, text_of
 from render.summary._files import follow, line_at
-from render.summary._identifiers import identifiers, searched
+from render.summary._identifiers import Reader, searched
 from render.summary._market import USES_MAX, IndexBudget, Known, Market
 from render.summary._pieces import Source
 from render.view._group import Entry
@@ -43,7 +43,7 @@ def build_index(
     folded: Sequence[Entry],
     visible: Iterable[str],
     budget: IndexBudget,
-    count: Callable[[str], int],
+    reader: Reader,
 ) -> Index:
     """The index after `folded` (and what is hidden) joined what `previous` covers.
 
@@ -57,16 +57,16 @@ def build_index(
     read = [(entry, list(_sources(entry))) for entry in folded]
     follow(sorted([*chain(*frozen), *earlier], key=attrgetter("seen")), read)
     sources = [*earlier, *(source for _, each in read for source in each)]
-    _read_all(sources, known)
+    _read_all(sources, known, reader)
     ranked = sorted(known, key=lambda term: _rank(term, known[term]))[:TERMS_MAX]
     lines = set[str]()
     shown = [Source("", 0, text) for text in _in_sight(visible)]
     # What the model sees with its surroundings needs no excerpt.
     for source in chain(shown, *frozen):
         lines.update(source.holding())
-        for term in identifiers(source.text) & known.keys():
+        for term in reader.names(source.text) & known.keys():
             known[term].sources.append(source)
-    market = Market(sources=sources, ranked=ranked, known=known, count=count, lines=lines)
+    market = Market(sources=sources, ranked=ranked, known=known, reader=reader, lines=lines)
     market.buy(budget)
     terms = _terms(ranked, known, market.bare)
     layers = tuple(starmap(_aged, zip(previous.layers, frozen, strict=True)))
@@ -98,11 +98,13 @@ def _source(excerpt: Excerpt, path: str) -> Source:
 
 def _aged(layer: Layer, sources: Iterable[Source]) -> Layer:
     """A layer that stays, and what of it no longer holds."""
-    excerpts = (
-        structs.replace(excerpt, stale=source.stale_lines())
+    excerpts = tuple(
+        excerpt
+        if (stale := source.stale_lines()) == excerpt.stale
+        else structs.replace(excerpt, stale=stale)
         for excerpt, source in zip(layer.excerpts, sources, strict=True)
     )
-    return structs.replace(layer, excerpts=tuple(excerpts))
+    return structs.replace(layer, excerpts=excerpts)
 
 
 def _sources(entry: Entry) -> Iterable[Source]:
@@ -130,35 +132,37 @@ def _superseded(value: Any) -> Iterator[str]:
             stack += cast("list[Any]", item)
 
 
-def _read_all(sources: Sequence[Source], known: dict[str, Known]) -> None:
+def _read_all(sources: Sequence[Source], known: dict[str, Known], reader: Reader) -> None:
     """Note the identifiers of all texts that can come among the first in the ranking.
 
     First those that the agent has written; then everything from the newest on.  Once newer texts
     have given enough names, an older one is only looked through for those.
     """
-    for source in sources:
-        for term in identifiers(source.text) if source.own else ():
-            known.setdefault(term, Known()).uses += 1
-    found, oldest, enough = 0, max((source.seen for source in sources), default=0), -1
-    for source in reversed(sources):
-        found += _read(source, known, is_full=source.seen < enough)
+    names = [reader.names(source.text) for source in sources]
+    for source, terms in zip(sources, names, strict=True):
+        for term in terms if source.own else ():
+            found = known.get(term)
+            if found is None:
+                found = known[term] = Known()
+            found.uses += 1
+    new, oldest, enough = 0, max((source.seen for source in sources), default=0), -1
+    for source, terms in zip(reversed(sources), reversed(names), strict=True):
+        new += _read(source, terms, known, is_full=source.seen < enough)
         oldest = min(oldest, source.seen)
-        if found >= TERMS_MAX:
+        if new >= TERMS_MAX:
             enough = max(enough, oldest)
     for each in known.values():
         each.sources.reverse()
 
 
-def _read(source: Source, known: dict[str, Known], *, is_full: bool) -> int:
+def _read(source: Source, terms: set[str], known: dict[str, Known], *, is_full: bool) -> int:
     """Note the identifiers of a text; how many of them are new."""
-    before = len(known)
-    for term in identifiers(source.text):
+    before, seen = len(known), source.seen
+    for term in terms & known.keys() if is_full else terms:
         found = known.get(term)
         if found is None:
-            if is_full:
-                continue
             found = known[term] = Known()
-        found.seen = max(found.seen, source.seen)
+        found.seen = max(found.seen, seen)
         found.sources.append(source)
     return len(known) - before
 

@@ -18,6 +18,7 @@ import attrs
 import msgspec
 
 from blocks import Index, Layer, Term
+from render.summary._identifiers import Reader
 from render.summary._index import build_index
 from render.summary._market import IndexBudget
 from render.summary._text import layer_text, layers_of
@@ -25,6 +26,10 @@ from render.view._group import Entry
 
 LAYER_MIN: Final = 0.5
 """Of a layer's share, the room that there must be for one to be added."""
+SPARE_SHARE: Final = 0.2
+SPARE_TOKENS: Final = 400
+"""What is left of the room besides a layer's budget for the layer to be sure to fit, so that it need not be
+counted as a whole: its pieces were, and its frame is small."""
 LAYERS_MAX: Final = 6
 """Where there is little to quote, layers are short: many cost more in frames than writing them anew."""
 
@@ -48,13 +53,13 @@ def extend_index(
     folded: Sequence[Entry],
     visible: Iterable[str],
     room: IndexRoom,
-    count: Callable[[str], int],
+    reader: Reader,
 ) -> Index:
     """The index after `folded` (and what is hidden) joined what `previous` covers.
 
     Terms of the `visible` texts get nothing where the model sees them with their surroundings.
     """
-    layers = layers_of(previous)
+    layers, count = layers_of(previous), reader.count
     left = room.total - sum(count(layer_text(layer)) for layer in layers)
     is_full = left < LAYER_MIN * room.layer or len(layers) >= LAYERS_MAX
     if room.is_cold or not room.layer or is_full:
@@ -62,9 +67,11 @@ def extend_index(
     named = {term.term for layer in layers for term in layer.names}
     known = _known(previous, layers, named)
     tokens = min(room.layer if layers else room.rebuilt, left)
-    built = build_index(known, folded, visible, IndexBudget(tokens=tokens), count)
+    built = build_index(known, folded, visible, IndexBudget(tokens=tokens), reader)
     names = tuple(term for term in built.terms if term.bare and term.term not in named)
-    layer = _fitted(Layer(excerpts=built.excerpts, names=names), left, count)
+    layer = Layer(excerpts=built.excerpts, names=names)
+    if left - tokens < max(SPARE_SHARE * left, SPARE_TOKENS):
+        layer = _fitted(layer, left, count)
     aside = (term for term in previous.terms if term.term in named)
     return Index(layers=(*built.layers, layer), terms=_used(built.terms, aside))
 

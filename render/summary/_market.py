@@ -1,13 +1,12 @@
 """What an index is made of, bought piece by piece: the best first for its tokens, as long as they last."""
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 import attrs
 
 from blocks import label_of
-from render.summary._identifiers import identifiers
+from render.summary._identifiers import Reader
 from render.summary._pieces import Source
 from render.summary._text import file_heading
 
@@ -55,8 +54,11 @@ class Known:
 
     uses: int = 0
     seen: int = 0
-    sources: list[Source] = attrs.field(factory=list[Source])
+    sources: list[Source] = attrs.field(init=False)
     """Texts that it occurs in, in the order in which they were read."""
+
+    def __attrs_post_init__(self) -> None:  # there are thousands of them: a factory is slow
+        self.sources = []
 
 
 _Offer: TypeAlias = tuple[float, int, int, int]
@@ -71,7 +73,7 @@ class Market:
     sources: Sequence[Source]
     ranked: Sequence[str]
     known: dict[str, Known]
-    count: Callable[[str], int]
+    reader: Reader
     lines: set[str]
     """Lines that are there anyway, without white space around them."""
     bare: dict[str, int] = attrs.field(factory=dict[str, int])
@@ -101,14 +103,12 @@ class Market:
         newest = self._newest()
         for rank, term in enumerate(self.ranked):
             known = self.known[term]
-            places = list(islice(_places(term, known), 2))
-            if places and not places[0][0].path:
-                continue
-            worth = UNUSED + min(known.uses, USES_MAX) + REPEATED * (len(known.sources) > 1)
+            sources = known.sources
+            worth = UNUSED + min(known.uses, USES_MAX) + REPEATED * (len(sources) > 1)
             worth *= _decay(newest - known.seen)
-            for share, (source, position) in zip((1.0, EARLIER), places, strict=False):
-                _value(source, position, term, share * worth)
-            if is_naming and (not known.sources or known.sources[-1].path):
+            if sources and not _spread(term, sources, worth):
+                continue
+            if is_naming and (not sources or sources[-1].path):
                 size = len(term) / CHARACTERS_PER_TOKEN + 1
                 yield -BARE * worth / size**SIZE_POWER, -known.seen, -1, rank
 
@@ -122,23 +122,25 @@ class Market:
             if not source.is_call:
                 continue
             worth = OWN * _decay(newest - source.seen)
-            if len(source.pieces) == 1:
+            if len(source.starts) == 1:
                 source.add(0, worth * max(1.0, len(source.text) / OWN_CHARACTERS))
                 continue
-            for number, (start, end) in enumerate(source.pieces):
-                if end - start >= OWN_MIN and source.piece(number).strip() not in source.superseded:
+            for number in range(len(source.starts)):
+                piece = source.piece(number)
+                if len(piece) >= OWN_MIN and piece.strip() not in source.superseded:
                     source.add(number, worth)
 
     def _pieces(self) -> Iterator[_Offer]:
         for place, source in enumerate(self.sources):
+            newest = -source.seen
             for number, worth in source.worth.items():
-                start, end = source.pieces[number]
+                start, end = source.span(number)
                 size = (end - start) / CHARACTERS_PER_TOKEN + 1
-                yield -worth / size**SIZE_POWER, -source.seen, place, number
+                yield -worth / size**SIZE_POWER, newest, place, number
 
     def _list(self, term: str, left: int) -> int:
         """List a name; what it cost."""
-        if term in self._shown or (cost := self.count(term) + 1) > left:
+        if term in self._shown or (cost := self.reader.count(term) + 1) > left:
             return 0
         self.bare[term] = cost
         return cost
@@ -147,22 +149,25 @@ class Market:
         """Choose a piece; what it cost, less what names in it had cost."""
         text = source.piece(number)
         line = text.strip()
-        if not line or line in self.lines:
+        # A word is a token at least: near the end nothing is counted that could not be paid for.
+        if not line or line in self.lines or len(line.split(maxsplit=left)) > left:
             return 0
         is_new = bool(source.file) and source.file not in self._files
-        heading = self.count(f"{file_heading(source.file)}\n") if is_new else 0
+        heading = self.reader.count(f"{file_heading(source.file)}\n") if is_new else 0
         if source.seen not in self._labels:
-            heading += self.count(label_of(source.seen)) + LABEL_TOKENS
-        # A word is a token at least: near the end nothing is counted that could not be paid for.
+            heading += self.reader.count(label_of(source.seen)) + LABEL_TOKENS
         room = left - heading
-        if len(line.split()) > room or (cost := self.count(f"{text}\n")) > room:
+        if (
+            len(line.split(maxsplit=max(room, 0))) > room
+            or (cost := self.reader.count(f"{text}\n")) > room
+        ):
             return 0
         source.chosen.add(number)
         self._files.add(source.file)
         self._labels.add(source.seen)
         self.lines.add(line)
         shown = f"{source.file}\n{text}" if is_new else text
-        terms = identifiers(shown) & self.known.keys()
+        terms = self.reader.names(shown) & self.known.keys()
         self._shown.update(terms)
         return heading + cost - sum(self.bare.pop(term, 0) for term in terms)
 
@@ -171,12 +176,24 @@ def _decay(age: int) -> float:
     return 1 / (1 + age / HALF_AGE)
 
 
-def _places(term: str, known: Known) -> Iterator[tuple[Source, int]]:
-    """Where a term occurred with something around it, newest text first, the last mention in each."""
-    for source in reversed(known.sources):
+def _spread(term: str, sources: Sequence[Source], worth: float) -> bool:
+    """Give the pieces that a name occurs in with something around it what it is worth: in the newest text
+    the last mention, and a part of that in the one before; False: what it stands in last is visible."""
+    share, least = 1.0, len(term) + SURROUNDINGS_MIN
+    for source in reversed(sources):
+        text = source.text
+        if "\n" not in text and len(text) < least:
+            continue
         position = _last(source, term)
-        if position >= 0 and _surroundings(source.text, position) >= len(term) + SURROUNDINGS_MIN:
-            yield source, position
+        if position < 0 or not _is_surrounded(text, position, least):
+            continue
+        if share == 1.0 and not source.path:
+            return False
+        _value(source, position, term, share * worth)
+        if share == EARLIER:
+            break
+        share = EARLIER
+    return True
 
 
 def _last(source: Source, term: str) -> int:
@@ -187,20 +204,26 @@ def _last(source: Source, term: str) -> int:
     return position
 
 
-def _surroundings(text: str, position: int) -> int:
-    """Characters of a position's line and of the lines around it."""
+def _is_surrounded(text: str, position: int, least: int) -> bool:
+    """Whether a position's line and the lines around it have so many characters."""
     start, end = text.rfind("\n", 0, position), text.find("\n", position)
+    if (len(text) if end < 0 else end) - start > least:
+        return True
     if start > 0:
         start = text.rfind("\n", 0, start)
     if end >= 0:
         end = text.find("\n", end + 1)
-    return (len(text) if end < 0 else end) - start - 1
+    return (len(text) if end < 0 else end) - start > least
 
 
 def _value(source: Source, position: int, term: str, worth: float) -> None:
     """Let the pieces of a name be worth more, and their neighbours."""
-    first, last = source.piece_at(position), source.piece_at(position + len(term) - 1)
-    for number in range(first, last + 1):
-        source.add(number, worth)
-    source.add(first - 1, NEIGHBOUR * worth)
-    source.add(last + 1, NEIGHBOUR * worth)
+    if len(source.starts) == 1:
+        source.add(0, worth)
+        return
+    first = last = source.piece_at(position)
+    source.add(first, worth)
+    while position + len(term) > source.end(last) and last + 1 < len(source.starts):
+        last += 1
+        source.add(last, worth)
+    source.add_around(first, last, NEIGHBOUR * worth)

@@ -24,6 +24,7 @@ are near the older ones go first, but the oldest wording of all stays.
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import islice, tee
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -142,9 +143,9 @@ def _apart(works: Sequence[Work]) -> tuple[list[Work], list[Work]]:
 
 def _most_telling(found: Sequence[Work], room: SummaryRoom) -> list[Work]:
     """Of the agent's statements those that are worth most, in their order."""
-    order = by_worth([work.description for work in found])
+    order, again = tee(by_worth([work.description for work in found]))
     kept = room.first((found[index] for index in order), room.found, room.found)
-    return [found[index] for index in sorted(order[: len(kept)])]
+    return [found[index] for index in sorted(islice(again, len(kept)))]
 
 
 def _continued(old: str, new: str, room: SummaryRoom) -> str:

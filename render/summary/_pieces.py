@@ -41,41 +41,51 @@ class Source:
     """The file that it shows, or changes."""
     line: int = 0
     """Number in the file of its first line, or of where it changes the file; 0: not known."""
-    stale: set[int] = attrs.field(factory=set[int])
+    stale: set[int] = attrs.field(init=False)
     """Where lines begin that no longer hold."""
-    worth: dict[int, float] = attrs.field(factory=dict[int, float])
+    worth: dict[int, float] = attrs.field(init=False)
     """Of the pieces that are worth anything, by number."""
-    chosen: set[int] = attrs.field(factory=set[int])
-    _pieces: list[Span] = attrs.field(factory=list[Span], init=False)
+    chosen: set[int] = attrs.field(init=False)
+    _starts: list[int] = attrs.field(init=False)
+    _ends: list[int] = attrs.field(init=False)
 
-    @property
-    def pieces(self) -> list[Span]:
-        """Start and end of each, in order; a line's end is in none of them."""
-        if not self._pieces:
-            self._pieces = list(pieces_of(self.text, is_whole=self.is_whole))
-        return self._pieces
+    def __attrs_post_init__(self) -> None:  # there are thousands of them: factories are slow
+        self.stale, self.worth, self.chosen = set(), {}, set()
+        self._starts, self._ends = [], []
 
     @property
     def is_whole(self) -> bool:
         """Whether it is one piece."""
         return len(self.text) <= WHOLE_CHARACTERS and not self.stale
 
+    @property
+    def starts(self) -> list[int]:
+        """Where each piece begins, in order."""
+        if not self._starts:
+            self._starts, self._ends = pieces_of(self.text, is_whole=self.is_whole)
+        return self._starts
+
+    def end(self, number: int) -> int:
+        """Where a piece ends, once the pieces are known."""
+        return self._ends[number]
+
+    def span(self, number: int) -> Span:
+        """Start and end of a piece; a line's end is in none of them."""
+        return self.starts[number], self._ends[number]
+
     def is_stale(self, number: int) -> bool:
         """Whether a piece no longer holds."""
         if not self.stale:
             return False
-        return self.text.rfind("\n", 0, self.pieces[number][0]) + 1 in self.stale
+        return self.text.rfind("\n", 0, self.starts[number]) + 1 in self.stale
 
     def piece_at(self, position: int) -> int:
         """The number of the piece that holds a position of the text."""
-        if self.is_whole:
-            return 0
-        return bisect_right(self.pieces, (position, len(self.text) + 1)) - 1
+        return bisect_right(self.starts, position) - 1
 
     def piece(self, number: int) -> str:
         """The text of a piece."""
-        start, end = self.pieces[number]
-        return self.text[start:end]
+        return self.text[self.starts[number] : self._ends[number]]
 
     def line_starts(self) -> list[int]:
         """Where its lines begin."""
@@ -95,16 +105,23 @@ class Source:
         return (line.strip() for n, line in enumerate(lines) if n not in gone)
 
     def add(self, number: int, worth: float) -> None:
-        """Let a piece be worth more, if there is one of this number."""
-        if 0 <= number < len(self.pieces) and not self.is_stale(number):
+        """Let a piece be worth more, if it holds."""
+        if not (self.stale and self.is_stale(number)):
             self.worth[number] = self.worth.get(number, 0.0) + worth
+
+    def add_around(self, first: int, last: int, worth: float) -> None:
+        """Let the pieces on both sides of these be worth more."""
+        if first > 0:
+            self.add(first - 1, worth)
+        if last + 1 < len(self._starts):
+            self.add(last + 1, worth)
 
     def excerpts(self) -> Iterator[Span]:
         """The chosen pieces, those that touch together; an empty line between two is no gap."""
         run: Span | None = None
         after = -1
         for number in sorted(self.chosen):
-            start, end = self.pieces[number]
+            start, end = self.span(number)
             if run and (number == after or not self.text[run[1] : start].strip()):
                 run = run[0], end
             else:
@@ -116,23 +133,21 @@ class Source:
             yield run
 
 
-def pieces_of(text: str, *, is_whole: bool) -> Iterator[Span]:
-    """The pieces of a text, in order."""
+def pieces_of(text: str, *, is_whole: bool) -> tuple[list[int], list[int]]:
+    """Where the pieces of a text begin and where they end, in order."""
     if is_whole:
-        yield 0, len(text)
-        return
-    start = 0
-    while start < len(text):
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        yield from _pieces_of_line(text, start, end)
+        return [0], [len(text)]
+    starts, ends, start = list[int](), list[int](), 0
+    for line in text.split("\n"):
+        end = start + len(line)
+        while end - start > LINE_CHARACTERS:
+            blank = text.rfind(" ", start + LINE_CHARACTERS // 2, start + LINE_CHARACTERS)
+            starts.append(start)
+            start = blank + 1 or start + LINE_CHARACTERS
+            ends.append(start)
+        starts.append(start)
+        ends.append(end)
         start = end + 1
-
-
-def _pieces_of_line(text: str, start: int, end: int) -> Iterator[Span]:
-    while end - start > LINE_CHARACTERS:
-        blank = text.rfind(" ", start + LINE_CHARACTERS // 2, start + LINE_CHARACTERS)
-        cut = blank + 1 or start + LINE_CHARACTERS
-        yield start, cut
-        start = cut
-    yield start, end
+    if text.endswith("\n"):  # nothing follows
+        del starts[-1], ends[-1]
+    return starts, ends

@@ -85,7 +85,9 @@ def worth(statement: str) -> int:
     """What a statement shows of itself; below `WORTH_MIN` it says nothing."""
     kinds = sum(3 for kind in (_CAUSE, _DECISION) if kind.search(statement))
     shown = kinds + 2 * bool(_RESULT.search(statement)) + bool(_DENIAL.search(statement))
-    names = len(identifiers(statement)) + len(_NUMBER.findall(statement))
+    names = len(_NUMBER.findall(statement))
+    if names < NAMES_MAX:  # finding names takes the longest of all
+        names += len(identifiers(statement))
     asked = 3 * statement.endswith("?") + statement.endswith(":")
     unsure = 4 * bool(_INTENT.search(statement)) + 3 * bool(_GUESS.search(statement))
     return shown + min(names, NAMES_MAX) - asked - unsure
@@ -131,16 +133,19 @@ def _shortened(sentence: str) -> str:
     return line[:STATEMENT_CHARACTERS].rsplit(" ", 1)[0] + " …"
 
 
-def by_worth(told: Sequence[str]) -> list[int]:
+def by_worth(told: Sequence[str]) -> Iterator[int]:
     """Indices of statements, those first that are worth most, of equals the newest; one that nearly
     repeats another comes after all others."""
     worths = [worth(statement) for statement in told]
-    first, last, seen = list[int](), list[int](), list[frozenset[str]]()
+    last, seen = list[int](), list[frozenset[str]]()
     for index in sorted(range(len(told)), key=lambda index: (-worths[index], -index)):
         words = frozenset(told[index].casefold().split())
-        (last if any(_is_near(words, known) for known in seen) else first).append(index)
+        if any(_is_near(words, known) for known in seen):
+            last.append(index)
+        else:
+            yield index
         seen.append(words)
-    return [*first, *last]
+    yield from last
 
 
 def _is_near(words: frozenset[str], known: frozenset[str]) -> bool:

@@ -29,7 +29,8 @@ def commit(view: View, *events: Event) -> View:
                 recorded for recorded in before.events_since_cut if recorded[0] >= event.cut
             ]
             after = fold(_after(version, event), events_since_cut)
-            return commit(attrs.evolve(after, decisions=before.decisions), *events[index + 1 :])
+            after = attrs.evolve(after, decisions=before.decisions, shared=before.shared)
+            return commit(after, *events[index + 1 :])
     return fold(view, enumerate(events, view.version + 1))
 
 

@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 from operator import attrgetter
+from typing import Any
 
 import attrs
 import msgspec
@@ -87,6 +88,8 @@ class View:
     """Events decided since the last commit."""
     group_memo: GroupMemo = attrs.field(factory=GroupMemo, eq=False, repr=False)
     """What was worked out for the groups; goes on from view to view."""
+    shared: dict[Any, Any] = attrs.field(factory=dict[Any, Any], eq=False, repr=False)
+    """What goes on from view to view over compactions, too, by key: the words that were read."""
 
     @property
     def entries(self) -> Sequence[Entry]:

@@ -341,6 +341,14 @@ def test_older_shapes_are_brought_up_to_date_step_by_step() -> None:
     assert decode_event(json.dumps(restored), upcasters) == EVERY_EVENT["BlocksRestored"]
 
 
+@pytest.mark.parametrize("value", [None, math.nan, 1.0])
+@pytest.mark.parametrize("text", ["[null,", '{"a":null}', '\\":null,"', "null"])
+def test_a_text_that_speaks_of_null_is_kept_and_hides_no_loss(text: str, value: Any) -> None:
+    call = ToolCall(id=B, turn=T, call_id=CallId("c"), name="f", input={"t": text, "v": value})
+    kept = json.loads(encode_block(call))["input"]
+    assert kept == {"t": text, "v": "NaN" if value != value else value}  # noqa: PLR0124 -- NaN
+
+
 def test_without_its_upcaster_an_older_shape_is_kept_as_it_is() -> None:
     old = {"type": "user.prompt", "id": "b1", "turn": "t1", "words": "hi"}
     block = decode_block(json.dumps(old))

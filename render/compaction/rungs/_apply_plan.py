@@ -13,13 +13,16 @@ import msgspec
 from blocks import BlocksHidden, EventId, RangeCompacted
 from render.compaction._apply import FittedRange, Summary, apply_range, extractive, skip
 from render.compaction._range import plan_at
+from render.compaction.rungs._externalize import ExternalizeRung
 from render.compaction.rungs._plan import (
     AnyProposal,
     CompactionPlan,
+    Externalize,
     Summarize,
     action_of,
     in_force,
 )
+from render.compaction.rungs._scope import RungScope
 from render.compaction.rungs._summarize import proposal_of, restored_range
 from render.policy._context import Context
 from render.stages._budget import total_tokens
@@ -141,6 +144,10 @@ def recut(planned: PlannedCompaction, cut: int, context: Context) -> PlannedComp
     after it; None: that is no legal cut, or there is no range."""
     fitted, plan = planned.fitted, planned.plan
     earlier = list(takewhile(lambda p: not isinstance(p, Summarize), plan.proposals))
+    if fitted and any(p.first >= cut for p in earlier if isinstance(p, Externalize)):
+        scope = RungScope(view=planned.start, context=context, protected=fitted.range.cut)
+        whole = {p.blocks: p for p in ExternalizeRung().propose(scope)}  # they are to be read now
+        earlier = [whole.get(p.blocks, p) if isinstance(p, Externalize) else p for p in earlier]
     before = apply_proposals(planned.start, earlier, context)
     found = plan_at(before, fitted.context, plan.trigger, cut) if fitted else None
     if fitted is None or found is None:

@@ -41,6 +41,6 @@ def _proposal(
         return None
     text = placeholder(found, policy.pointer_tokens, count)
     if durability == "anchoring":
-        text = f"{text}\n{excerpts_of(found.entry, used, policy.pointer_tokens, count)}"
+        text = f"{text}\n{excerpts_of(found.entry, used, policy.pointer_tokens, scope.reader)}"
     made = scope.clear(found, text, f"{durability}, {found.tokens} tokens")
     return made if made.tokens_freed > 0 else None

@@ -19,6 +19,8 @@ READ: Final = 'read_artifact("{}")'
 NAME: Final = 'name "{}" and it is shown again'
 """The way back for an agent without that tool; see `render.stages._rehydrate`."""
 ABOUT_CHARACTERS: Final = 120
+BRIEF_SHARE: Final = 0.5
+"""Of a result's tokens, what excerpts may have for a pointer to be shorter than the result in any case."""
 ENCRYPTED: Final = frozenset({"confidential", "restricted"})
 """What an artifact store takes only with a key."""
 
@@ -29,32 +31,45 @@ class ExternalizeRung:
     name = "externalize"
 
     def propose(self, scope: RungScope) -> list[Externalize]:
-        """A pointer for each."""
-        results = list(scope.results()) if scope.context.can_externalize else []
-        if not results:
-            return []
-        used = scope.used()
-        found = (_proposal(found, used, scope) for found in results)
-        return [proposal for proposal in found if proposal is not None]
+        """A pointer for each; without excerpts for what the next rung folds in any case."""
+        results = scope.results() if scope.context.can_externalize else ()
+        moved = [found for found in results if _may_move(found, scope.context)]
+        kept = scope.kept_from(moved)
+        is_quoted = any(not _is_brief(found, kept, scope) for found in moved)
+        used = scope.used() if is_quoted else dict[str, int]()
+        made = (_proposal(found, used, scope, kept) for found in moved)
+        return [proposal for proposal in made if proposal is not None]
 
 
-def _proposal(found: Found, used: Mapping[str, int], scope: RungScope) -> Externalize | None:
-    context = scope.context
-    policy, own = context.policy, found.policy.externalize_tokens
-    if found.tokens < (policy.externalize_tokens if own is None else own):
-        return None
+def _may_move(found: Found, context: Context) -> bool:
+    own = found.policy.externalize_tokens
+    if found.tokens < (context.policy.externalize_tokens if own is None else own):
+        return False
     if found.durability == "ephemeral":  # may be cleared: not worth keeping
-        return None
+        return False
     sensitivity = sensitivity_of(found.result, found.policy)
-    if sensitivity in ENCRYPTED and not context.can_encrypt:
-        return None
+    return sensitivity not in ENCRYPTED or context.can_encrypt
+
+
+def _is_brief(found: Found, kept: int, scope: RungScope) -> bool:
+    """Whether nobody will read the excerpts of a pointer, which is worth it whatever they cost."""
+    most = BRIEF_SHARE * found.tokens
+    return found.entry.version < kept and scope.context.policy.pointer_tokens <= most
+
+
+def _proposal(
+    found: Found, used: Mapping[str, int], scope: RungScope, kept: int
+) -> Externalize | None:
+    context, policy = scope.context, scope.context.policy
     text = text_of(found.result)
     artifact = artifact_id(text.encode(errors="surrogatepass"))
     target = tool_target(found.call.input, found.result.envelope)
     about = f"{found.call.name} {target}".strip()[:ABOUT_CHARACTERS]
     way_back = (READ if _can_read(context) else NAME).format(artifact)
     line = POINTER.format(tokens=context.counter.count(text), about=about, way_back=way_back)
-    around = excerpts_of(found.entry, used, policy.pointer_tokens, context.counter.count)
+    around = ""
+    if not _is_brief(found, kept, scope):
+        around = excerpts_of(found.entry, used, policy.pointer_tokens, scope.reader)
     pointer = f"{line}\n{around}" if around else line
     freed = scope.freed_by(found, pointer)
     if freed <= 0:
@@ -69,7 +84,7 @@ def _proposal(found: Found, used: Mapping[str, int], scope: RungScope) -> Extern
         artifact=artifact,
         replacement=pointer,
         path=found.entry.path,
-        sensitivity=sensitivity,
+        sensitivity=sensitivity_of(found.result, found.policy),
     )
 
 

@@ -26,7 +26,7 @@ import attrs
 
 from blocks import CallId, Determinism, RungError, Trigger
 from render.compaction._apply import FITTING, FittedRange, extractive
-from render.compaction._range import plan_turns, range_cut
+from render.compaction._range import range_cut, turn_cut
 from render.compaction.rungs._apply_plan import PlannedCompaction, apply_proposals
 from render.compaction.rungs._checked import CheckedRung
 from render.compaction.rungs._clear import ClearRung
@@ -146,7 +146,8 @@ class _Planner:
         """First with the tail left alone, then, if need be, with the newest round only."""
         tail, newest = _tail(self.view, self.context, self.trigger), _newest(self.view)
         for protected, is_last_resort in ((tail, False), (newest, True)):
-            for named in self.context.policy.rungs:
+            rungs = self.context.policy.rungs
+            for named, following in zip(rungs, (*rungs[1:], None), strict=True):
                 rung = RUNGS[named] if isinstance(named, str) else CheckedRung(named)
                 goal = self._goal
                 if self._is_done(goal):
@@ -161,6 +162,7 @@ class _Planner:
                     trigger=self.trigger,
                     cuts=self.known.cuts,
                     disabled=frozenset(self.disabled),
+                    is_folded_next=following == "summarize" and following not in self.disabled,
                 )
                 self._try(rung, scope)
             if self._tokens <= threshold_of(self.context):
@@ -204,8 +206,8 @@ class _Planner:
 def _tail(view: View, context: Context, trigger: Trigger) -> int:
     """Version from which on everything belongs to the verbatim tail."""
     if turns := context.policy.keep_turns:
-        kept = plan_turns(view, context, trigger, turns)
-        return kept.cut if kept else 0
+        kept = turn_cut(view, context, turns)
+        return view.entries[kept].version if kept else 0
     cut = range_cut(view, context, trigger)
     return view.entries[cut].version if cut else _newest(view)
 

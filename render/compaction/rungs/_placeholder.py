@@ -19,7 +19,7 @@ from blocks import (
 )
 from render.policy._policy import ToolPolicy
 from render.summary._artifacts import one_line
-from render.summary._identifiers import identifiers, searched
+from render.summary._identifiers import Reader, searched
 from render.summary._index import build_index
 from render.summary._market import IndexBudget
 from render.view._group import Entry
@@ -112,17 +112,15 @@ def _error(result: ToolResult) -> str:
     return f"error: {one_line(said.splitlines()[0], _LINE_MAX)}" if said else ""
 
 
-def excerpts_of(
-    entry: Entry, used: Mapping[str, int], tokens_max: int, count: Callable[[str], int]
-) -> str:
+def excerpts_of(entry: Entry, used: Mapping[str, int], tokens_max: int, reader: Reader) -> str:
     """Excerpts of a block's text within `tokens_max` tokens, verbatim, in its order."""
     text = text_of(entry.block)
     if tokens_max <= 0 or not text.strip():
         return ""
-    names = {name for piece in searched(text) for name in identifiers(piece) & used.keys()}
+    names = {name for piece in searched(text) for name in reader.names(piece) & used.keys()}
     known = Index(terms=tuple(Term(term=name, seen=0, uses=used[name]) for name in sorted(names)))
     budget = IndexBudget(tokens=tokens_max, is_naming=False)
-    index = build_index(known, [entry], (), budget, count)
+    index = build_index(known, [entry], (), budget, reader)
     return (
         "\n…\n".join(excerpt.text for excerpt in index.excerpts)
         or text.strip()[: HEAD_CHARACTERS * tokens_max]

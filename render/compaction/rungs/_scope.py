@@ -1,6 +1,6 @@
 """What a rung is given: the view as the rungs before left it, and what none of them may touch."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -17,12 +17,13 @@ from blocks import (
     text_of,
 )
 from render.compaction._apply import FittedRange
+from render.compaction._range import range_cut, turn_cut
 from render.compaction.rungs._freshness import Drift
 from render.compaction.rungs._placeholder import durability_of
 from render.compaction.rungs._plan import Clear
 from render.policy._context import Context
 from render.policy._policy import ToolPolicy
-from render.summary._identifiers import identifiers, searched
+from render.summary._identifiers import Reader, identifiers, reader_of, searched
 from render.view._group import Entry, Group, Place
 from render.view._view import View
 
@@ -69,8 +70,15 @@ class RungScope:
     """Versions before which everything is summarised already, best first."""
     disabled: frozenset[str] = frozenset()
     """What is not to be proposed now: `externalize`, for one, where there is no artifact store."""
+    is_folded_next: bool = False
+    """Whether the next rung is the one that summarises."""
     ranges: list[FittedRange] = attrs.field(factory=list[FittedRange], init=False, repr=False)
     """What `Summarize` proposals were made of."""
+
+    @property
+    def reader(self) -> Reader:
+        """What reads the texts of this view."""
+        return reader_of(self.view.shared, self.context.counter.count)
 
     @property
     def groups(self) -> Iterator[Group]:
@@ -98,6 +106,19 @@ class RungScope:
                         tokens=encoder.shown(group).tokens_of(entry.version),
                         policy=tools.get(call.name, ANY_TOOL),
                     )
+
+    def kept_from(self, moved: Sequence[Found]) -> int:
+        """Version before which the next rung folds everything, however short these results become; 0:
+        it may fold nothing."""
+        if not self.is_folded_next or self.cuts:
+            return 0
+        if self.trigger == "proactive" and sum(found.tokens for found in moved) >= self.missing:
+            return 0  # that alone may be enough
+        freed = {found.entry.version for found in moved}
+        cuts = [range_cut(self.view, self.context, self.trigger, freed=freed)]
+        if turns := self.context.policy.keep_turns:
+            cuts.append(turn_cut(self.view, self.context, turns))
+        return self.view.entries[min(cut or 0 for cut in cuts)].version if all(cuts) else 0
 
     def freed_by(self, found: Found, replacement: str) -> int:
         """Tokens that the request is shorter by with this text in place of a result."""

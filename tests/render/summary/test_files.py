@@ -22,6 +22,7 @@ from blocks import (
     path_of,
 )
 from render.summary._files import changes_of, numbers_in
+from render.summary._identifiers import Reader
 from render.summary._layers import IndexRoom, extend_index
 from render.summary._text import layer_text, layers_of
 from render.view._group import Entry, Place
@@ -69,7 +70,7 @@ def viewed(lines: Sequence[str], first: int = 1) -> str:
 
 
 def grown(index: Index, *calls: Sequence[Entry], room: IndexRoom = ROOM) -> Index:
-    return extend_index(index, [e for call in calls for e in call], (), room, len)
+    return extend_index(index, [e for call in calls for e in call], (), room, Reader(len))
 
 
 def texts(index: Index) -> list[str]:

@@ -18,7 +18,7 @@ from blocks import (
     TurnId,
     path_of,
 )
-from render.summary._identifiers import SEARCHED_MAX, searched
+from render.summary._identifiers import SEARCHED_MAX, Reader, searched
 from render.summary._index import TERMS_MAX, build_index
 from render.summary._market import IndexBudget
 from render.summary._pieces import LINE_CHARACTERS, WHOLE_CHARACTERS, Source
@@ -58,7 +58,7 @@ def count(text: str) -> int:
 
 
 def index_of(*folded: Entry) -> Index:
-    return build_index(Index(), folded, (), BUDGET, count)
+    return build_index(Index(), folded, (), BUDGET, Reader(count))
 
 
 def test_a_long_text_is_searched_where_a_clipped_one_is_seen() -> None:
@@ -109,12 +109,13 @@ LINE = st.text("ab _./\t", max_size=260)
 def test_excerpts_of_a_text_are_verbatim_and_apart(text: str, data: st.DataObject) -> None:
     """Whatever pieces are chosen: all of them are shown, each once, in their order, and little else."""
     source = Source("path", 1, text)
-    assert "".join(text[a:b] for a, b in source.pieces).replace("\n", "") == text.replace("\n", "")
-    assert all(one[1] <= two[0] for one, two in pairwise(source.pieces))
-    for number, (start, end) in enumerate(source.pieces):
-        assert end - start <= (LINE_CHARACTERS if len(source.pieces) > 1 else WHOLE_CHARACTERS)
+    pieces = [source.span(number) for number in range(len(source.starts))]
+    assert "".join(text[a:b] for a, b in pieces).replace("\n", "") == text.replace("\n", "")
+    assert all(one[1] <= two[0] for one, two in pairwise(pieces))
+    for number, (start, end) in enumerate(pieces):
+        assert end - start <= (LINE_CHARACTERS if len(pieces) > 1 else WHOLE_CHARACTERS)
         assert all(source.piece_at(at) == number for at in range(start, end))
-    numbers = st.integers(0, max(len(source.pieces) - 1, 0))
+    numbers = st.integers(0, max(len(pieces) - 1, 0))
     source.chosen = data.draw(st.sets(numbers))
     position = 0
     for start, end in source.excerpts():
@@ -128,7 +129,7 @@ def test_excerpts_of_a_text_are_verbatim_and_apart(text: str, data: st.DataObjec
 def bought(*texts: Entry, tokens: int, is_naming: bool = False) -> tuple[list[str], list[str]]:
     """Excerpts and bare names for so many tokens; a character is one."""
     budget = IndexBudget(tokens=tokens, is_naming=is_naming)
-    index = build_index(Index(), texts, (), budget, len)
+    index = build_index(Index(), texts, (), budget, Reader(len))
     return [e.text for e in index.excerpts], [t.term for t in index.terms if t.bare]
 
 
@@ -185,7 +186,7 @@ def test_what_the_agent_wrote_comes_before_what_it_read() -> None:
 def test_what_the_model_sees_anyway_is_not_quoted() -> None:
     text = f"src/f.py is the file to look at\n{LONG}"
     budget = IndexBudget(tokens=500)
-    assert not build_index(Index(), [result(1, text)], [text], budget, len).excerpts
+    assert not build_index(Index(), [result(1, text)], [text], budget, Reader(len)).excerpts
 
 
 def test_of_several_mentions_the_last_one_with_something_around_it_counts() -> None:

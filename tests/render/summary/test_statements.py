@@ -95,7 +95,7 @@ def test_the_worthier_goes_before_the_newer_and_what_is_told_again_last() -> Non
         "Lint passes.",
         "The root cause is a missing sign in parse_amount, line 48232.",
     ]
-    assert by_worth(told) == [2, 1, 0]
+    assert list(by_worth(told)) == [2, 1, 0]
 
 
 def test_statements_take_nothing_from_what_somebody_wrote_nor_that_from_them() -> None:

@@ -5,6 +5,8 @@ from typing import Any
 
 import attrs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from blocks import (
     Block,
@@ -23,6 +25,7 @@ from render import (
     Context,
     Drop,
     ExternalFacts,
+    Externalize,
     PlannedCompaction,
     RungName,
     Summarize,
@@ -35,7 +38,9 @@ from render import (
     restore_plan,
     total_tokens,
 )
-from render.compaction.rungs import goal_of
+from render.compaction.rungs import goal_of, recut
+from render.compaction.rungs._externalize import ExternalizeRung
+from render.compaction.rungs._scope import RungScope
 from tests import _builders as make
 from tests._builders import context, grown, steady
 
@@ -108,6 +113,53 @@ def test_what_comes_exactly_to_its_goal_is_enough(field: str) -> None:
         shares: dict[str, Any] = {"enough_ratio": 0.5, "target_ratio": 0.5, field: goal / LIMIT}
         plan = plan_of(view, within("externalize", "summarize", **EXACT, **shares))
         assert (plan.target, plan.rungs) == (goal, rungs)
+
+
+@given(
+    sizes=st.lists(st.sampled_from((SMALL, 400, 1400, LARGE, 6000)), min_size=12, max_size=25),
+    keep_ratio=st.sampled_from((0.02, 0.1, 0.25, 0.4)),
+    pointer_tokens=st.sampled_from((0, 20, 100)),
+    keep_turns=st.sampled_from((None, None, 1, 2)),
+)
+def test_pointers_have_excerpts_where_they_are_seen(
+    sizes: list[int], keep_ratio: float, pointer_tokens: int, keep_turns: int | None
+) -> None:
+    """Which results move, and what is seen of them, does not depend on what is folded next."""
+    files = [block for n, size in enumerate(sizes) for block in rounds(1, n, size=size)]
+    view = make.view_of(make.prompt("Look."), *files[:10], make.prompt("On."), *files[10:])
+    policy: dict[str, Any] = {"keep_ratio": keep_ratio, "keep_turns": keep_turns}
+    now = within("externalize", "summarize", pointer_tokens=pointer_tokens, limit=6000, **policy)
+    planned = plan_compaction(view, now, "forced")
+    moved = [p for p in planned.plan.proposals if isinstance(p, Externalize)] if planned else []
+    if planned is None or not moved:
+        return
+    assert planned.fitted
+    tail = planned.fitted.range.cut
+    whole = ExternalizeRung().propose(
+        RungScope(view=view, context=now, protected=max(tail, moved[-1].last + 1))
+    )
+    known = {proposal.blocks: proposal for proposal in whole}
+    for proposal in moved:
+        assert proposal.artifact == known[proposal.blocks].artifact
+        if proposal.first >= tail:
+            assert proposal == known[proposal.blocks]
+
+
+def test_pointers_to_what_is_folded_at_once_have_no_excerpts() -> None:
+    """They would be read by nobody; what an edit of the plan leaves in sight has them again."""
+    view = talk(*rounds(40, 20, size=SMALL), number=20)
+    context = within("externalize", "summarize", keep_ratio=0.05)
+    planned = plan_compaction(view, context, "forced")
+    assert planned
+    moved = [p for p in planned.plan.proposals if isinstance(p, Externalize)]
+    assert len(moved) == 20
+    assert not any("\n" in proposal.replacement for proposal in moved)
+    cut = view.entries[21].version
+    changed = recut(planned, cut, context)
+    assert changed
+    again = [p for p in changed.plan.proposals if isinstance(p, Externalize)]
+    assert [p.blocks for p in again] == [p.blocks for p in moved]
+    assert all("\n" in proposal.replacement for proposal in again if proposal.first > cut)
 
 
 def test_a_cut_that_is_summarised_already_is_taken_if_it_leaves_room() -> None:
