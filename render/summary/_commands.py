@@ -41,7 +41,7 @@ def command_record(call: ToolCall, result: ToolResult | None) -> CommandRecord:
     """How one run of a command ended."""
     target = tool_target(call.input, result.envelope if result else None)
     about = call.input.get("description")
-    status = _status(result)
+    status = status_of(result)
     failed = result is not None and (result.is_error or result.envelope.outcome == "failure")
     return CommandRecord(
         command=_first_line(call, target),
@@ -63,7 +63,7 @@ def _first_line(call: ToolCall, target: str) -> str:
     return f"{first} …" if len(lines) > 1 else first
 
 
-def _status(result: ToolResult | None) -> str:
+def status_of(result: ToolResult | None) -> str:
     if result is None:
         return "no result"
     known = result.envelope.key_fields

@@ -8,18 +8,31 @@ Reads, writes, edits and patches of a file are followed in log order; what is ne
 
 A line is told from another by its text without the white space around it and without the number that a
 viewer put before it.  So a line that stands in a file twice may be given up with the other; it is never
-shown as one that holds when an edit has removed it.  What commands, other programs and people do to a file
-is not known here, until it is read again.
+shown as one that holds when an edit has removed it.  Of commands those are followed that plainly show or
+write a file (see `_shell`).  What else they, other programs and people do to a file is not known here, until
+it is read again.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from posixpath import join
 from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
-from blocks import Envelope, ToolCall, ToolResult, tool_kind, tool_target, written_paths
+from blocks import (
+    Envelope,
+    ToolCall,
+    ToolResult,
+    text_of,
+    tool_kind,
+    tool_target,
+    written_paths,
+)
+from render.summary._commands import WENT_WELL, status_of
+from render.summary._output import is_cut, is_output
 from render.summary._pieces import LINE_CHARACTERS, Source
+from render.summary._shell import ALL, Shown, Written, script_of
 from render.view._group import Entry
 
 TELLING: Final = 20
@@ -150,15 +163,19 @@ def _failed(result: ToolResult) -> bool:
 
 
 def _apply(changes: Sequence[Change], sources: Iterable[Source], files: dict[str, _File]) -> None:
-    """A call changed files; where it is one, what it wrote there holds."""
-    numbers = [_file(files, change.file).change(change) for change in changes]
-    names = {change.file for change in changes}
+    """A call changed files; what it wrote holds, if it is in one."""
+    numbers = {change.file: list[int]() for change in changes}
+    for change in changes:
+        numbers[change.file].append(_file(files, change.file).change(change))
+    names = {change.file for change in changes if change.new or change.old}
     if len(names) != 1:
         return
-    new = _left(changes)
+    (file,) = names
+    line = min(filter(None, numbers[file]), default=0)
+    new = _left(change for change in changes if change.file == file)
     for source in sources:
-        source.file, source.line = changes[0].file, min(filter(None, numbers), default=0)
-        files[source.file].add(source, [line for line in _lines(source) if line[2] in new])
+        source.file, source.line = file, line
+        files[file].add(source, [line for line in _lines(source) if line[2] in new])
 
 
 def _left(changes: Iterable[Change]) -> set[str]:
@@ -174,19 +191,37 @@ def _show(
     call: ToolCall, result: ToolResult, sources: Iterable[Source], files: dict[str, _File]
 ) -> None:
     """A result showed a file, or a part of it that a change has numbered."""
+    shown = shown_by(call, result)
+    if shown is None:
+        return
+    line = shown.line
+    is_change = tool_kind(call.name, call.input, result.envelope) == "write"
+    for source in sources:
+        if not is_output(source.text) or len(source.text.rstrip().split("\n")) > shown.lines:
+            continue
+        source.line, line = line, 0  # of a text that is searched in two parts, only the first
+        lines = list(_lines(source))
+        if lines and (any(number for _, number, _ in lines) or not is_change):
+            source.file = _name(shown.file)
+            _file(files, source.file).read(source, lines)
+
+
+def shown_by(call: ToolCall, result: ToolResult) -> Shown | None:
+    """The part of a file that a result shows, if it plainly shows one."""
     kind = tool_kind(call.name, call.input, result.envelope)
     names: Sequence[str] = ()
+    line, lines = 0, ALL
     if kind == "read":
         names = (tool_target(call.input, result.envelope),)
+        line = _first_line(call.input)
     elif kind == "write":
         names = written_paths(call.name, call.input, result.envelope)
+    elif shown := script_of(call, result.envelope).shown:
+        well = status_of(result) in WENT_WELL
+        names, line, lines = (shown.file,) if well else (), shown.line, shown.lines
     if len(names) != 1 or not names[0]:
-        return
-    for source in sources:
-        source.line = _first_line(call.input) if kind == "read" else 0
-        if lines := list(_lines(source)):
-            source.file = _name(names[0])
-            _file(files, source.file).read(source, lines)
+        return None
+    return Shown(names[0], 0 if is_cut(text_of(result)) else line, lines)
 
 
 def _name(path: str) -> str:
@@ -210,8 +245,6 @@ def _lines(source: Source) -> Iterator[Line]:
     numbers = [] if source.is_call else numbers_in(texts, source.line)
     if not any(numbers):
         shift = source.line if not source.is_call else 0
-        if not (shift or source.is_call):
-            return
         for place, text in enumerate(texts):
             plain = text[1:] if source.is_call and text.startswith("+") else text
             if _WORD.search(plain):
@@ -228,8 +261,9 @@ def line_at(source: Source, position: int) -> int:
     if not source.file or source.is_call:
         return source.line
     start = source.text.rfind("\n", 0, position) + 1
-    shown = _NUMBER.match(source.text, start)
-    return int(shown[1]) if shown else source.line + source.text.count("\n", 0, position)
+    if shown := _NUMBER.match(source.text, start):
+        return int(shown[1])
+    return source.line and source.line + source.text.count("\n", 0, position)
 
 
 def numbers_in(texts: Sequence[str], first: int) -> list[int]:
@@ -245,6 +279,8 @@ def numbers_in(texts: Sequence[str], first: int) -> list[int]:
 
 def changes_of(call: ToolCall, envelope: Envelope | None = None) -> Iterator[Change]:
     """What a call does to files, as far as its arguments tell."""
+    for written in script_of(call, envelope).written:
+        yield from _by_shell(written)
     if tool_kind(call.name, call.input, envelope) != "write":
         return
     for name in _PATCHES:
@@ -259,6 +295,16 @@ def changes_of(call: ToolCall, envelope: Envelope | None = None) -> Iterator[Cha
     whole = (text for name in _WHOLE if isinstance(text := call.input.get(name), str))
     for text in () if pairs else whole:
         yield Change(file=file, old=None, new=_said(text.split("\n")))
+
+
+def _by_shell(written: Written) -> Iterator[Change]:
+    """What a command changes."""
+    if not written.file:
+        for change in _patched(written.text or ""):
+            yield attrs.evolve(change, file=join(written.folder, change.file))
+        return
+    old = () if written.is_added else None
+    yield Change(file=_name(written.file), old=old, new=_said((written.text or "").split("\n")))
 
 
 def _said(lines: Iterable[str]) -> tuple[str, ...]:

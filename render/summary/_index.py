@@ -24,10 +24,11 @@ from typing import Any, Final, cast
 
 from msgspec import structs
 
-from blocks import AssistantCompletion, Excerpt, Index, Layer, Term, ToolCall, text_of
+from blocks import AssistantCompletion, Excerpt, Index, Layer, Term, ToolCall
 from render.summary._files import follow, line_at
 from render.summary._identifiers import identifiers, searched
 from render.summary._market import USES_MAX, IndexBudget, Known, Market
+from render.summary._output import texts_of
 from render.summary._pieces import Source
 from render.view._group import Entry
 
@@ -111,7 +112,7 @@ def _sources(entry: Entry) -> Iterable[Source]:
     block = entry.block
     own, is_call = isinstance(block, ToolCall | AssistantCompletion), isinstance(block, ToolCall)
     superseded = frozenset(_superseded(block.input) if isinstance(block, ToolCall) else ())
-    for text in searched(text_of(block)):
+    for text in texts_of(block):
         yield Source(entry.path, entry.version, text, own, is_call, superseded)
 
 
