@@ -17,6 +17,7 @@ import msgspec
 from blocks import CommandRecord, ToolCall, ToolResult, leaves, text_of, tool_target
 from render.summary._artifacts import one_line
 from render.summary._identifiers import searched
+from render.summary._output import output_of
 
 COMMAND_MAX: Final = 400
 """Characters of a command's first line."""
@@ -47,7 +48,7 @@ def command_record(call: ToolCall, result: ToolResult | None) -> CommandRecord:
         command=_first_line(call, target),
         status=status,
         about=one_line(about, LINE_MAX) if isinstance(about, str) else "",
-        error=_error(text_of(result)) if result and (failed or status not in WENT_WELL) else "",
+        error=_error(_output(result)) if result and (failed or status not in WENT_WELL) else "",
     )
 
 
@@ -72,6 +73,12 @@ def status_of(result: ToolResult | None) -> str:
             return one_line(leaves(known[key]), STATUS_MAX)
     found = _STATUS.search(text_of(result)[:400])
     return found.group(1) if found else "failed" if result.is_error else "ok"
+
+
+def _output(result: ToolResult) -> str:
+    text = text_of(result)
+    start, end = output_of(text)
+    return text[start:end]
 
 
 def _error(text: str) -> str:

@@ -32,7 +32,7 @@ from blocks import (
 from render.summary._commands import WENT_WELL, status_of
 from render.summary._output import is_cut, is_output
 from render.summary._pieces import LINE_CHARACTERS, Source
-from render.summary._shell import ALL, Shown, Written, script_of
+from render.summary._shell import ALL, Script, Shown, script_of
 from render.view._group import Entry
 
 TELLING: Final = 20
@@ -279,8 +279,7 @@ def numbers_in(texts: Sequence[str], first: int) -> list[int]:
 
 def changes_of(call: ToolCall, envelope: Envelope | None = None) -> Iterator[Change]:
     """What a call does to files, as far as its arguments tell."""
-    for written in script_of(call, envelope).written:
-        yield from _by_shell(written)
+    yield from _by_shell(script_of(call, envelope))
     if tool_kind(call.name, call.input, envelope) != "write":
         return
     for name in _PATCHES:
@@ -297,14 +296,21 @@ def changes_of(call: ToolCall, envelope: Envelope | None = None) -> Iterator[Cha
         yield Change(file=file, old=None, new=_said(text.split("\n")))
 
 
-def _by_shell(written: Written) -> Iterator[Change]:
-    """What a command changes."""
-    if not written.file:
+def _by_shell(script: Script) -> Iterator[Change]:
+    """What a script changes."""
+    for written in script.written:
+        if written.file:
+            old = () if written.is_added else None
+            new = _said((written.text or "").split("\n"))
+            yield Change(file=_name(written.file), old=old, new=new)
+            continue
         for change in _patched(written.text or ""):
             yield attrs.evolve(change, file=join(written.folder, change.file))
-        return
-    old = () if written.is_added else None
-    yield Change(file=_name(written.file), old=old, new=_said((written.text or "").split("\n")))
+
+
+def written_by(script: Script) -> Iterable[str]:
+    """The files that a script gives a text of its own."""
+    return dict.fromkeys(change.file for change in _by_shell(script) if change.new)
 
 
 def _said(lines: Iterable[str]) -> tuple[str, ...]:
