@@ -107,6 +107,10 @@ class CommandRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the call says that it is for."""
     error: str = ""
     """The lines that tell why it failed, when it did the last time."""
+    tests: str = ""
+    """What the tests that it ran came to the last time: `3 failed, 40 passed`."""
+    tests_first: str = ""
+    """And the first time."""
 
 
 class ToolTally(Struct, frozen=True, kw_only=True, omit_defaults=True):
