@@ -179,9 +179,7 @@ def by_folder(lines: Mapping[str, str]) -> str:
 
 
 def _in_folder(folder: str, files: Sequence[str]) -> str:
-    if not folder:
-        return "\n".join(f"- {file}" for file in files)
-    return f"- {folder}{': ' if len(files) > 1 else ''}{', '.join(files)}"
+    return f"- {folder}{': ' if folder and len(files) > 1 else ''}{', '.join(files)}"
 
 
 def short(text: str) -> str:

@@ -28,7 +28,7 @@ _LINES: Final = tuple(
         rf"^(?:=+ )?(?P<counts>{_COUNTS}) in [\d.]+s\b",
         r"^Ran (?P<total>\d{1,9}) tests? in [\d.]+s\n\n(?:OK|FAILED)(?: \((?P<named>[\w=, ]+)\))?$",
         rf"^Tests: +(?P<counts>{_COUNTS})$",
-        rf"^ *Tests +(?P<counts>{_COUNTS}) \(\d{1,9}\)$",
+        rf"^ *Tests +(?P<counts>{_COUNTS}) \(\d+\)$",
         r"^ +(?P<counts>\d{1,9} (?:passing|failing))\b",
         r"^[#ℹ] (?P<named>pass \d{1,9})\n[#ℹ] (?P<more>fail \d{1,9})$",
         r"^test result: \w+\. (?P<counts>\d{1,9} passed; \d{1,9} failed; \d{1,9} ignored)",
