@@ -179,7 +179,9 @@ def by_folder(lines: Mapping[str, str]) -> str:
 
 
 def _in_folder(folder: str, files: Sequence[str]) -> str:
-    return f"- {folder}{': ' if folder and len(files) > 1 else ''}{', '.join(files)}"
+    if not folder:
+        return "\n".join(f"- {file}" for file in files)
+    return f"- {folder}{': ' if len(files) > 1 else ''}{', '.join(files)}"
 
 
 def short(text: str) -> str:
