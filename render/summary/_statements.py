@@ -24,6 +24,10 @@ TEXT_MAX: Final = 3
 LAST_MAX: Final = 6
 """Statements of the text that ends a turn: it sums up."""
 WORTH_MIN: Final = 2
+LENGTH_POWER: Final = 0.4
+"""Worth is divided by characters to this power, so that the room holds more of them."""
+LENGTH_MIN: Final = 60
+"""Characters below which a statement is not worth more for being short."""
 NEAR_SHARE: Final = 0.7
 """Of the words of the shorter of two statements; who shares more repeats the other."""
 NAMES_MAX: Final = 2
@@ -149,9 +153,9 @@ def _shortened(sentence: str) -> str:
 
 
 def by_worth(told: Sequence[str]) -> list[int]:
-    """Indices of statements, those first that are worth most, of equals the newest; one that nearly
-    repeats another comes after all others."""
-    worths = [worth(statement) for statement in told]
+    """Indices of statements, those first that are worth most for their length, of equals the newest; one that
+    nearly repeats another comes after all others."""
+    worths = [worth(each) / max(len(each), LENGTH_MIN) ** LENGTH_POWER for each in told]
     first, last, seen = list[int](), list[int](), list[frozenset[str]]()
     for index in sorted(range(len(told)), key=lambda index: (-worths[index], -index)):
         words = frozenset(told[index].casefold().split())
