@@ -15,13 +15,11 @@ it is read again.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from posixpath import join
 from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
 from blocks import (
-    Envelope,
     ToolCall,
     ToolResult,
     text_of,
@@ -29,34 +27,21 @@ from blocks import (
     tool_target,
     written_paths,
 )
+from render.summary._changes import WORD, Change, changes_of, name_of
 from render.summary._commands import WENT_WELL, status_of
 from render.summary._output import is_cut, is_output
 from render.summary._pieces import LINE_CHARACTERS, Source
-from render.summary._shell import ALL, Script, Shown, script_of
+from render.summary._shell import ALL, Shown, script_of
 from render.view._group import Entry
 
 TELLING: Final = 20
 """Characters of a line that a file hardly holds twice."""
 _NUMBER: Final = re.compile(r"[ \t]*(\d{1,7})(?:→|\t|: |\|)")
-_WORD: Final = re.compile(r"\w")
 _FIRST: Final = ("offset", "start_line", "line_start", "view_range")
-_WHOLE: Final = ("content", "contents", "file_text")
-_PATCHES: Final = ("input", "patch")
-_PATCHED: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.*\S)")
 
 Line: TypeAlias = tuple[int, int, str]
 """Where it begins in its source, its number in the file (0: not known), and its text."""
 _Place: TypeAlias = tuple[Source, int, int]
-
-
-@attrs.frozen(kw_only=True)
-class Change:
-    """What a call does to a file."""
-
-    file: str
-    old: tuple[str, ...] | None
-    """Lines that it replaces; None: all."""
-    new: tuple[str, ...]
 
 
 @attrs.define(eq=False)
@@ -202,7 +187,7 @@ def _show(
         source.line, line = line, 0  # of a text that is searched in two parts, only the first
         lines = list(_lines(source))
         if lines and (any(number for _, number, _ in lines) or not is_change):
-            source.file = _name(shown.file)
+            source.file = name_of(shown.file)
             _file(files, source.file).read(source, lines)
 
 
@@ -224,11 +209,6 @@ def shown_by(call: ToolCall, result: ToolResult) -> Shown | None:
     return Shown(names[0], 0 if is_cut(text_of(result)) else line, lines)
 
 
-def _name(path: str) -> str:
-    """A path as `tool_target` gives it."""
-    return " ".join(path.split())
-
-
 def _first_line(arguments: Mapping[str, Any]) -> int:
     for name in _FIRST:
         value = arguments.get(name)
@@ -247,12 +227,12 @@ def _lines(source: Source) -> Iterator[Line]:
         shift = source.line if not source.is_call else 0
         for place, text in enumerate(texts):
             plain = text[1:] if source.is_call and text.startswith("+") else text
-            if _WORD.search(plain):
+            if WORD.search(plain):
                 yield starts[place], shift and shift + place, plain.strip()
         return
     for place, number in enumerate(numbers):
         plain = _NUMBER.sub("", texts[place], count=1) if number else texts[place]
-        if _WORD.search(plain) and (number or not place):  # an excerpt may begin within a line
+        if WORD.search(plain) and (number or not place):  # an excerpt may begin within a line
             yield starts[place], number or source.line, plain.strip()
 
 
@@ -275,78 +255,3 @@ def numbers_in(texts: Sequence[str], first: int) -> list[int]:
         number if number > 0 and number in {first, before + 1, after - 1} else 0
         for before, number, after in around
     ]
-
-
-def changes_of(call: ToolCall, envelope: Envelope | None = None) -> Iterator[Change]:
-    """What a call does to files, as far as its arguments tell."""
-    yield from _by_shell(script_of(call, envelope))
-    if tool_kind(call.name, call.input, envelope) != "write":
-        return
-    for name in _PATCHES:
-        if isinstance(text := call.input.get(name), str):
-            yield from _patched(text)
-    files = written_paths(call.name, call.input, envelope)
-    if len(files) != 1:
-        return
-    file, pairs = _name(files[0]), list(_pairs(call.input))
-    for old, new in pairs:
-        yield Change(file=file, old=_said(old.split("\n")), new=_said(new.split("\n")))
-    whole = (text for name in _WHOLE if isinstance(text := call.input.get(name), str))
-    for text in () if pairs else whole:
-        yield Change(file=file, old=None, new=_said(text.split("\n")))
-
-
-def _by_shell(script: Script) -> Iterator[Change]:
-    """What a script changes."""
-    for written in script.written:
-        if written.file:
-            old = () if written.is_added else None
-            new = _said((written.text or "").split("\n"))
-            yield Change(file=_name(written.file), old=old, new=new)
-            continue
-        for change in _patched(written.text or ""):
-            yield attrs.evolve(change, file=join(written.folder, change.file))
-
-
-def written_by(script: Script) -> Iterable[str]:
-    """The files that a script gives a text of its own."""
-    return dict.fromkeys(change.file for change in _by_shell(script) if change.new)
-
-
-def _said(lines: Iterable[str]) -> tuple[str, ...]:
-    """Lines that say anything."""
-    return tuple(line.strip() for line in lines if _WORD.search(line))
-
-
-def _pairs(value: Any) -> Iterator[tuple[str, str]]:
-    """What arguments call `old...` and `new...`, object by object."""
-    stack = [value]
-    while stack:  # as in `leaves`
-        item = stack.pop()
-        if isinstance(item, dict):
-            fields = cast("dict[Any, Any]", item)
-            texts = {str(k).lower(): v for k, v in fields.items() if isinstance(v, str)}
-            old = next((v for k, v in texts.items() if k.startswith("old")), None)
-            new = next((v for k, v in texts.items() if k.startswith("new")), "")
-            if old is not None:
-                yield old, new
-            stack += reversed(list(fields.values()))
-        elif isinstance(item, list | tuple):
-            stack += reversed(cast("list[Any]", item))
-
-
-def _patched(text: str) -> Iterator[Change]:
-    """The sections of a patch, file by file."""
-    file, is_whole = "", False
-    old, new = list[str](), list[str]()
-    for line in [*text.split("\n"), "*** End Patch"]:
-        header = _PATCHED.match(line)
-        if header or line.startswith("*** End Patch"):
-            if file:
-                gone = None if is_whole else _said(old)
-                yield Change(file=file, old=gone, new=_said(new))
-            file, is_whole = (_name(header[2]), header[1] != "Update") if header else ("", False)
-            old, new = [], []
-        elif not line.startswith(("@@", "*** ")):
-            old += [] if line.startswith("+") else [line[1:]]
-            new += [] if line.startswith("-") else [line[1:]]

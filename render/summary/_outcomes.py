@@ -38,12 +38,22 @@ _LINES: Final = tuple(
         r"^(?P<total>\d{1,9}) (?:examples?|tests?), (?P<failed>\d{1,9}) failures?",
     )
 )
-_PACKAGE: Final = re.compile(r"^(ok|FAIL)[ \t]+[\w./-]+[ \t]+(?:[\d.]+s|\(cached\)|\[)", re.MULTILINE)
-_MENTIONED: Final = re.compile(r"pass|fail|tests? in|^ok\s|test result", re.IGNORECASE | re.MULTILINE)
+_PACKAGE: Final = re.compile(
+    r"^(ok|FAIL)[ \t]+[\w./-]+[ \t]+(?:[\d.]+s|\(cached\)|\[)", re.MULTILINE
+)
+_MENTIONED: Final = re.compile(
+    r"pass|fail|tests? in|^ok\s|test result", re.IGNORECASE | re.MULTILINE
+)
 """Without one of these nothing is summed up."""
 _COUNT: Final = re.compile(r"(\d{1,9}) ([a-z]+)")
 _NAMED: Final = re.compile(r"(\w+)[:= ] ?(\d{1,9})")
-_MEANT: Final = (("fail", "failed"), ("err", "errors"), ("pass", "passed"), ("skip", "skipped"), ("ign", "skipped"))
+_MEANT: Final = (
+    ("fail", "failed"),
+    ("err", "errors"),
+    ("pass", "passed"),
+    ("skip", "skipped"),
+    ("ign", "skipped"),
+)
 """How the words of runners begin, and what they mean."""
 _SAID: Final = ("failed", "errors", "passed", "skipped")
 

@@ -265,7 +265,9 @@ def _shown(stages: Sequence[_Command], folder: str | None) -> Shown | None:
     file = _joined(folder, word)
     shown = _narrowed(Shown(file), options) if file else None
     for stage in stages[1:]:
-        shown = _narrowed(shown, stage.words) if shown and stage.words[0] not in _NUMBERING else None
+        shown = (
+            _narrowed(shown, stage.words) if shown and stage.words[0] not in _NUMBERING else None
+        )
     return shown
 
 

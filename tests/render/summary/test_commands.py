@@ -178,7 +178,7 @@ def test_the_same_tests_are_told_once_however_much_of_their_output_was_asked_for
     first = after("make test 2>&1 | tail -40", "1 failed in 2.0s")
     (record,) = after("make test 2>&1 | head -9", "compiling ...", first).commands
     assert command_line(record) == "make test 2>&1 | head -9 -> ok (first 1 failed; 2 times)"
-    assert len(after("ls | head -9", "a", after("ls | tail -9", "b")).commands) == 2  # noqa: PLR2004
+    assert len(after("ls | head -9", "a", after("ls | tail -9", "b")).commands) == 2
 
 
 def test_a_failure_beside_the_tests_is_told_with_them() -> None:

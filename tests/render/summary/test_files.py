@@ -22,7 +22,8 @@ from blocks import (
     TurnId,
     path_of,
 )
-from render.summary._files import changes_of, numbers_in
+from render.summary._changes import changes_of
+from render.summary._files import numbers_in
 from render.summary._layers import IndexRoom, extend_index
 from render.summary._text import layer_text, layers_of
 from render.view._group import Entry, Place
@@ -171,7 +172,10 @@ def test_what_a_shell_shows_of_a_file_is_a_part_of_its_picture_with_its_numbers(
     [
         ("cd src && make && cat cart.py", "\n".join(code(1, 2))),
         ("sed -n '1,2p' src/cart.py", "\n".join(code(1, 2, 3))),
-        ("cat src/cart.py", "<returncode>1</returncode>\n<output>\ncat: src/cart.py: no\n</output>"),
+        (
+            "cat src/cart.py",
+            "<returncode>1</returncode>\n<output>\ncat: src/cart.py: no\n</output>",
+        ),
     ],
 )
 def test_what_may_not_be_the_files_is_in_no_picture(command: str, said: str) -> None:

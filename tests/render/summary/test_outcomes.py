@@ -35,7 +35,9 @@ def test_the_parts_of_one_run_are_added_up() -> None:
     assert outcome(f"{part}\n   Doc-tests\n{part}") == "10 passed"
 
 
-@pytest.mark.parametrize("said", ["", "all passed", "I saw 12 passed in", "12 files in 3.1s", "tests failed"])
+@pytest.mark.parametrize(
+    "said", ["", "all passed", "I saw 12 passed in", "12 files in 3.1s", "tests failed"]
+)
 def test_other_output_says_nothing_of_tests(said: str) -> None:
     assert outcome(said) == ""
 
