@@ -176,6 +176,8 @@ class Excerpt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The file that the block showed or changed."""
     line: int = 0
     """Number of its first line in the file, as the block gave it; 0: not known."""
+    changed: bool = False
+    """Cut from a view of the file that contradicts what the agent wrote to it before."""
     stale: tuple[int, ...] = ()
     """Lines of it, from 0, that no longer hold, in an excerpt of a layer that stays as it is."""
 

@@ -25,6 +25,8 @@ class Change:
     old: tuple[str, ...] | None
     """Lines that it replaces; None: all."""
     new: tuple[str, ...]
+    is_run: bool = True
+    """Whether these stand one behind the other in the file."""
 
 
 def name_of(path: str) -> str:
@@ -99,7 +101,7 @@ def _patched(text: str) -> Iterator[Change]:
         if header or line.startswith("*** End Patch"):
             if file:
                 gone = None if is_whole else _said(old)
-                yield Change(file=file, old=gone, new=_said(new))
+                yield Change(file=file, old=gone, new=_said(new), is_run=is_whole)
             file, is_whole = (name_of(header[2]), header[1] != "Update") if header else ("", False)
             old, new = [], []
         elif not line.startswith(("@@", "*** ")):

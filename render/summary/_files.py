@@ -15,11 +15,13 @@ it is read again.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from posixpath import basename
 from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
 from blocks import (
+    Block,
     ToolCall,
     ToolResult,
     text_of,
@@ -30,17 +32,16 @@ from blocks import (
 from render.summary._changes import WORD, Change, changes_of, name_of
 from render.summary._commands import WENT_WELL, status_of
 from render.summary._output import is_cut, is_output
+from render.summary._outside import TELLING, Line, Run, contradicts, runs_after
 from render.summary._pieces import LINE_CHARACTERS, Source
 from render.summary._shell import ALL, Shown, script_of
 from render.view._group import Entry
 
-TELLING: Final = 20
-"""Characters of a line that a file hardly holds twice."""
+LOOKING: Final = frozenset({"read", "search", "web"})
+"""Kinds of calls that change no file."""
 _NUMBER: Final = re.compile(r"[ \t]*(\d{1,7})(?:→|\t|: |\|)")
 _FIRST: Final = ("offset", "start_line", "line_start", "view_range")
 
-Line: TypeAlias = tuple[int, int, str]
-"""Where it begins in its source, its number in the file (0: not known), and its text."""
 _Place: TypeAlias = tuple[Source, int, int]
 
 
@@ -52,9 +53,13 @@ class _File:
     numbers: dict[int, _Place] = attrs.field(factory=dict[int, _Place])
     fragments: set[str] = attrs.field(factory=set[str])
     """Of its lines those that may only be a part of one: an edit can begin and end within a line."""
+    runs: list[Run] = attrs.field(factory=list[Run])
+    """What the agent wrote and has not changed since."""
 
-    def read(self, source: Source, lines: Sequence[Line]) -> None:
-        """Lines were shown; earlier copies of them are no longer needed."""
+    def read(self, source: Source, lines: Sequence[Line], since: int) -> None:
+        """Lines were shown, asked for at a version; earlier copies of them are no longer needed."""
+        before = (run for run in self.runs if run.done < since)
+        source.is_changed = any(contradicts(source.text, lines, run) for run in before)
         for _, number, text in lines:
             if number in self.numbers:
                 _give_up([self.numbers.pop(number)])
@@ -127,16 +132,36 @@ def follow(earlier: Iterable[Source], folded: Sequence[tuple[Entry, Sequence[Sou
             file = _file(files, source.file)
             file.add(source, held)
             file.fragments.update(text for _, _, text in held if source.is_call)
-    calls = {e.pair: e.block for e, _ in folded if isinstance(e.block, ToolCall)}
-    done = {e.pair: e.block for e, _ in folded if isinstance(e.block, ToolResult)}
+    calls = {e.pair: e for e, _ in folded if isinstance(e.block, ToolCall)}
+    done = {e.pair: e for e, _ in folded if isinstance(e.block, ToolResult)}
     for entry, sources in folded:
-        call, result = calls.get(entry.pair), done.get(entry.pair)
-        if call is None or result is None or _failed(result):
+        called, answer = calls.get(entry.pair), done.get(entry.pair)
+        call, result = called and called.block, answer and answer.block
+        if entry is called and isinstance(call, ToolCall):
+            _forget(call, result, files)
+        if not (
+            called and answer and isinstance(call, ToolCall) and isinstance(result, ToolResult)
+        ):
             continue
-        if entry.block is call:
-            _apply(list(changes_of(call, result.envelope)), sources, files)
+        if _failed(result):
+            continue
+        if entry is called:
+            _apply(list(changes_of(call, result.envelope)), sources, files, answer.version)
         else:
-            _show(call, result, sources, files)
+            _show(call, result, sources, files, called.version)
+
+
+def _forget(call: ToolCall, result: Block | None, files: Mapping[str, _File]) -> None:
+    """What the agent wrote to a file may be gone after a call that names it and is not one of those that
+    are followed."""
+    known = result.envelope if isinstance(result, ToolResult) else None
+    if tool_kind(call.name, call.input, known) in LOOKING or script_of(call, known).is_all:
+        return
+    followed = {change.file for change in changes_of(call, known) if change.is_run}
+    text = text_of(call)
+    for name, file in files.items():
+        if file.runs and name not in followed and basename(name) in text:
+            file.runs.clear()
 
 
 def _file(files: dict[str, _File], name: str) -> _File:
@@ -147,20 +172,24 @@ def _failed(result: ToolResult) -> bool:
     return result.is_error or result.envelope.outcome == "failure"
 
 
-def _apply(changes: Sequence[Change], sources: Iterable[Source], files: dict[str, _File]) -> None:
+def _apply(
+    changes: Sequence[Change], sources: Iterable[Source], files: dict[str, _File], done: int
+) -> None:
     """A call changed files; what it wrote holds, if it is in one."""
     numbers = {change.file: list[int]() for change in changes}
     for change in changes:
-        numbers[change.file].append(_file(files, change.file).change(change))
+        file = _file(files, change.file)
+        numbers[change.file].append(file.change(change))
+        file.runs = runs_after(file.runs, change, done)
     names = {change.file for change in changes if change.new or change.old}
     if len(names) != 1:
         return
-    (file,) = names
-    line = min(filter(None, numbers[file]), default=0)
-    new = _left(change for change in changes if change.file == file)
+    (name,) = names
+    line = min(filter(None, numbers[name]), default=0)
+    new = _left(change for change in changes if change.file == name)
     for source in sources:
-        source.file, source.line = file, line
-        files[file].add(source, [line for line in _lines(source) if line[2] in new])
+        source.file, source.line = name, line
+        files[name].add(source, [line for line in _lines(source) if line[2] in new])
 
 
 def _left(changes: Iterable[Change]) -> set[str]:
@@ -173,7 +202,11 @@ def _left(changes: Iterable[Change]) -> set[str]:
 
 
 def _show(
-    call: ToolCall, result: ToolResult, sources: Iterable[Source], files: dict[str, _File]
+    call: ToolCall,
+    result: ToolResult,
+    sources: Iterable[Source],
+    files: dict[str, _File],
+    since: int,
 ) -> None:
     """A result showed a file, or a part of it that a change has numbered."""
     shown = shown_by(call, result)
@@ -188,7 +221,7 @@ def _show(
         lines = list(_lines(source))
         if lines and (any(number for _, number, _ in lines) or not is_change):
             source.file = name_of(shown.file)
-            _file(files, source.file).read(source, lines)
+            _file(files, source.file).read(source, lines, since)
 
 
 def shown_by(call: ToolCall, result: ToolResult) -> Shown | None:

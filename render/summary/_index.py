@@ -90,7 +90,7 @@ def _rank(term: str, known: Known) -> tuple[int, int, str]:
 
 def _source(excerpt: Excerpt, path: str) -> Source:
     source = Source(path, excerpt.seen, excerpt.text, is_call=excerpt.own)
-    source.file, source.line = excerpt.file, excerpt.line
+    source.file, source.line, source.is_changed = excerpt.file, excerpt.line, excerpt.changed
     if excerpt.stale:
         starts = source.line_starts()
         source.stale.update(starts[n] for n in excerpt.stale if 0 <= n < len(starts))
@@ -176,6 +176,7 @@ def _excerpts(sources: Sequence[Source]) -> Iterable[Excerpt]:
                 own=source.is_call,
                 file=source.file,
                 line=line_at(source, start),
+                changed=source.is_changed,
             )
 
 

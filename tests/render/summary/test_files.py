@@ -329,9 +329,58 @@ def test_every_line_that_the_picture_of_a_file_shows_is_in_the_file(
         for step in steps:
             disk.do(*step)
         index = grown(index, *disk.calls[done:], room=COLD if is_cold else ROOM)
+        assert not any(excerpt.changed for layer in index.layers for excerpt in layer.excerpts)
         there = "\n".join(disk.lines)
         for line in held(index, disk.calls):
             assert line in there
+
+
+HEADING = f"### {FILE} (changed outside)\n"
+WRITTEN = ran(1, "Write", "done", {"file_path": FILE, "content": "\n".join(code(*range(9)))})
+OTHER = [*code(*range(4)), *code(77), *code(*range(5, 9))]
+
+
+def looked(version: int, lines: Sequence[str]) -> list[Entry]:
+    return ran(version, "Read", viewed(lines), {"file_path": FILE})
+
+
+def test_a_file_that_is_not_what_the_agent_wrote_says_so_once() -> None:
+    (text,) = texts(grown(Index(), WRITTEN, looked(3, OTHER)))
+    assert text.count(HEADING) == 1
+    assert text.count("changed outside") == 1
+    assert HEADING in texts(grown(grown(Index(), WRITTEN, looked(3, OTHER)), room=COLD))[0]
+
+
+def test_a_part_of_a_file_that_is_not_what_an_edit_wrote_there_is_noticed() -> None:
+    changed = [*code(60, 61), *OTHER, *code(62)]
+    assert (
+        HEADING in texts(grown(Index(), edit(1, code(5), code(*range(9))), looked(3, changed)))[0]
+    )
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        looked(3, code(*range(9))),
+        looked(3, [*code(50), *code(*range(9)), *code(51)]),
+        looked(3, OTHER[1:]),
+        looked(3, OTHER[:6]),
+        [*edit(3, code(4), code(77)), *looked(5, OTHER)],
+        [*ran(3, "Bash", "", {"command": "sed -i s/4/77/ src/cart.py"}), *looked(5, OTHER)],
+        [*ran(3, "insert", "", {"into": FILE, "text": "x"}), *looked(5, OTHER)],
+        [*ran(3, "Write", "", {"file_path": FILE, "content": "\n".join(OTHER)}), *looked(5, OTHER)],
+    ],
+    ids=["same", "moved", "no first", "no last", "edited", "command", "unknown", "written"],
+)  # fmt: skip
+def test_where_it_is_not_sure_nothing_is_said_of_changes_outside(between: list[Entry]) -> None:
+    assert not any("changed outside" in text for text in texts(grown(Index(), WRITTEN, between)))
+
+
+def test_a_read_that_was_asked_for_before_a_write_was_done_says_nothing_of_it() -> None:
+    (call, result), (read, shown) = WRITTEN, looked(2, OTHER)
+    late = attrs.evolve(result, version=3), attrs.evolve(shown, version=4)
+    (text,) = texts(grown(Index(), [call, read, *late]))
+    assert "changed outside" not in text
 
 
 NAMES = ("old_string", "new_string", "path", "input", "content", "edits", "offset", "view_range")
