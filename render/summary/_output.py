@@ -46,7 +46,8 @@ def texts_of(block: Block) -> Iterator[str]:
 def parts_of(text: str) -> Iterator[str]:
     """A result in what precedes the output, the output, and what follows it."""
     start, end = output_of(text)
-    yield from filter(str.strip, (text[:start], text[start:end], text[end:]))
+    parts = (text[:start], text[start:end], text[end:])
+    yield from (part for part in parts if part and not part.isspace())
 
 
 def is_output(text: str) -> bool:
