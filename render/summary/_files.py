@@ -21,7 +21,6 @@ from typing import Any, Final, TypeAlias, cast
 import attrs
 
 from blocks import (
-    Block,
     ToolCall,
     ToolResult,
     text_of,
@@ -132,29 +131,27 @@ def follow(earlier: Iterable[Source], folded: Sequence[tuple[Entry, Sequence[Sou
             file = _file(files, source.file)
             file.add(source, held)
             file.fragments.update(text for _, _, text in held if source.is_call)
-    calls = {e.pair: e for e, _ in folded if isinstance(e.block, ToolCall)}
-    done = {e.pair: e for e, _ in folded if isinstance(e.block, ToolResult)}
+    calls = {e.pair: (e.version, e.block) for e, _ in folded if isinstance(e.block, ToolCall)}
+    done = {e.pair: (e.version, e.block) for e, _ in folded if isinstance(e.block, ToolResult)}
     for entry, sources in folded:
-        called, answer = calls.get(entry.pair), done.get(entry.pair)
-        call, result = called and called.block, answer and answer.block
-        if entry is called and isinstance(call, ToolCall):
+        asked, answer = calls.get(entry.pair), done.get(entry.pair)
+        if asked is None:
+            continue
+        (called, call), (answered, result) = asked, answer or (0, None)
+        if entry.block is call:
             _forget(call, result, files)
-        if not (
-            called and answer and isinstance(call, ToolCall) and isinstance(result, ToolResult)
-        ):
+        if result is None or _failed(result):
             continue
-        if _failed(result):
-            continue
-        if entry is called:
-            _apply(list(changes_of(call, result.envelope)), sources, files, answer.version)
+        if entry.block is call:
+            _apply(list(changes_of(call, result.envelope)), sources, files, answered)
         else:
-            _show(call, result, sources, files, called.version)
+            _show(call, result, sources, files, called)
 
 
-def _forget(call: ToolCall, result: Block | None, files: Mapping[str, _File]) -> None:
+def _forget(call: ToolCall, result: ToolResult | None, files: Mapping[str, _File]) -> None:
     """What the agent wrote to a file may be gone after a call that names it and is not one of those that
     are followed."""
-    known = result.envelope if isinstance(result, ToolResult) else None
+    known = result.envelope if result else None
     if tool_kind(call.name, call.input, known) in LOOKING or script_of(call, known).is_all:
         return
     followed = {change.file for change in changes_of(call, known) if change.is_run}
