@@ -107,6 +107,10 @@ class CommandRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the call says that it is for."""
     error: str = ""
     """The lines that tell why it failed, when it did the last time."""
+    tests: str = ""
+    """What the tests that it ran came to the last time: `3 failed, 40 passed`."""
+    tests_first: str = ""
+    """And the first time."""
 
 
 class ToolTally(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -172,6 +176,8 @@ class Excerpt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The file that the block showed or changed."""
     line: int = 0
     """Number of its first line in the file, as the block gave it; 0: not known."""
+    changed: bool = False
+    """Cut from a view of the file that contradicts what the agent wrote to it before."""
     stale: tuple[int, ...] = ()
     """Lines of it, from 0, that no longer hold, in an excerpt of a layer that stays as it is."""
 

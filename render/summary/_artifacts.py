@@ -16,7 +16,7 @@ from typing import Final
 import attrs
 import msgspec
 
-from blocks import ArtifactRecord, Envelope, ToolCall, TurnId, texts_in, written_paths
+from blocks import ArtifactRecord, Envelope, TurnId, texts_in
 from render.policy._policy import ToolPolicy
 
 SOURCES_MAX: Final = 3
@@ -112,11 +112,10 @@ def mime_of(path: str) -> str:
 
 
 def produced(
-    call: ToolCall, envelope: Envelope, sources: Sources, policy: ToolPolicy
+    paths: Iterable[str], envelope: Envelope, sources: Sources, policy: ToolPolicy
 ) -> list[ArtifactRecord]:
-    """The records of what a write has written."""
+    """The records of the files that a call has written."""
     said = envelope.key_fields
-    paths = map(short, written_paths(call.name, call.input, envelope))
     return [
         ArtifactRecord(
             path=path,
@@ -124,7 +123,7 @@ def produced(
             visibility=_text(said.get("visibility")) or policy.sensitivity or envelope.sensitivity,
             sources=_texts(said.get("sources")) or sources.of(path),
         )
-        for path in paths
+        for path in map(short, paths)
     ]
 
 

@@ -17,6 +17,8 @@ import msgspec
 from blocks import CommandRecord, ToolCall, ToolResult, leaves, text_of, tool_target
 from render.summary._artifacts import one_line
 from render.summary._identifiers import searched
+from render.summary._outcomes import outcome
+from render.summary._output import output_of
 
 COMMAND_MAX: Final = 400
 """Characters of a command's first line."""
@@ -30,6 +32,8 @@ WENT_WELL: Final = frozenset({"0", "ok", "no result"})
 _STATUS: Final = re.compile(
     r"(?:exit(?:ed)?(?: with)?(?: code| status)?|returncode)\D{0,4}(-?\d{1,3})", re.IGNORECASE
 )
+_SHORTENED: Final = re.compile(r"(?:\s+2>&1)?(?:\s*\|\s*(?:head|tail)\b[^|]*)?$")
+"""What shows more or less of the same tests."""
 _SEARCHED_MAX: Final = 20_000
 """Characters of a result that are searched for lines of an error: its beginning and its end."""
 _ERROR: Final = re.compile(
@@ -41,13 +45,17 @@ def command_record(call: ToolCall, result: ToolResult | None) -> CommandRecord:
     """How one run of a command ended."""
     target = tool_target(call.input, result.envelope if result else None)
     about = call.input.get("description")
-    status = _status(result)
+    status = status_of(result)
     failed = result is not None and (result.is_error or result.envelope.outcome == "failure")
+    output = _output(result) if result else ""
+    tests = outcome(output)
     return CommandRecord(
         command=_first_line(call, target),
         status=status,
         about=one_line(about, LINE_MAX) if isinstance(about, str) else "",
-        error=_error(text_of(result)) if result and (failed or status not in WENT_WELL) else "",
+        error=_error(output) if result and (failed or status not in WENT_WELL) else "",
+        tests=tests,
+        tests_first=tests,
     )
 
 
@@ -63,7 +71,7 @@ def _first_line(call: ToolCall, target: str) -> str:
     return f"{first} …" if len(lines) > 1 else first
 
 
-def _status(result: ToolResult | None) -> str:
+def status_of(result: ToolResult | None) -> str:
     if result is None:
         return "no result"
     known = result.envelope.key_fields
@@ -72,6 +80,12 @@ def _status(result: ToolResult | None) -> str:
             return one_line(leaves(known[key]), STATUS_MAX)
     found = _STATUS.search(text_of(result)[:400])
     return found.group(1) if found else "failed" if result.is_error else "ok"
+
+
+def _output(result: ToolResult) -> str:
+    text = text_of(result)
+    start, end = output_of(text)
+    return text[start:end]
 
 
 def _error(text: str) -> str:
@@ -87,18 +101,26 @@ def joined_commands(records: Iterable[CommandRecord]) -> list[CommandRecord]:
     """Each command once, at its newest place, with its newest outcome and how often it ran."""
     joined: dict[str, CommandRecord] = {}
     for record in records:
-        before = joined.pop(record.command, None)
-        runs = record.runs + (before.runs if before else 0)
-        about = record.about or (before.about if before else "")
-        joined[record.command] = msgspec.structs.replace(record, runs=runs, about=about)
+        suite = _SHORTENED.sub("", record.command)
+        name = suite if record.tests or suite in joined else record.command
+        before = joined.pop(name, None)
+        if before:
+            joined[name] = msgspec.structs.replace(
+                record,
+                runs=record.runs + before.runs,
+                about=record.about or before.about,
+                tests_first=before.tests_first or record.tests_first,
+            )
+        else:
+            joined[name] = record
     return list(joined.values())
 
 
 def fit_commands(
     records: tuple[CommandRecord, ...], tokens_max: int, count: Callable[[str], int]
 ) -> tuple[CommandRecord, ...]:
-    """The most used commands that fit into so many tokens, in their order."""
-    runs = [min(record.runs, RUNS_MAX) for record in records]
+    """The most used commands that fit into so many tokens, in their order; those that ran tests count as such."""
+    runs = [RUNS_MAX if record.tests_first else min(record.runs, RUNS_MAX) for record in records]
     kept: list[int] = []
     left = tokens_max
     for place in sorted(range(len(runs)), key=lambda place: (-runs[place], -place)):
@@ -110,8 +132,11 @@ def fit_commands(
 
 
 def command_line(record: CommandRecord) -> str:
-    """A command as it is listed: how it ended, how often it ran, what it said when it failed."""
+    """A command as it is listed: how it and its tests ended, how often it ran, what it said when it failed."""
     runs = f"{record.runs} times" if record.runs > 1 else ""
-    known = "; ".join(part for part in (runs, record.about) if part)
-    lines = [f"{record.command} -> {record.status}" + (f" ({known})" if known else "")]
+    first = f"first {record.tests_first}" if record.tests_first != record.tests else ""
+    known = "; ".join(part for part in (first, runs, record.about) if part)
+    status = "" if record.tests and record.status in WENT_WELL else record.status
+    ended = ", ".join(part for part in (status, record.tests) if part)
+    lines = [f"{record.command} -> {ended}" + (f" ({known})" if known else "")]
     return "\n  ".join([*lines, *record.error.splitlines()])

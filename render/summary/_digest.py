@@ -28,10 +28,18 @@ from blocks import (
     text_of,
     tool_kind,
     tool_target,
+    written_paths,
 )
 from render.policy._policy import ToolPolicy
 from render.summary._artifacts import Sources, joined, one_line, produced
-from render.summary._commands import command_record, fit_commands, joined_commands
+from render.summary._changes import written_by
+from render.summary._commands import (
+    WENT_WELL,
+    command_record,
+    fit_commands,
+    joined_commands,
+)
+from render.summary._shell import NOTHING, script_of
 from render.summary._text import SECTIONS, digest_sections
 from render.view._group import Entry, Place
 
@@ -122,16 +130,33 @@ def _call(call: ToolCall, answer: Entry | None, tally: _Tally) -> None:
     if failed and result and not (kind == "command" and target):
         tally.errors.append(_line(f"{call.name}: {text_of(result).strip()}"))
     if kind == "write" and not failed:
-        policy = tally.policies.get(call.name, ANY_TOOL)
-        made = produced(call, known, tally.sources, policy)
-        tally.artifacts += made
-        tally.files_written += [record.path for record in made]
+        _wrote(call, written_paths(call.name, call.input, known), known, tally)
     elif kind == "command" and target:
-        tally.commands.append(command_record(call, result))
+        _ran(call, result, known, tally)
     elif target:
         _looked(kind, target, result, tally)
         if kind in SOURCES and not failed:
             tally.sources.add(target)
+
+
+def _wrote(call: ToolCall, paths: Iterable[str], known: Envelope, tally: _Tally) -> None:
+    policy = tally.policies.get(call.name, ANY_TOOL)
+    made = produced(paths, known, tally.sources, policy)
+    tally.artifacts += made
+    tally.files_written += [record.path for record in made]
+
+
+def _ran(call: ToolCall, result: ToolResult | None, known: Envelope, tally: _Tally) -> None:
+    """A command; one that only showed a file or wrote some is told by their names."""
+    record = command_record(call, result)
+    script = script_of(call, known) if record.status in WENT_WELL and result else NOTHING
+    if written := list(written_by(script)):
+        _wrote(call, written, known, tally)
+    if script.shown:
+        tally.files_read.append(_line(script.shown.file))
+        tally.sources.add(_line(script.shown.file))
+    if not (script.is_all and (written or script.shown)):
+        tally.commands.append(record)
 
 
 def _looked(kind: ToolKind, target: str, result: ToolResult | None, tally: _Tally) -> None:

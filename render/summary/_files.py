@@ -8,42 +8,40 @@ Reads, writes, edits and patches of a file are followed in log order; what is ne
 
 A line is told from another by its text without the white space around it and without the number that a
 viewer put before it.  So a line that stands in a file twice may be given up with the other; it is never
-shown as one that holds when an edit has removed it.  What commands, other programs and people do to a file
-is not known here, until it is read again.
+shown as one that holds when an edit has removed it.  Of commands those are followed that plainly show or
+write a file (see `_shell`).  What else they, other programs and people do to a file is not known here, until
+it is read again.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from posixpath import basename
 from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
-from blocks import Envelope, ToolCall, ToolResult, tool_kind, tool_target, written_paths
+from blocks import (
+    ToolCall,
+    ToolResult,
+    text_of,
+    tool_kind,
+    tool_target,
+    written_paths,
+)
+from render.summary._changes import WORD, Change, changes_of, name_of
+from render.summary._commands import WENT_WELL, status_of
+from render.summary._output import is_cut, is_output
+from render.summary._outside import TELLING, Line, Run, contradicts, runs_after
 from render.summary._pieces import LINE_CHARACTERS, Source
+from render.summary._shell import ALL, Shown, script_of
 from render.view._group import Entry
 
-TELLING: Final = 20
-"""Characters of a line that a file hardly holds twice."""
+LOOKING: Final = frozenset({"read", "search", "web"})
+"""Kinds of calls that change no file."""
 _NUMBER: Final = re.compile(r"[ \t]*(\d{1,7})(?:→|\t|: |\|)")
-_WORD: Final = re.compile(r"\w")
 _FIRST: Final = ("offset", "start_line", "line_start", "view_range")
-_WHOLE: Final = ("content", "contents", "file_text")
-_PATCHES: Final = ("input", "patch")
-_PATCHED: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.*\S)")
 
-Line: TypeAlias = tuple[int, int, str]
-"""Where it begins in its source, its number in the file (0: not known), and its text."""
 _Place: TypeAlias = tuple[Source, int, int]
-
-
-@attrs.frozen(kw_only=True)
-class Change:
-    """What a call does to a file."""
-
-    file: str
-    old: tuple[str, ...] | None
-    """Lines that it replaces; None: all."""
-    new: tuple[str, ...]
 
 
 @attrs.define(eq=False)
@@ -54,9 +52,13 @@ class _File:
     numbers: dict[int, _Place] = attrs.field(factory=dict[int, _Place])
     fragments: set[str] = attrs.field(factory=set[str])
     """Of its lines those that may only be a part of one: an edit can begin and end within a line."""
+    runs: list[Run] = attrs.field(factory=list[Run])
+    """What the agent wrote and has not changed since."""
 
-    def read(self, source: Source, lines: Sequence[Line]) -> None:
-        """Lines were shown; earlier copies of them are no longer needed."""
+    def read(self, source: Source, lines: Sequence[Line], since: int) -> None:
+        """Lines were shown, asked for at a version; earlier copies of them are no longer needed."""
+        before = (run for run in self.runs if run.done < since)
+        source.is_changed = any(contradicts(source.text, lines, run) for run in before)
         for _, number, text in lines:
             if number in self.numbers:
                 _give_up([self.numbers.pop(number)])
@@ -129,16 +131,34 @@ def follow(earlier: Iterable[Source], folded: Sequence[tuple[Entry, Sequence[Sou
             file = _file(files, source.file)
             file.add(source, held)
             file.fragments.update(text for _, _, text in held if source.is_call)
-    calls = {e.pair: e.block for e, _ in folded if isinstance(e.block, ToolCall)}
-    done = {e.pair: e.block for e, _ in folded if isinstance(e.block, ToolResult)}
+    calls = {e.pair: (e.version, e.block) for e, _ in folded if isinstance(e.block, ToolCall)}
+    done = {e.pair: (e.version, e.block) for e, _ in folded if isinstance(e.block, ToolResult)}
     for entry, sources in folded:
-        call, result = calls.get(entry.pair), done.get(entry.pair)
-        if call is None or result is None or _failed(result):
+        asked, answer = calls.get(entry.pair), done.get(entry.pair)
+        if asked is None:
+            continue
+        (called, call), (answered, result) = asked, answer or (0, None)
+        if entry.block is call:
+            _forget(call, result, files)
+        if result is None or _failed(result):
             continue
         if entry.block is call:
-            _apply(list(changes_of(call, result.envelope)), sources, files)
+            _apply(list(changes_of(call, result.envelope)), sources, files, answered)
         else:
-            _show(call, result, sources, files)
+            _show(call, result, sources, files, called)
+
+
+def _forget(call: ToolCall, result: ToolResult | None, files: Mapping[str, _File]) -> None:
+    """What the agent wrote to a file may be gone after a call that names it and is not one of those that
+    are followed."""
+    known = result.envelope if result else None
+    if tool_kind(call.name, call.input, known) in LOOKING or script_of(call, known).is_all:
+        return
+    followed = {change.file for change in changes_of(call, known) if change.is_run}
+    text = text_of(call)
+    for name, file in files.items():
+        if file.runs and name not in followed and basename(name) in text:
+            file.runs.clear()
 
 
 def _file(files: dict[str, _File], name: str) -> _File:
@@ -149,16 +169,24 @@ def _failed(result: ToolResult) -> bool:
     return result.is_error or result.envelope.outcome == "failure"
 
 
-def _apply(changes: Sequence[Change], sources: Iterable[Source], files: dict[str, _File]) -> None:
-    """A call changed files; where it is one, what it wrote there holds."""
-    numbers = [_file(files, change.file).change(change) for change in changes]
-    names = {change.file for change in changes}
+def _apply(
+    changes: Sequence[Change], sources: Iterable[Source], files: dict[str, _File], done: int
+) -> None:
+    """A call changed files; what it wrote holds, if it is in one."""
+    numbers = {change.file: list[int]() for change in changes}
+    for change in changes:
+        file = _file(files, change.file)
+        numbers[change.file].append(file.change(change))
+        file.runs = runs_after(file.runs, change, done)
+    names = {change.file for change in changes if change.new or change.old}
     if len(names) != 1:
         return
-    new = _left(changes)
+    (name,) = names
+    line = min(filter(None, numbers[name]), default=0)
+    new = _left(change for change in changes if change.file == name)
     for source in sources:
-        source.file, source.line = changes[0].file, min(filter(None, numbers), default=0)
-        files[source.file].add(source, [line for line in _lines(source) if line[2] in new])
+        source.file, source.line = name, line
+        files[name].add(source, [line for line in _lines(source) if line[2] in new])
 
 
 def _left(changes: Iterable[Change]) -> set[str]:
@@ -171,27 +199,44 @@ def _left(changes: Iterable[Change]) -> set[str]:
 
 
 def _show(
-    call: ToolCall, result: ToolResult, sources: Iterable[Source], files: dict[str, _File]
+    call: ToolCall,
+    result: ToolResult,
+    sources: Iterable[Source],
+    files: dict[str, _File],
+    since: int,
 ) -> None:
     """A result showed a file, or a part of it that a change has numbered."""
+    shown = shown_by(call, result)
+    if shown is None:
+        return
+    line = shown.line
+    is_change = tool_kind(call.name, call.input, result.envelope) == "write"
+    for source in sources:
+        if not is_output(source.text) or len(source.text.rstrip().split("\n")) > shown.lines:
+            continue
+        source.line, line = line, 0  # of a text that is searched in two parts, only the first
+        lines = list(_lines(source))
+        if lines and (any(number for _, number, _ in lines) or not is_change):
+            source.file = name_of(shown.file)
+            _file(files, source.file).read(source, lines, since)
+
+
+def shown_by(call: ToolCall, result: ToolResult) -> Shown | None:
+    """The part of a file that a result shows, if it plainly shows one."""
     kind = tool_kind(call.name, call.input, result.envelope)
     names: Sequence[str] = ()
+    line, lines = 0, ALL
     if kind == "read":
         names = (tool_target(call.input, result.envelope),)
+        line = _first_line(call.input)
     elif kind == "write":
         names = written_paths(call.name, call.input, result.envelope)
+    elif shown := script_of(call, result.envelope).shown:
+        well = status_of(result) in WENT_WELL
+        names, line, lines = (shown.file,) if well else (), shown.line, shown.lines
     if len(names) != 1 or not names[0]:
-        return
-    for source in sources:
-        source.line = _first_line(call.input) if kind == "read" else 0
-        if lines := list(_lines(source)):
-            source.file = _name(names[0])
-            _file(files, source.file).read(source, lines)
-
-
-def _name(path: str) -> str:
-    """A path as `tool_target` gives it."""
-    return " ".join(path.split())
+        return None
+    return Shown(names[0], 0 if is_cut(text_of(result)) else line, lines)
 
 
 def _first_line(arguments: Mapping[str, Any]) -> int:
@@ -210,16 +255,14 @@ def _lines(source: Source) -> Iterator[Line]:
     numbers = [] if source.is_call else numbers_in(texts, source.line)
     if not any(numbers):
         shift = source.line if not source.is_call else 0
-        if not (shift or source.is_call):
-            return
         for place, text in enumerate(texts):
             plain = text[1:] if source.is_call and text.startswith("+") else text
-            if _WORD.search(plain):
+            if WORD.search(plain):
                 yield starts[place], shift and shift + place, plain.strip()
         return
     for place, number in enumerate(numbers):
         plain = _NUMBER.sub("", texts[place], count=1) if number else texts[place]
-        if _WORD.search(plain) and (number or not place):  # an excerpt may begin within a line
+        if WORD.search(plain) and (number or not place):  # an excerpt may begin within a line
             yield starts[place], number or source.line, plain.strip()
 
 
@@ -228,8 +271,9 @@ def line_at(source: Source, position: int) -> int:
     if not source.file or source.is_call:
         return source.line
     start = source.text.rfind("\n", 0, position) + 1
-    shown = _NUMBER.match(source.text, start)
-    return int(shown[1]) if shown else source.line + source.text.count("\n", 0, position)
+    if shown := _NUMBER.match(source.text, start):
+        return int(shown[1])
+    return source.line and source.line + source.text.count("\n", 0, position)
 
 
 def numbers_in(texts: Sequence[str], first: int) -> list[int]:
@@ -241,60 +285,3 @@ def numbers_in(texts: Sequence[str], first: int) -> list[int]:
         number if number > 0 and number in {first, before + 1, after - 1} else 0
         for before, number, after in around
     ]
-
-
-def changes_of(call: ToolCall, envelope: Envelope | None = None) -> Iterator[Change]:
-    """What a call does to files, as far as its arguments tell."""
-    if tool_kind(call.name, call.input, envelope) != "write":
-        return
-    for name in _PATCHES:
-        if isinstance(text := call.input.get(name), str):
-            yield from _patched(text)
-    files = written_paths(call.name, call.input, envelope)
-    if len(files) != 1:
-        return
-    file, pairs = _name(files[0]), list(_pairs(call.input))
-    for old, new in pairs:
-        yield Change(file=file, old=_said(old.split("\n")), new=_said(new.split("\n")))
-    whole = (text for name in _WHOLE if isinstance(text := call.input.get(name), str))
-    for text in () if pairs else whole:
-        yield Change(file=file, old=None, new=_said(text.split("\n")))
-
-
-def _said(lines: Iterable[str]) -> tuple[str, ...]:
-    """Lines that say anything."""
-    return tuple(line.strip() for line in lines if _WORD.search(line))
-
-
-def _pairs(value: Any) -> Iterator[tuple[str, str]]:
-    """What arguments call `old...` and `new...`, object by object."""
-    stack = [value]
-    while stack:  # as in `leaves`
-        item = stack.pop()
-        if isinstance(item, dict):
-            fields = cast("dict[Any, Any]", item)
-            texts = {str(k).lower(): v for k, v in fields.items() if isinstance(v, str)}
-            old = next((v for k, v in texts.items() if k.startswith("old")), None)
-            new = next((v for k, v in texts.items() if k.startswith("new")), "")
-            if old is not None:
-                yield old, new
-            stack += reversed(list(fields.values()))
-        elif isinstance(item, list | tuple):
-            stack += reversed(cast("list[Any]", item))
-
-
-def _patched(text: str) -> Iterator[Change]:
-    """The sections of a patch, file by file."""
-    file, is_whole = "", False
-    old, new = list[str](), list[str]()
-    for line in [*text.split("\n"), "*** End Patch"]:
-        header = _PATCHED.match(line)
-        if header or line.startswith("*** End Patch"):
-            if file:
-                gone = None if is_whole else _said(old)
-                yield Change(file=file, old=gone, new=_said(new))
-            file, is_whole = (_name(header[2]), header[1] != "Update") if header else ("", False)
-            old, new = [], []
-        elif not line.startswith(("@@", "*** ")):
-            old += [] if line.startswith("+") else [line[1:]]
-            new += [] if line.startswith("-") else [line[1:]]

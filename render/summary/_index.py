@@ -24,10 +24,11 @@ from typing import Any, Final, cast
 
 from msgspec import structs
 
-from blocks import AssistantCompletion, Excerpt, Index, Layer, Term, ToolCall, text_of
+from blocks import AssistantCompletion, Excerpt, Index, Layer, Term, ToolCall
 from render.summary._files import follow, line_at
 from render.summary._identifiers import Reader, searched
 from render.summary._market import USES_MAX, IndexBudget, Known, Market
+from render.summary._output import texts_of
 from render.summary._pieces import Source
 from render.view._group import Entry
 
@@ -89,7 +90,7 @@ def _rank(term: str, known: Known) -> tuple[int, int, str]:
 
 def _source(excerpt: Excerpt, path: str) -> Source:
     source = Source(path, excerpt.seen, excerpt.text, is_call=excerpt.own)
-    source.file, source.line = excerpt.file, excerpt.line
+    source.file, source.line, source.is_changed = excerpt.file, excerpt.line, excerpt.changed
     if excerpt.stale:
         starts = source.line_starts()
         source.stale.update(starts[n] for n in excerpt.stale if 0 <= n < len(starts))
@@ -113,7 +114,7 @@ def _sources(entry: Entry) -> Iterable[Source]:
     block = entry.block
     own, is_call = isinstance(block, ToolCall | AssistantCompletion), isinstance(block, ToolCall)
     superseded = frozenset(_superseded(block.input) if isinstance(block, ToolCall) else ())
-    for text in searched(text_of(block)):
+    for text in texts_of(block):
         yield Source(entry.path, entry.version, text, own, is_call, superseded)
 
 
@@ -179,6 +180,7 @@ def _excerpts(sources: Sequence[Source]) -> Iterable[Excerpt]:
                 own=source.is_call,
                 file=source.file,
                 line=line_at(source, start),
+                changed=source.is_changed,
             )
 
 

@@ -41,6 +41,8 @@ class Source:
     """The file that it shows, or changes."""
     line: int = 0
     """Number in the file of its first line, or of where it changes the file; 0: not known."""
+    is_changed: bool = False
+    """Whether it contradicts what the agent wrote to the file before."""
     stale: set[int] = attrs.field(init=False)
     """Where lines begin that no longer hold."""
     worth: dict[int, float] = attrs.field(init=False)

@@ -13,6 +13,9 @@ LIMIT_SHARE: Final = 0.25
 """Of the prompt's limit, what history may have, and half of it the prefix: in a small window the room
 that policy gives would leave nothing for the work."""
 
+FOUND_SHARE: Final = 1.25
+"""Of the room that policy gives to history, what statements of the agent's have beside it."""
+
 
 @attrs.frozen(kw_only=True)
 class SummaryRoom:
@@ -23,7 +26,7 @@ class SummaryRoom:
     """The beginning of a split turn."""
     count: Callable[[str], int] = attrs.field(repr=False)
     found: int = attrs.field(default=attrs.Factory(lambda self: self.history, takes_self=True))
-    """What the agent stated, quoted without a model: as much again as history, less in a small window."""
+    """What the agent stated, quoted without a model: more than history, less in a small window."""
 
     @classmethod
     def of(cls, context: Context) -> "SummaryRoom":
@@ -33,7 +36,7 @@ class SummaryRoom:
             history=min(policy.summary_tokens, most),
             prefix=min(policy.prefix_tokens, most // 2),
             count=context.counter.count,
-            found=min(policy.summary_tokens, most // 2),
+            found=min(int(FOUND_SHARE * policy.summary_tokens), most // 2),
         )
 
     def size(self, item: Item) -> int:

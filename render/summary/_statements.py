@@ -24,6 +24,10 @@ TEXT_MAX: Final = 3
 LAST_MAX: Final = 6
 """Statements of the text that ends a turn: it sums up."""
 WORTH_MIN: Final = 2
+LENGTH_POWER: Final = 0.4
+"""Worth is divided by characters to this power, so that the room holds more of them."""
+LENGTH_MIN: Final = 60
+"""Characters below which a statement is not worth more for being short."""
 NEAR_SHARE: Final = 0.7
 """Of the words of the shorter of two statements; who shares more repeats the other."""
 NAMES_MAX: Final = 2
@@ -33,7 +37,8 @@ _SEARCHED: Final = 20_000
 _CAUSE: Final = re.compile(
     r"\b(?:root cause|caus(?:e[ds]?|ing)|because|due to|turns out|found|confirm(?:s|ed)|reason|culprit"
     r"|that(?:'s| is) why|(?:the|a|an) (?:[\w-]+ ){0,2}"
-    r"(?:issue|problem|bug|fix|gap|insight|difference)|missing|lacks?)\b",
+    r"(?:issue|problem|bug|fix|gap|insight|difference|finding)|missing|lacks?"
+    r"|mismatch(?:e[sd])?|misdiagnos\w+|wrong(?:ly)?|incorrect(?:ly)?)\b",
     re.IGNORECASE,
 )
 _RESULT: Final = re.compile(
@@ -62,6 +67,12 @@ _INTENT: Final = re.compile(
     r"|\blet me\b|\bstill (?:\w+ing|in progress)\b",
     re.IGNORECASE,
 )
+_REASON: Final = re.compile(
+    r"\b(?:because|since|so that|rather than|instead|otherwise)\b", re.IGNORECASE
+)
+"""What is announced with a reason has been decided."""
+_ASIDE: Final = re.compile(r"(?: [-–—]|;) (?=.{40})")
+"""What parts an announcement from what it is about."""
 _FENCE: Final = re.compile(
     r"^\s*(?:```|~~~).*?(?:^\s*(?:```|~~~)\s*$|\Z)", re.MULTILINE | re.DOTALL
 )
@@ -89,7 +100,8 @@ def worth(statement: str) -> int:
     if names < NAMES_MAX:  # finding names takes the longest of all
         names += len(identifiers(statement))
     asked = 3 * statement.endswith("?") + statement.endswith(":")
-    unsure = 4 * bool(_INTENT.search(statement)) + 3 * bool(_GUESS.search(statement))
+    announced = bool(_INTENT.search(statement)) and (2 if _REASON.search(statement) else 4)
+    unsure = announced + 3 * bool(_GUESS.search(statement))
     return shown + min(names, NAMES_MAX) - asked - unsure
 
 
@@ -105,7 +117,8 @@ def _sentences(text: str) -> Iterator[str]:
     """The sentences of a text's prose; a very short one with the one after it, if that goes on with it."""
     short = ""
     for line in _lines(text):
-        for sentence in _END.split(line):
+        for said in _END.split(line):
+            sentence = _after_announcement(said)
             if short and _INTENT.search(sentence):
                 yield short
                 short = ""
@@ -115,6 +128,14 @@ def _sentences(text: str) -> Iterator[str]:
                 yield whole
     if short:
         yield short
+
+
+def _after_announcement(sentence: str) -> str:
+    """A sentence without a clause at its beginning that only announces ("Let me see - ...")."""
+    first, *others = _ASIDE.split(sentence, 1)
+    if others and _INTENT.search(first) and not _INTENT.search(others[0]):
+        return others[0]
+    return sentence
 
 
 def _lines(text: str) -> Iterator[str]:
@@ -134,9 +155,9 @@ def _shortened(sentence: str) -> str:
 
 
 def by_worth(told: Sequence[str]) -> Iterator[int]:
-    """Indices of statements, those first that are worth most, of equals the newest; one that nearly
-    repeats another comes after all others."""
-    worths = [worth(statement) for statement in told]
+    """Indices of statements, those first that are worth most for their length, of equals the newest; one that
+    nearly repeats another comes after all others."""
+    worths = [worth(each) / max(len(each), LENGTH_MIN) ** LENGTH_POWER for each in told]
     last, seen = list[int](), list[frozenset[str]]()
     for index in sorted(range(len(told)), key=lambda index: (-worths[index], -index)):
         words = frozenset(told[index].casefold().split())

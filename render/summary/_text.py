@@ -66,6 +66,8 @@ TITLES: Final = {
     "errors": "Errors and their resolution",
 }
 """Title of each part of the summary, in the order in which they are shown."""
+CHANGED: Final = " (changed outside)"
+"""Stands behind the name of a file that a command, another program or a person changed."""
 FOUND: Final = "found"
 """The action of an entry of completed work that quotes a statement of the agent's."""
 Item: TypeAlias = str | Decision | Work | ToolOutcome | ArtifactNote | OpenItem | ErrorRecord
@@ -219,7 +221,8 @@ def _excerpts(excerpts: Iterable[Excerpt]) -> str:
         files.setdefault(excerpt.file, []).append(excerpt)
     lines = list(_labelled(files.pop("")))
     for file, shown in files.items():
-        lines.append(file_heading(file))
+        is_changed = any(excerpt.changed for excerpt in shown)
+        lines.append(file_heading(file) + (CHANGED if is_changed else ""))
         lines += _labelled(sorted(shown, key=lambda excerpt: (not excerpt.line, excerpt.line)))
     return "\n".join(lines)
 

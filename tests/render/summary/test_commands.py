@@ -157,3 +157,40 @@ def test_whatever_a_command_holds_its_record_is_bounded(
         assert len(record.about) <= LINE_MAX
         assert len(record.error.splitlines()) <= ERROR_LINES
         assert command_line(record)
+
+
+def after(command: str, said: str, previous: Digest | None = None) -> Digest:
+    entries = view_of(call("a", name="bash", command=command), result("a", said)).entries
+    return build_digest(previous or Digest(), entries)
+
+
+def test_a_command_says_how_its_tests_went_first_and_last() -> None:
+    first = after("make test", "3 failed, 40 passed in 2.0s")
+    between = after("make test", "1 failed, 42 passed in 2.0s", first)
+    last = after("make test", "43 passed in 2.0s", between)
+    assert list(map(command_line, first.commands)) == ["make test -> 3 failed, 40 passed"]
+    assert list(map(command_line, last.commands)) == [
+        "make test -> 43 passed (first 3 failed, 40 passed; 3 times)"
+    ]
+
+
+def test_the_same_tests_are_told_once_however_much_of_their_output_was_asked_for() -> None:
+    first = after("make test 2>&1 | tail -40", "1 failed in 2.0s")
+    (record,) = after("make test 2>&1 | head -9", "compiling ...", first).commands
+    assert command_line(record) == "make test 2>&1 | head -9 -> ok (first 1 failed; 2 times)"
+    assert len(after("ls | head -9", "a", after("ls | tail -9", "b")).commands) == 2
+
+
+def test_a_failure_beside_the_tests_is_told_with_them() -> None:
+    record = run_of("make", "Exit code 2\n43 passed in 2.0s\nerror: coverage", is_error=True)
+    assert command_line(record) == "make -> 2, 43 passed\n  error: coverage"
+
+
+def test_where_there_is_little_room_commands_that_ran_tests_stay() -> None:
+    many = [CommandRecord(command=f"ls {n}", runs=2) for n in range(9)]
+    tests = CommandRecord(command="make test", tests="1 passed", tests_first="1 passed")
+    assert fit_commands((tests, *many), 30, count)[0] is tests
+
+
+def test_a_command_that_an_older_release_stored_is_listed() -> None:
+    assert command_line(CommandRecord(command="make", status="0")) == "make -> 0"

@@ -198,3 +198,21 @@ def test_ill_formed_arguments_do_no_harm_to_the_digest() -> None:
     ]
     broken = ToolResult(id=BlockId("x"), turn=TurnId("t1"), call_id=CallId("c0"))
     assert digest_of(*items, broken).files_read == ("a 5", "ls -l")
+
+
+def test_files_that_a_shell_only_showed_or_wrote_are_listed_as_files() -> None:
+    digest = build_digest(
+        Digest(),
+        view_of(
+            call("a", name="bash", command="sed -n '1,9p' src/cart.py"), result("a", "def total():"),
+            call("b", name="bash", command="cat > src/tax.py <<'EOF'\nrate = 7\nEOF"), result("b", ""),
+            call("c", name="bash", command="cat > a.py <<'EOF'\nx\nEOF\npython a.py"), result("c", "ok"),
+            call("d", name="bash", command="cat gone.py"), result("d", "Exit code 1\nno", is_error=True),
+        ).entries,
+    )  # fmt: skip
+    assert digest.files_read == ("src/cart.py",)
+    assert digest.files_written == ("src/tax.py", "a.py")
+    assert [record.command for record in digest.commands] == [
+        "cat > a.py <<'EOF' …",
+        "cat gone.py",
+    ]

@@ -5,6 +5,7 @@ from typing import Any
 
 import attrs
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,13 +22,15 @@ from blocks import (
     TurnId,
     path_of,
 )
-from render.summary._files import changes_of, numbers_in
+from render.summary._changes import changes_of
+from render.summary._files import numbers_in
 from render.summary._identifiers import Reader
 from render.summary._layers import IndexRoom, extend_index
 from render.summary._text import layer_text, layers_of
 from render.view._group import Entry, Place
 
 FILE = "src/cart.py"
+FRAME = "Chunk ID: a1b2c3\nWall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n"
 ROOM = IndexRoom(total=100_000, layer=50_000, rebuilt=100_000, is_cold=False)
 COLD = attrs.evolve(ROOM, is_cold=True)
 
@@ -152,6 +155,43 @@ def test_numbers_are_those_of_a_viewer_where_they_count_up() -> None:
     assert numbers_in(["7\ta"], 7) == [7]
 
 
+def test_what_a_shell_shows_of_a_file_is_a_part_of_its_picture_with_its_numbers() -> None:
+    lines = code(*range(100))
+    late = ran(
+        1, "exec_command", FRAME + "\n".join(lines[60:80]), {"cmd": f"sed -n '61,80p' {FILE}"}
+    )
+    early = ran(3, "Read", viewed(lines[:40]), {"file_path": FILE, "limit": 40})
+    (text,) = texts(grown(Index(), late, early, edit(5, lines[70:71], code(700))))
+    _, picture = text.split(f"### {FILE}\n")
+    assert picture.index("value_0003") < picture.index("value_0065") < picture.index("value_0700")
+    assert "value_0070" not in picture.split("[v5]")[0]
+    assert "Wall time" not in picture
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("cd src && make && cat cart.py", "\n".join(code(1, 2))),
+        ("sed -n '1,2p' src/cart.py", "\n".join(code(1, 2, 3))),
+        (
+            "cat src/cart.py",
+            "<returncode>1</returncode>\n<output>\ncat: src/cart.py: no\n</output>",
+        ),
+    ],
+)
+def test_what_may_not_be_the_files_is_in_no_picture(command: str, said: str) -> None:
+    index = grown(Index(), ran(1, "bash", said, {"command": command}))
+    assert not any(excerpt.file for layer in index.layers for excerpt in layer.excerpts)
+
+
+def test_behind_a_gap_in_an_output_lines_have_no_numbers() -> None:
+    said = "\n".join([*code(1, 2), "… 40 lines truncated …", *code(43)])
+    index = grown(Index(), ran(1, "bash", said, {"command": f"cat {FILE}"}))
+    shown = [excerpt for layer in index.layers for excerpt in layer.excerpts if excerpt.file]
+    assert shown
+    assert not any(excerpt.line for excerpt in shown)
+
+
 def test_an_index_of_an_older_release_knows_no_files() -> None:
     excerpt = {"path": "tc:t1.c1.result", "seen": 3, "text": "old_name = 17"}
     layer = msgspec.convert({"excerpts": [excerpt]}, Layer)
@@ -190,6 +230,28 @@ class Disk:
         given = {"path": FILE, "offset": first + 1}
         self.calls.append(ran(self.version, "read", "\n".join(part), given))
 
+    def read_by_shell(self, first: int, part: list[str], _: list[str]) -> None:
+        shown = "\n".join([FRAME.rstrip(), *part, ""])
+        command = f"cd src && sed -n '{first + 1},{first + max(len(part), 1)}p' cart.py"
+        self.calls.append(ran(self.version, "exec_command", shown, {"cmd": command}))
+
+    def read_end(self, _: int, part: list[str], __: list[str]) -> None:
+        if end := self.lines[-len(part) :] if part else []:
+            shown = "\n".join(["<returncode>0</returncode>", "<output>", *end, "</output>"])
+            given = {"command": f"tail -n {len(end)} {FILE}"}
+            self.calls.append(ran(self.version, "bash", shown, given))
+
+    def write_by_shell(self, _: int, part: list[str], new: list[str]) -> None:
+        self.lines = [*part, *new]
+        command = "\n".join(["cat > cart.py <<'EOF'", *self.lines, "EOF", "make"])
+        given = {"cmd": command, "workdir": "src"}
+        self.calls.append(ran(self.version, "exec_command", f"{FRAME}done", given))
+
+    def add_by_shell(self, _: int, __: list[str], new: list[str]) -> None:
+        self.lines += new
+        given = {"command": "\n".join([f"cat >> {FILE} <<'EOF'", *new, "EOF"])}
+        self.calls.append(ran(self.version, "bash", "", given))
+
     def write(self, _: int, part: list[str], new: list[str]) -> None:
         self.lines = [*part, *new]
         content = "\n".join(self.lines)
@@ -221,13 +283,18 @@ class Disk:
             *(f" {line}" for line in after),
         ]
         text = "\n".join(["*** Begin Patch", f"*** Update File: {FILE}", "@@", *body])
-        self.calls.append(
-            ran(self.version, "apply_patch", "done", {"input": f"{text}\n*** End Patch"})
-        )
+        given = {"input": f"{text}\n*** End Patch"}
+        tool = "apply_patch"
+        if first % 2:
+            tool, given = "bash", {"command": f"apply_patch <<'EOF'\n{given['input']}\nEOF\n"}
+        self.calls.append(ran(self.version, tool, "done", given))
         self.lines[first : first + len(part)] = new
 
 
-ACTIONS = ("read", "read_raw", "write", "edit", "insert", "rename", "patch")
+ACTIONS = (
+    *("read", "read_raw", "read_by_shell", "read_end", "write", "write_by_shell", "add_by_shell"),
+    *("edit", "insert", "rename", "patch"),
+)
 STEPS = st.lists(
     st.tuples(st.sampled_from(ACTIONS), st.integers(0, 30), st.integers(0, 12), st.integers(0, 12)),
     max_size=12,
@@ -263,9 +330,58 @@ def test_every_line_that_the_picture_of_a_file_shows_is_in_the_file(
         for step in steps:
             disk.do(*step)
         index = grown(index, *disk.calls[done:], room=COLD if is_cold else ROOM)
+        assert not any(excerpt.changed for layer in index.layers for excerpt in layer.excerpts)
         there = "\n".join(disk.lines)
         for line in held(index, disk.calls):
             assert line in there
+
+
+HEADING = f"### {FILE} (changed outside)\n"
+WRITTEN = ran(1, "Write", "done", {"file_path": FILE, "content": "\n".join(code(*range(9)))})
+OTHER = [*code(*range(4)), *code(77), *code(*range(5, 9))]
+
+
+def looked(version: int, lines: Sequence[str]) -> list[Entry]:
+    return ran(version, "Read", viewed(lines), {"file_path": FILE})
+
+
+def test_a_file_that_is_not_what_the_agent_wrote_says_so_once() -> None:
+    (text,) = texts(grown(Index(), WRITTEN, looked(3, OTHER)))
+    assert text.count(HEADING) == 1
+    assert text.count("changed outside") == 1
+    assert HEADING in texts(grown(grown(Index(), WRITTEN, looked(3, OTHER)), room=COLD))[0]
+
+
+def test_a_part_of_a_file_that_is_not_what_an_edit_wrote_there_is_noticed() -> None:
+    changed = [*code(60, 61), *OTHER, *code(62)]
+    assert (
+        HEADING in texts(grown(Index(), edit(1, code(5), code(*range(9))), looked(3, changed)))[0]
+    )
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        looked(3, code(*range(9))),
+        looked(3, [*code(50), *code(*range(9)), *code(51)]),
+        looked(3, OTHER[1:]),
+        looked(3, OTHER[:6]),
+        [*edit(3, code(4), code(77)), *looked(5, OTHER)],
+        [*ran(3, "Bash", "", {"command": "sed -i s/4/77/ src/cart.py"}), *looked(5, OTHER)],
+        [*ran(3, "insert", "", {"into": FILE, "text": "x"}), *looked(5, OTHER)],
+        [*ran(3, "Write", "", {"file_path": FILE, "content": "\n".join(OTHER)}), *looked(5, OTHER)],
+    ],
+    ids=["same", "moved", "no first", "no last", "edited", "command", "unknown", "written"],
+)  # fmt: skip
+def test_where_it_is_not_sure_nothing_is_said_of_changes_outside(between: list[Entry]) -> None:
+    assert not any("changed outside" in text for text in texts(grown(Index(), WRITTEN, between)))
+
+
+def test_a_read_that_was_asked_for_before_a_write_was_done_says_nothing_of_it() -> None:
+    (call, result), (read, shown) = WRITTEN, looked(2, OTHER)
+    late = attrs.evolve(result, version=3), attrs.evolve(shown, version=4)
+    (text,) = texts(grown(Index(), [call, read, *late]))
+    assert "changed outside" not in text
 
 
 NAMES = ("old_string", "new_string", "path", "input", "content", "edits", "offset", "view_range")

@@ -1,0 +1,93 @@
+r"""How tests went, as test runners sum it up in the last lines of their output.
+
+| runner | line |
+|---|---|
+| pytest | `== 3 failed, 40 passed, 1 warning in 2.10s ==` |
+| unittest | `Ran 12 tests in 0.1s`, an empty line, `FAILED (failures=1, errors=2)` |
+| jest, vitest | `Tests:  1 failed, 12 passed, 13 total`, `Tests  1 failed \| 12 passed (13)` |
+| mocha | `12 passing (30ms)`, `1 failing` |
+| node --test | `# pass 12`, `# fail 1` |
+| cargo test | `test result: FAILED. 5 passed; 1 failed; 0 ignored; ...`, one for each target |
+| ctest | `95% tests passed, 1 tests failed out of 20` |
+| Maven | `Tests run: 12, Failures: 1, Errors: 0, Skipped: 2` |
+| Gradle | `12 tests completed, 1 failed` |
+| RSpec, bats | `12 examples, 1 failure`, `12 tests, 1 failure` |
+| go test | `ok  pkg  0.1s` and `FAIL  pkg  0.1s`: packages, of which a shortened output shows a part |
+"""
+
+import re
+from collections import Counter
+from typing import Final
+
+SEARCHED: Final = 4000
+"""Characters at the end of an output."""
+_COUNTS: Final = r"\d{1,9} [a-z]+(?:(?:, | \| |; )\d{1,9} [a-z]+)*"
+_LINES: Final = tuple(
+    re.compile(line, re.MULTILINE)
+    for line in (
+        rf"^(?:=+ )?(?P<counts>{_COUNTS}) in [\d.]+s\b",
+        r"^Ran (?P<total>\d{1,9}) tests? in [\d.]+s\n\n(?:OK|FAILED)(?: \((?P<named>[\w=, ]+)\))?$",
+        rf"^Tests: +(?P<counts>{_COUNTS})$",
+        rf"^ *Tests +(?P<counts>{_COUNTS}) \(\d+\)$",
+        r"^ +(?P<counts>\d{1,9} (?:passing|failing))\b",
+        r"^[#ℹ] (?P<named>pass \d{1,9})\n[#ℹ] (?P<more>fail \d{1,9})$",
+        r"^test result: \w+\. (?P<counts>\d{1,9} passed; \d{1,9} failed; \d{1,9} ignored)",
+        r"^\d{1,9}% tests passed, (?P<failed>\d{1,9}) tests failed out of (?P<total>\d{1,9})",
+        r"^(?:\[\w+\] +)?Tests run: (?P<total>\d{1,9}), (?P<named>Failures: \d{1,9}, Errors: \d{1,9}, Skipped: \d{1,9})$",
+        r"^(?P<total>\d{1,9}) tests completed, (?P<failed>\d{1,9}) failed",
+        r"^(?P<total>\d{1,9}) (?:examples?|tests?), (?P<failed>\d{1,9}) failures?",
+    )
+)
+_PACKAGE: Final = re.compile(
+    r"^(ok|FAIL)[ \t]+[\w./-]+[ \t]+(?:[\d.]+s|\(cached\)|\[)", re.MULTILINE
+)
+_MENTIONED: Final = re.compile(
+    r"pass|fail|tests? in|^ok\s|test result", re.IGNORECASE | re.MULTILINE
+)
+"""Without one of these nothing is summed up."""
+_COUNT: Final = re.compile(r"(\d{1,9}) ([a-z]+)")
+_NAMED: Final = re.compile(r"(\w+)[:= ] ?(\d{1,9})")
+_MEANT: Final = (
+    ("fail", "failed"),
+    ("err", "errors"),
+    ("pass", "passed"),
+    ("skip", "skipped"),
+    ("ign", "skipped"),
+)
+"""How the words of runners begin, and what they mean."""
+_SAID: Final = ("failed", "errors", "passed", "skipped")
+
+
+def outcome(output: str) -> str:
+    """What the tests of a command came to: `3 failed, 40 passed`; empty if it ran none."""
+    text = output
+    if len(text) > SEARCHED:  # whole lines
+        text = text[-SEARCHED:].partition("\n")[2]
+    if not _MENTIONED.search(text):
+        return ""
+    counts = Counter[str]()
+    for line in _LINES:
+        for found in line.finditer(text):
+            counts += _counted(found)
+    if any(counts[word] for word in _SAID):
+        return ", ".join(f"{counts[word]} {word}" for word in _SAID if counts[word])
+    packages = Counter(_PACKAGE.findall(text))
+    if packages["FAIL"]:
+        return f"{packages['FAIL']} package{'s' * (packages['FAIL'] > 1)} failed"
+    return "packages ok" if packages else ""
+
+
+def _counted(found: re.Match[str]) -> Counter[str]:
+    """The numbers of one line."""
+    said = found.groupdict()
+    pairs = [(word, number) for number, word in _COUNT.findall(said.get("counts") or "")]
+    pairs += _NAMED.findall(f"{said.get('named') or ''} {said.get('more') or ''}")
+    pairs += [("failed", said.get("failed") or "0")]
+    counts = Counter[str]()
+    for word, number in pairs:
+        for start, meant in _MEANT:
+            if word.lower().startswith(start):
+                counts[meant] += int(number)
+    if said.get("total"):
+        counts["passed"] += max(int(said["total"]) - counts.total(), 0)
+    return counts

@@ -1,0 +1,110 @@
+"""What a shell command shows of a file and writes to files, said only where it is sure."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from render.summary._shell import ALL, NOTHING, Script, Shown, Written, parsed, script_of
+from tests._builders import call
+
+SHOWN = {
+    "cat F": Shown("F"),
+    "cat -n F": Shown("F"),
+    "sed -n '10,20p' a/b.py": Shown("a/b.py", 10, 11),
+    'sed -n "5p" F': Shown("F", 5, 1),
+    "sed -n '5,+3p' F": Shown("F", 5, 4),
+    "sed -n '5,$p' F": Shown("F", 5, ALL),
+    "head F": Shown("F", 1, 10),
+    "head -n 7 F": Shown("F", 1, 7),
+    "head -7 F": Shown("F", 1, 7),
+    "tail -n +7 F": Shown("F", 7, ALL),
+    "tail -20 F": Shown("F", 0, 20),
+    "nl -ba F | sed -n '30,50p'": Shown("F", 30, 21),
+    "cat F | tail -n +11 | head -5": Shown("F", 11, 5),
+    "cd /x && sed -n 1,5p y/../F 2>/dev/null": Shown("/x/F", 1, 5),
+    "set -e\n# what's there\ncd /x; cat F": Shown("/x/F"),
+    "bash -lc 'cd /x && head -3 F'": Shown("/x/F", 1, 3),
+    "cat 'app/[id].ts'": Shown("app/[id].ts"),
+    "cat F 2>&1 | head -5": Shown("F", 1, 5),
+}
+
+
+@pytest.mark.parametrize("command", SHOWN)
+def test_a_command_that_prints_a_part_of_a_file_shows_it(command: str) -> None:
+    assert parsed(command).shown == SHOWN[command]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat a b", "cat $F", "cat *.py", 'cat "$(ls)"', "cat `ls`", "cat", "cat -", "cat < F", "cat F > G",
+        "echo hi; cat F", "a || cat F", "git show x:F | head", "cat F | grep x", "sed -n 1,5p a\ncat b",
+        "for f in a; do cat F; done", "if a; then\ncat F\nfi", "(cat F)", "sed -n '10,20p' F | cat -n",
+        "nl F", "cat -b F", "sed -n '/x/p' F", "head -c 9 F", "tail -f F", "set -x; cat F", "cat 'F",
+        'cd "$D" && cat F', "cat F & cat G", "cat <<EOF\nx",
+    ],
+)  # fmt: skip
+def test_where_it_is_not_sure_whose_lines_they_are_nothing_is_shown(command: str) -> None:
+    assert parsed(command).shown is None
+
+
+WRITTEN = {
+    "cat > F <<'EOF'\na $b\nc\nEOF": Written("F", "a $b\nc\n"),
+    "cat <<EOF > F\na $b\nc\nEOF\npython F": Written("F", "c\n"),
+    "cat >> F <<'EOF'\na\nEOF": Written("F", "a\n", is_added=True),
+    "tee F <<'EOF'\na\nEOF": Written("F", "a\n"),
+    "cd /x && cat > F <<'EOF' && make\na\nEOF": Written("/x/F", "a\n"),
+    "make > F 2>&1": Written("F", None),
+    "apply_patch <<'EOF'\n*** Begin Patch\nEOF": Written("", "*** Begin Patch\n"),
+}
+
+
+@pytest.mark.parametrize("command", WRITTEN)
+def test_a_command_that_writes_a_file_says_what(command: str) -> None:
+    assert parsed(command).written == (WRITTEN[command],)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["make >> F", "make 2> F", "make > /dev/null", "a || cat > F <<'E'\nx\nE", "if a\nthen\ncat > F <<'E'\nx\nE\nfi"],
+)  # fmt: skip
+def test_what_is_added_thrown_away_or_not_sure_to_run_is_no_writing(command: str) -> None:
+    assert parsed(command).written == ()
+
+
+def test_a_script_is_told_from_one_that_also_does_something_else() -> None:
+    document = "cat > F <<'EOF'\na\nEOF\n"
+    assert parsed(document).is_all
+    assert parsed("cd x && cat F").is_all
+    assert not parsed(f"{document}python F").is_all
+    assert not parsed("make > F").is_all
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"cmd": "cat F", "workdir": "/x"},
+        {"command": ["bash", "-lc", "cat F"], "workdir": "/x"},
+        {"command": ["cat", "/x/F"]},
+    ],
+)
+def test_a_command_is_read_however_a_harness_gives_it(given: dict[str, Any]) -> None:
+    assert script_of(call("a", name="shell", **given)).shown == Shown("/x/F")
+
+
+def test_another_tool_runs_no_script() -> None:
+    assert script_of(call("a", name="ask", command="cat F")) == NOTHING
+
+
+PARTS = st.sampled_from(
+    ["cat", " F", " > ", " | ", "\n", ";", " && ", "<<'E'", "<<E", "E", "'", '"', "$(", ")", "\\", "#", "cd /x",
+     "sed -n 1,5p", "99999999999", "é", "tail -n +"]
+)  # fmt: skip
+
+
+@given(st.lists(PARTS, max_size=20).map("".join) | st.text())
+def test_whatever_a_script_says_it_is_read_without_an_error(script: str) -> None:
+    assert isinstance(parsed(script), Script)
+    assert isinstance(parsed(f"bash -c {script}"), Script)
