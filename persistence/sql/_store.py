@@ -33,6 +33,7 @@ from persistence._log import (
     is_sound,
 )
 from persistence._store import StoreReport, TimelineInfo
+from persistence._watch import Watchers
 from persistence.sql import _rows
 from persistence.sql._database import (
     Connection,
@@ -58,6 +59,8 @@ class SQLStore:
         self._pid = os.getpid()
         self._closed = False
         self._shelf_lock = Lock()
+        self._watchers = Watchers()
+        self.watch = self._watchers.add  # see `Watchable`
         self._dropped = finalize(self, _release, database, self._pid)
         self._dropped.atexit = False
 
@@ -87,6 +90,7 @@ class SQLStore:
         if not self._settled(once) and not self._is_there(timeline_id, expected_version, stored):
             found = self.head(timeline_id)
             raise VersionConflictError(expected=expected_version, found=found)
+        self._watchers.grown(timeline_id)
         return expected_version + len(stored)
 
     def _is_there(self, timeline: TimelineId, after: int, stored: Sequence[StoredEvent]) -> bool:
@@ -144,6 +148,7 @@ class SQLStore:
                 return True
 
         self._settled(once)
+        self._watchers.grown(target)
         return at + 1
 
     def _copy(
@@ -233,6 +238,7 @@ class SQLStore:
         self._closed = True
         self._dropped.detach()
         self._database.close()
+        self._watchers.closed()
 
     def __enter__(self) -> Self:
         return self
