@@ -53,6 +53,7 @@ from blocks._errors import DamagedStoreError as DamagedStoreError
 from blocks._errors import DataError as DataError
 from blocks._errors import FoldlineError as FoldlineError
 from blocks._errors import MisuseError as MisuseError
+from blocks._errors import OutcomeUnknownError as OutcomeUnknownError
 from blocks._errors import PolicyError as PolicyError
 from blocks._errors import Refusal as Refusal
 from blocks._errors import RungError as RungError

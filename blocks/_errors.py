@@ -18,6 +18,7 @@
         ├── VersionConflictError    somebody else appended first
         │   └── TimelineExistsError a fork onto the name of a timeline that is there
         ├── UnknownTimelineError    no such timeline in this store
+        ├── OutcomeUnknownError     the connection broke: what was written is not known
         └── StoreLockedError        another process holds the file
 
 A prompt that cannot be made to fit is no error: render returns it as a value (`CannotFit`).
@@ -159,6 +160,16 @@ class UnknownTimelineError(StoreError):
             " says what it holds"
         )
         self.timeline_id = timeline_id
+
+
+class OutcomeUnknownError(StoreError):
+    """The connection broke in a commit and came back too late: the events were written, all or none."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"{reason}; whether it was written is not known: repeat the call with the same events,"
+            " what is there is not written twice"
+        )
 
 
 class StoreLockedError(StoreError):

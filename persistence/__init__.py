@@ -1,6 +1,6 @@
 """Where events are kept. Anything that passes `persistence.testing.StoreContract` is a store.
 
-The DuckDB store, what checks it and what searches load when they are first asked for.
+The stores in databases, what checks and what searches load when they are first asked for.
 """
 
 from typing import TYPE_CHECKING
@@ -47,9 +47,11 @@ if TYPE_CHECKING:
     from persistence.artifacts import open_artifacts as open_artifacts
     from persistence.duckdb._quality import quality_rows as quality_rows
     from persistence.duckdb._store import DuckDBStore as DuckDBStore
+    from persistence.postgres._store import PostgresStore as PostgresStore
     from persistence.search._find_by_path import block_at as block_at
     from persistence.search._search import Hit as Hit
     from persistence.search._search import search_blocks as search_blocks
+    from persistence.sqlite._store import SQLiteStore as SQLiteStore
 
 _LATER = {
     "ArtifactDescription": "persistence.artifacts",
@@ -62,8 +64,10 @@ _LATER = {
     "KeyRing": "persistence.artifacts",
     "Keys": "persistence.artifacts",
     "MemoryArtifacts": "persistence.artifacts",
+    "PostgresStore": "persistence.postgres._store",
     "RepairReport": "persistence._repair",
     "Requester": "persistence.artifacts",
+    "SQLiteStore": "persistence.sqlite._store",
     "append_bytes": "persistence._copy",
     "block_at": "persistence.search._find_by_path",
     "copy_store": "persistence._copy",

@@ -16,6 +16,9 @@ from persistence._store import EventStore, StoreLocation
 SCHEMES: Final[Mapping[str, tuple[str, str]]] = {
     "": ("persistence.duckdb._location", "a path"),
     "duckdb://": ("persistence.duckdb._location", "duckdb:///path"),
+    "sqlite://": ("persistence.sqlite._location", "sqlite:///path"),
+    "postgresql://": ("persistence.postgres._location", "postgresql://user@host/database"),
+    "postgres://": ("persistence.postgres._location", "postgres://user@host/database"),
     "memory:": ("persistence._memory", "memory:"),
 }
 """By scheme (a path has none): the module whose `locate` knows where that is, and how it is written."""
@@ -44,9 +47,10 @@ def locate_store(where: "str | PathLike[str]") -> StoreLocation:
 
 def open_store(where: "str | PathLike[str]") -> EventStore:
     """The store at a path or a URL, made if there is none: `agent.duckdb`, `duckdb:///agent.duckdb`,
-    or `memory:`, one in memory of its own.  Whoever opens a store closes it.
+    `sqlite:///agent.sqlite`, `postgresql://user@host/database`, or `memory:`, one in memory of its own.
+    Whoever opens a store closes it.
 
-    What follows `duckdb:///` is the path, so an absolute one has four slashes.
+    What follows `duckdb:///` or `sqlite:///` is the path, so an absolute one has four slashes.
 
     Raises:
         MisuseError: it is neither, its scheme is unknown, or no store can be there.

@@ -7,6 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
+from urllib.parse import unquote
 
 from blocks import MisuseError, StoreError
 from persistence._log import is_sound
@@ -45,15 +46,32 @@ def checked_path(given: object) -> Path:
         MisuseError: it is no path at all.
     """
     if not isinstance(given, str | os.PathLike):
-        raise MisuseError(f"{given!r:.{SHOWN}} is no path; give the path of a DuckDB file")
+        raise MisuseError(f"{given!r:.{SHOWN}} is no path; give the path of a file")
     text: object = os.fspath(cast("str | os.PathLike[str]", given))
     if not is_sound(text):
-        raise MisuseError(f"{text!r:.{SHOWN}} cannot be a path; give the path of a DuckDB file")
+        raise MisuseError(f"{text!r:.{SHOWN}} cannot be a path; give the path of a file")
     if not text.strip():
-        raise MisuseError("the path of a store is empty; give the path of a DuckDB file")
+        raise MisuseError("the path of a store is empty; give the path of a file")
     if text.startswith(":memory:"):
         raise MisuseError("':memory:' is no file; for a store in memory take MemoryStore()")
     return Path(text)
+
+
+def path_in(where: "str | os.PathLike[str]", scheme: str) -> Path:
+    """The path that a URL of a scheme names, or that is given as it is.
+
+    Raises:
+        MisuseError: it names none.
+    """
+    if not isinstance(where, str) or not where.lower().startswith(f"{scheme}://"):
+        return checked_path(where)
+    path = where[len(scheme) + 3 :]
+    if not path.startswith("/") or "?" in path or "#" in path:
+        raise MisuseError(
+            f"{where!r:.{SHOWN}} names no file; write {scheme}:///path, or {scheme}:////path for an"
+            " absolute path, and no options"
+        )
+    return checked_path(unquote(path[1:]))
 
 
 @contextmanager

@@ -67,7 +67,10 @@ def test_a_store_is_named_in_its_folder_and_in_the_table() -> None:
         "persistence/__init__.py",
         "persistence/artifacts/_duckdb.py",
     }
-    assert "duckdb://" in SCHEMES
+    for name in ("sqlite", "postgres"):
+        named = naming(f"persistence.{name}", f"persistence/{name}/")
+        assert named == {"persistence/_open.py", "persistence/__init__.py"}
+    assert {"duckdb://", "sqlite://", "postgresql://"} < set(SCHEMES)
     assert naming("DuckDBStore)", "persistence/duckdb/") == set(), "nobody asks which store it is"
     assert EventStore.__module__ == "persistence._store"
 

@@ -15,7 +15,8 @@ EXPORTS = {
         CompactionSkipped DamagedStoreError DataError Decision Determinism Digest
         DocumentPart DroppedSpan Durability EDITOR_TOOLS Envelope Event EventId Excerpt
         FoldState FoldlineError Hidden HiddenRecord HideReason ImagePart Index Layer LogWindow
-        ErrorRecord MisuseError Named Naming Note OpaqueBlock OpaqueEvent OpenItem Outcome Part Plan
+        ErrorRecord MisuseError Named Naming Note OpaqueBlock OpaqueEvent OpenItem Outcome
+        OutcomeUnknownError Part Plan
         PolicyError Provenance ProviderPart RangeCompacted RangeExpanded RangeSummary
         Recorded Refusal RequestRendered RungError SearchRecord Sensitivity SessionFormatError
         SkipReason StoreError StoreLockedError StructuredSummary SummaryPrepared
@@ -51,10 +52,11 @@ EXPORTS = {
     "persistence": """
         ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord BlockIndex CopyReport
         Copyable DuckDBStore EventStore Head Hit HoldsArtifacts Indexed KeyRing Keys
-        MemoryArtifacts MemoryStore RepairReport Requester StoreLocation StoreProblem StoreReport
-        StoredEvent TimelineInfo TurnChange Verifiable Watchable append_bytes block_at checked_bytes
-        checked_events checked_fork checked_page copy_store locate_store open_artifacts open_store
-        quality_rows read_bytes repair search_blocks timeline_infos verify
+        MemoryArtifacts MemoryStore PostgresStore RepairReport Requester SQLiteStore StoreLocation
+        StoreProblem StoreReport StoredEvent TimelineInfo TurnChange Verifiable Watchable
+        append_bytes block_at checked_bytes checked_events checked_fork checked_page copy_store
+        locate_store open_artifacts open_store quality_rows read_bytes repair search_blocks
+        timeline_infos verify
     """,
     "persistence.testing": """
         RecordingStore StoreContract broken_promises

@@ -18,7 +18,9 @@ from persistence import (
     EventStore,
     Keys,
     MemoryStore,
+    PostgresStore,
     Requester,
+    SQLiteStore,
     append_bytes,
     block_at,
     checked_bytes,
@@ -93,6 +95,22 @@ def lost(folder: Path) -> Path:
     with DuckDBStore(folder / "empty.duckdb"):
         pass
     (folder / "empty.duckdb").rename(path)
+    return path
+
+
+def scratched(folder: Path) -> Path:
+    """An SQLite file whose first page says nothing any more but what it is."""
+    path = folder / "scratched.sqlite"
+    SQLiteStore(path).close()
+    content = path.read_bytes()
+    path.write_bytes(content[:100] + b"\xff" * 3000 + content[3100:])
+    return path
+
+
+def later(folder: Path) -> Path:
+    path = folder / "later.sqlite"
+    with SQLiteStore(path) as store, store._database.writing() as connection:
+        connection.run("UPDATE foldline SET format = 9")
     return path
 
 
@@ -187,6 +205,15 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
         "StoreLockedError": lambda folder: DuckDBStore(taken(folder)),
         "DamagedStoreError": lambda folder: DuckDBStore(lost(folder)),
         "MisuseError": lambda folder: DuckDBStore(a_file(folder)),
+    },
+    "SQLiteStore": {
+        "DamagedStoreError": lambda folder: SQLiteStore(scratched(folder)),
+        "MisuseError": lambda folder: SQLiteStore(a_file(folder)),
+        "StoreError": lambda folder: SQLiteStore(later(folder)),
+    },
+    "PostgresStore": {
+        "MisuseError": lambda _: PostgresStore("postgresql://me@host:port/db"),
+        "StoreError": lambda folder: PostgresStore(f"postgresql://me@/db?host={folder}"),
     },
     "EventStore": {"ClosedError": lambda _: closed().head(T)},
     "EventStore.append": {

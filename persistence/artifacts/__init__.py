@@ -1,6 +1,7 @@
 """Artifacts: content that lies beside the log. `persistence` exports what is public of it."""
 
 from persistence.artifacts._artifacts import Artifacts as Artifacts
+from persistence.artifacts._backend import Entry as Entry
 from persistence.artifacts._copy import copy_artifacts as copy_artifacts
 from persistence.artifacts._crypt import KeyRing as KeyRing
 from persistence.artifacts._crypt import Keys as Keys
@@ -9,6 +10,7 @@ from persistence.artifacts._duckdb import DuckDBReader as DuckDBReader
 from persistence.artifacts._memory import MemoryArtifacts as MemoryArtifacts
 from persistence.artifacts._memory import MemoryBackend as MemoryBackend
 from persistence.artifacts._open import open_artifacts as open_artifacts
+from persistence.artifacts._sql import SQLBackend as SQLBackend
 from persistence.artifacts._store import ArtifactStore as ArtifactStore
 from persistence.artifacts._types import ArtifactDescription as ArtifactDescription
 from persistence.artifacts._types import ArtifactMetadata as ArtifactMetadata

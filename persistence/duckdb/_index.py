@@ -1,17 +1,11 @@
 """The block index of a DuckDB file: what the database finds by looking at payloads as texts.
 
 It gives every event that was asked for, perhaps more; what matches is decided in Python, so that every
-store finds the same.  What may be asked of the database follows from how an event is stored:
-
-* A run of characters that JSON does not escape, and that no case folding touches but that of A to Z,
-  stands in the payload as it stands in the text.
-* Of a large event the database looks at the stand-in only, so its text may hold anything.
-* Except that a few letters outside ASCII fold to some inside (ß to ss), and that
-  JSON and Python write some numbers differently: payloads with those are looked at in any case.
+store finds the same.  What may be asked of the database says `persistence.search._likely`; of a large event
+it looks at the stand-in only, so its text may hold anything.
 """
 
 import re
-import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import groupby
@@ -24,6 +18,15 @@ from blocks import Recorded, TimelineId, TurnId, decode_event
 from persistence._store import TurnChange
 from persistence.duckdb._file_lock import Marks
 from persistence.duckdb._large_events import STANDS_IN, fetching, whole
+from persistence.search._likely import (
+    CONDITIONS_MAX,
+    FOLDED_TO_ASCII,
+    SUMMARY,
+    has_cases,
+    is_number,
+    needles_of,
+    runs_in,
+)
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -31,16 +34,6 @@ if TYPE_CHECKING:
 PAGE: Final = 2_000
 ROWS: Final = 32
 """Rows that are taken from the database at once: those of older files may be large."""
-CONDITIONS_MAX: Final = 32
-"""More would cost the database more than they spare Python."""
-FOLDED_TO_ASCII: Final = (
-    "\u00df\u0130\u0149\u017f\u01f0\u1e96\u1e97\u1e98\u1e99\u1e9a\u1e9e\u212a"
-    "\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"
-)
-"""All letters outside ASCII whose case folding has one of ASCII in it."""
-_UNSAFE: Final = frozenset('"\\')
-_NUMBER: Final = re.compile(r"[0-9.e+-]+")
-_NAME: Final = re.compile(r"(?!None|True|False)(?=[\d-]*+[^\W\d])[\w-]++")
 _FOLDS: Final = (
     f"strlen(payload) <> length(payload) AND regexp_matches(payload, '[{FOLDED_TO_ASCII}]')"
 )
@@ -53,8 +46,6 @@ _SUMMARIZED: Final = (
 )
 _OTHER_LARGE: Final = f"{STANDS_IN} AND NOT {_APPENDED}"
 """Large events whose block, a summary, is not in their stand-in."""
-_SUMMARY: Final = "su:"
-_CALL: Final = "tc:"
 _TURNS: Final = """
 WITH blocks AS (
     SELECT seq, coalesce(found[2]::VARCHAR, '""') AS turn,
@@ -98,9 +89,9 @@ class DuckDBIndex:
         after: int = 0,
         last: int | None = None,
     ) -> Iterator[Recorded]:
-        likely, needles = _alike(dict.fromkeys(map(_needles, stems)))
+        likely, needles = _alike(dict.fromkeys(map(needles_of, stems)))
         kinds = _APPENDED
-        if any(stem.startswith(_SUMMARY) for stem in stems):
+        if any(stem.startswith(SUMMARY) for stem in stems):
             kinds, likely = f"({_APPENDED} OR {_SUMMARIZED})", f"({likely}) OR ({_OTHER_LARGE})"
         condition = f"name = ? AND seq > ? AND seq <= ? AND ({likely}) AND {kinds} ORDER BY seq"
         given = [timeline, after, _LAST if last is None else last, *needles]
@@ -138,12 +129,12 @@ def _conditions(words: Collection[str], kinds: Collection[str]) -> tuple[list[st
     """What every payload that can match fulfils, in SQL."""
     conditions: list[str] = []
     given: list[object] = []
-    runs = {run for word in words for run in _runs(word)}
+    runs = {run for word in words for run in runs_in(word)}
     for run in sorted(runs, key=lambda run: (-len(run), run))[:CONDITIONS_MAX]:
         condition, value = _holds(run)
         conditions.append(f"({condition} OR {STANDS_IN})")
         given.append(value)
-    pieces = [tuple(_runs(kind)) for kind in sorted(kinds)]
+    pieces = [tuple(runs_in(kind)) for kind in sorted(kinds)]
     if all(pieces) and 0 < len(pieces) <= CONDITIONS_MAX:
         each = (" AND ".join(["contains(payload, ?)"] * len(runs)) for runs in pieces)
         conditions.append(f"({' OR '.join(each)})")
@@ -153,28 +144,11 @@ def _conditions(words: Collection[str], kinds: Collection[str]) -> tuple[list[st
 
 def _holds(run: str) -> tuple[str, str]:
     """The condition that a payload holds a run in any case, or what might be one; its parameter."""
-    has_letters = any(letter.isascii() and letter.isalpha() for letter in run)
-    if has_letters:
+    if has_cases(run):
         condition, value = f"regexp_matches(payload, ?) OR {_FOLDS}", f"(?i:{re.escape(run)})"
     else:
         condition, value = "contains(payload, ?)", run
-    return f"{condition} OR {_ODD}" if _NUMBER.fullmatch(run) else condition, value
-
-
-def _runs(text: str) -> Iterator[str]:
-    """The longest pieces that stand in a payload as they stand in a text."""
-    start = 0
-    for index, letter in enumerate((*text, '"')):
-        if not _is_plain(letter):
-            if index > start:
-                yield text[start:index]
-            start = index + 1
-
-
-def _is_plain(letter: str) -> bool:
-    if letter.isascii():
-        return letter.isprintable() and letter not in _UNSAFE
-    return unicodedata.category(letter) == "Lo"  # letters without case: 語, א, ก
+    return f"{condition} OR {_ODD}" if is_number(run) else condition, value
 
 
 def _alike(stems: Collection[tuple[str, ...]]) -> tuple[str, list[str]]:
@@ -195,26 +169,3 @@ def _alike(stems: Collection[tuple[str, ...]]) -> tuple[str, list[str]]:
 def _telling(needles: Collection[str]) -> str:
     """The one that the fewest payloads contain: that of the turn, if there is one."""
     return max(needles, key=lambda needle: (needle.startswith('"'), len(needle)))
-
-
-def _needles(stem: str) -> tuple[str, ...]:
-    """What the payload of every block with this stem contains.
-
-    The names between the dots, wherever turn, kind and call id begin.  A turn begins where the stem
-    does, and a call id or a name ends where it does, so there the JSON has a quotation mark.  Not those
-    that could be the text of a value that is no string.
-    """
-    inner = stem.rpartition(".")[0] if stem.startswith(_CALL) else stem
-    names = inner.partition(":")[2].split(".")
-    last = len(names) - 1
-    found = {
-        ('"' if index == 0 else "") + name + ('"' if index == last else "")
-        for index, name in enumerate(names)
-        if is_needle(name)
-    }
-    return tuple(sorted(found))
-
-
-def is_needle(piece: str) -> bool:
-    """Whether a piece of a path stem stands in the payload as it stands in the path."""
-    return bool(_NAME.fullmatch(piece)) and not _NUMBER.fullmatch(piece)

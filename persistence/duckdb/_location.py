@@ -1,22 +1,17 @@
 """Where a DuckDB store is: a path, as it is or as `duckdb:///path`."""
 
-import re
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote
+from typing import TYPE_CHECKING
 
 import attrs
 
-from blocks import MisuseError
-from persistence._place import SHOWN, checked_path, database_path, system_errors
+from persistence._place import database_path, path_in, system_errors
 from persistence._store import StoreReport
 from persistence.duckdb._store import DuckDBStore
 
 if TYPE_CHECKING:
     from persistence.artifacts import KeyRing
-
-_URL: Final = re.compile(r"duckdb://(/(?P<path>[^?#]*)\Z)?", re.IGNORECASE)
 
 
 @attrs.frozen
@@ -59,12 +54,4 @@ def locate(where: "str | PathLike[str]") -> DuckDBLocation:
     Raises:
         MisuseError: it is neither.
     """
-    url = _URL.match(where) if isinstance(where, str) else None
-    if url is None:
-        return DuckDBLocation(checked_path(where))
-    if url["path"] is None:
-        raise MisuseError(
-            f"{where!r:.{SHOWN}} names no file; write duckdb:///path, or duckdb:////path for an"
-            " absolute path, and no options"
-        )
-    return DuckDBLocation(checked_path(unquote(url["path"])))
+    return DuckDBLocation(path_in(where, "duckdb"))

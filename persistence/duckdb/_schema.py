@@ -139,6 +139,8 @@ def _connected(path: Path) -> "Generator[DuckDBPyConnection]":
 
 MAGIC = b"DUCK"
 """What every DuckDB file has behind its first eight bytes."""
+SQLITE = b"SQLite format 3\0"
+"""What every SQLite file begins with."""
 
 
 def check_magic(path: Path) -> None:
@@ -146,8 +148,14 @@ def check_magic(path: Path) -> None:
     Raises:
         MisuseError: there is a file, and it is no DuckDB database.
     """
-    with system_errors(path), path.open("rb") as file:
-        start = file.read(12)
+    url = f"sqlite:///{path}"
+    with system_errors(path):
+        if path.with_name(path.name + "-shm").exists():  # in use, and to open it would drop locks
+            raise MisuseError(f"{path} is an SQLite database; write {url}")
+        with path.open("rb") as file:
+            start = file.read(16)
+    if start == SQLITE:
+        raise MisuseError(f"{path} is an SQLite database; write {url}")
     if start[8:12] != MAGIC:
         what = "is no DuckDB database" if start else "is empty, not a DuckDB database"
         raise MisuseError(f"{path} {what}; choose another file")

@@ -11,6 +11,8 @@ from persistence import DuckDBStore, EventStore, StoreLocation, locate_store, op
 from persistence._memory import MemoryLocation
 from persistence._open import SCHEMES
 from persistence.duckdb._location import DuckDBLocation
+from persistence.postgres._location import PostgresLocation
+from persistence.sqlite._location import SQLiteLocation
 from timeline import Timeline
 from timeline.replay import reserve_store
 
@@ -49,8 +51,8 @@ def test_a_store_in_memory_is_new_each_time() -> None:
 
 def test_a_scheme_that_nobody_knows_is_an_error_that_names_the_known_ones() -> None:
     with pytest.raises(MisuseError) as caught:
-        open_store("postgres://user:secret@host/db")
-    assert str(caught.value).startswith("postgres:// is no store that is known here")
+        open_store("mysql://user:secret@host/db")
+    assert str(caught.value).startswith("mysql:// is no store that is known here")
     assert "secret" not in str(caught.value)
     for _, written in SCHEMES.values():
         assert written in str(caught.value)
@@ -66,6 +68,12 @@ def test_a_scheme_that_nobody_knows_is_an_error_that_names_the_known_ones() -> N
         ("duckdb:///nul%00", MisuseError, "cannot be a path"),
         ("duckdb:///:memory:", MisuseError, r"take MemoryStore\(\)"),
         (":memory:", MisuseError, r"take MemoryStore\(\)"),
+        ("sqlite://a.sqlite", MisuseError, "names no file; write sqlite:///path"),
+        ("sqlite:///", MisuseError, "path of a store is empty"),
+        ("sqlite:///folder", MisuseError, "is a folder"),
+        ("sqlite:///nowhere/a.sqlite", MisuseError, "no folder .* create it"),
+        ("postgresql://me@host:secret/db", MisuseError, "no URL of a PostgreSQL database; write"),
+        ("postgresql://me@/db?host=/nowhere", StoreError, "is not reached"),
         ("memory://", MisuseError, "memory:// is no store"),
         ("duckdb:///nowhere/a.duckdb", MisuseError, "no folder .* create it"),
         ("duckdb:///folder", MisuseError, "is a folder; give the path of a file in it"),
@@ -103,6 +111,9 @@ def test_a_timeline_opens_and_closes_the_store_at_a_url() -> None:
 KINDS: dict[str, tuple[str, type[StoreLocation]]] = {
     "": ("a.duckdb", DuckDBLocation),
     "duckdb://": ("duckdb:///a.duckdb", DuckDBLocation),
+    "sqlite://": ("sqlite:///a.sqlite", SQLiteLocation),
+    "postgresql://": ("postgresql://me@host/db", PostgresLocation),
+    "postgres://": ("postgres://me@host/db", PostgresLocation),
     "memory:": ("memory:", MemoryLocation),
 }
 """What the table says in names, said in types."""
@@ -114,15 +125,34 @@ def test_every_row_of_the_table_leads_to_a_location() -> None:
         assert type(locate_store(where)) is kind
 
 
-def test_a_location_knows_whether_there_is_a_store_and_makes_none(here: Path) -> None:
-    place = locate_store("duckdb:///a.duckdb")
-    assert (str(place), place.exists()) == ("a.duckdb", False)
+@pytest.mark.parametrize("scheme", ["duckdb", "sqlite"])
+def test_a_location_knows_whether_there_is_a_store_and_makes_none(scheme: str, here: Path) -> None:
+    place = locate_store(f"{scheme}:///a.{scheme}")
+    assert (str(place), place.exists()) == (f"a.{scheme}", False)
     assert list(here.iterdir()) == []
     place.open().close()
     assert place.exists()
     place.remove()
     assert list(here.iterdir()) == []
     assert not locate_store("memory:").exists()
+
+
+def test_a_server_knows_whether_it_has_a_store_and_keeps_it(url: str) -> None:
+    place = locate_store(url)
+    assert str(place).startswith("postgresql://postgres@")
+    assert not place.exists()
+    assert filled(place.open()) == 2
+    place.remove()
+    assert place.exists(), "others may use the tables by now"
+
+
+def test_a_file_that_others_have_open_is_not_taken_away(here: Path) -> None:
+    place = locate_store("sqlite:///a.sqlite")
+    with closing(place.open()):
+        place.remove()
+        assert place.exists()
+    place.remove()
+    assert list(here.iterdir()) == []
 
 
 @pytest.mark.parametrize("where", ["folder", "pipe", "text", "text/a.duckdb", "nowhere/a.duckdb"])

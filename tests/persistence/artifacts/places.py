@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
 
 import attrs
 
@@ -20,8 +20,10 @@ from persistence import (
     Keys,
     MemoryStore,
     Requester,
+    SQLiteStore,
     open_artifacts,
 )
+from persistence.sql._store import SQLStore
 
 T = TimelineId("my talk")
 U = TimelineId("another talk")
@@ -125,6 +127,42 @@ class InDuckDB:
 
 
 @attrs.define
+class InSQL:
+    """Beside the log of a store that many processes share."""
+
+    _make: Callable[[], SQLStore]
+    clock: Clock = attrs.field(factory=Clock)
+    _store: SQLStore | None = None
+
+    def open(self, keys: KeyRing | None = KEYS) -> ArtifactStore:
+        self.close()
+        self._store = self._make()
+        return self._store.artifacts(keys=keys, clock=self.clock)
+
+    def lying(self) -> bytes:
+        columns = (
+            "entry FROM artifacts",
+            "piece FROM artifact_pieces",
+            "record FROM artifact_audit",
+        )
+        rows = [row for column in columns for row in self._rows(f"SELECT {column}")]
+        self.close()
+        return b"|".join(row for (row,) in rows)
+
+    def slots(self) -> int:
+        return len(self._rows("SELECT DISTINCT slot FROM artifact_pieces"))
+
+    def _rows(self, query: str) -> list[tuple[Any, ...]]:
+        assert self._store is not None
+        with self._store._database.lent() as connection:
+            return connection.rows(query)
+
+    def close(self) -> None:
+        if self._store:
+            self._store.close()
+
+
+@attrs.define
 class Opened:
     """What `open_artifacts` opens: a folder or a URL."""
 
@@ -147,6 +185,10 @@ class Opened:
     def close(self) -> None:
         for store in self._stores:
             store.close()
+
+
+def in_sqlite(folder: Path) -> Place:
+    return InSQL(lambda: SQLiteStore(folder / "talks.sqlite"))
 
 
 def in_folder(root: Path) -> Place:

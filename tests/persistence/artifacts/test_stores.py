@@ -8,10 +8,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from blocks import MisuseError, Sensitivity
-from persistence import Requester
+from persistence import PostgresStore, Requester
 
 from .contract import ArtifactContract, MemoryContract
-from .places import ALICE, SENSITIVITIES, InDuckDB, InMemory, Place, about, at_url, in_folder
+from .places import (
+    ALICE,
+    SENSITIVITIES,
+    InDuckDB,
+    InMemory,
+    InSQL,
+    Place,
+    about,
+    at_url,
+    in_folder,
+    in_sqlite,
+)
 
 
 class TestInMemory(ArtifactContract):
@@ -24,6 +35,18 @@ class TestInDuckDB(ArtifactContract, MemoryContract):
     @pytest.fixture
     def place(self, tmp_path: Path) -> Place:
         return InDuckDB(tmp_path / "talks.duckdb")
+
+
+class TestInSQLite(ArtifactContract, MemoryContract):
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> Place:
+        return in_sqlite(tmp_path)
+
+
+class TestInPostgres(ArtifactContract, MemoryContract):
+    @pytest.fixture
+    def place(self, url: str) -> Place:
+        return InSQL(lambda: PostgresStore(url))
 
 
 class TestInFolder(ArtifactContract, MemoryContract):
@@ -41,6 +64,7 @@ class TestAtUrl(ArtifactContract):
 PLACES: dict[str, Callable[[Path], Place]] = {
     "memory": lambda _: InMemory(),
     "duckdb": lambda path: InDuckDB(path / "talks.duckdb"),
+    "sqlite": in_sqlite,
     "folder": lambda path: in_folder(path / "artifacts"),
     "url": lambda path: at_url(path.name),
 }

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from contextlib import closing
 
 import pytest
 from hypothesis import given, settings
@@ -35,7 +35,8 @@ from blocks import (
     path_stem,
     turn_in,
 )
-from persistence import DuckDBStore, EventStore, MemoryStore, block_at
+from persistence import EventStore, block_at
+from tests.persistence.contract import STORES, new_store
 
 T = TimelineId("a talk")
 U = TimelineId("another")
@@ -132,34 +133,33 @@ def everything(log: Sequence[Event]) -> dict[str, Block]:
     return {**alike, **own}
 
 
-@pytest.fixture(scope="module")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[EventStore, EventStore]]:
-    path: Path = tmp_path_factory.mktemp("paths") / "talks.duckdb"
-    with DuckDBStore(path) as store:
-        yield store, MemoryStore()
+@pytest.fixture(scope="module", params=STORES)
+def store(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[EventStore]:
+    with closing(new_store(request, tmp_path_factory.mktemp("paths"))) as store:
+        yield store
 
 
 @settings(max_examples=60, deadline=None)
 @given(log=st.lists(EVENTS, min_size=1, max_size=25))
 def test_every_path_of_a_log_leads_to_its_block_in_every_store(
-    stores: tuple[EventStore, EventStore], log: list[tuple[str, str, str]]
+    store: EventStore, log: list[tuple[str, str, str]]
 ) -> None:
     events = [made(kind, turn, name, n) for n, (kind, turn, name) in enumerate(log)]
     there = everything(events)
     asked = [*there, *(f"{path}.2" for path in there), *(f"{path}.x" for path in there)]
-    for store in stores:
-        timeline = TimelineId(f"log {len(store.list())}")
-        store.append(timeline, events, expected_version=0)
-        for path in asked:
-            assert block_at(store, timeline, path) == there.get(path), path
+    timeline = TimelineId(f"log {len(store.list())}")
+    store.append(timeline, events, expected_version=0)
+    for path in asked:
+        assert block_at(store, timeline, path) == there.get(path), path
 
 
-def test_another_timelines_blocks_are_not_found(stores: tuple[EventStore, EventStore]) -> None:
-    for store in stores:
-        store.append(T, [made("prompt", "t1", "", 1)], expected_version=0)
-        store.append(U, [made("prompt", "t1", "", 2)], expected_version=0)
-        first, second = (block_at(store, name, "ar:t1.user.prompt") for name in (T, U))
-        assert first
-        assert second
-        assert (first.id, second.id) == ("b1", "b2")
-        assert block_at(store, TimelineId("nobody"), "ar:t1.user.prompt") is None
+def test_another_timelines_blocks_are_not_found(store: EventStore) -> None:
+    store.append(T, [made("prompt", "t1", "", 1)], expected_version=0)
+    store.append(U, [made("prompt", "t1", "", 2)], expected_version=0)
+    first, second = (block_at(store, name, "ar:t1.user.prompt") for name in (T, U))
+    assert first
+    assert second
+    assert (first.id, second.id) == ("b1", "b2")
+    assert block_at(store, TimelineId("nobody"), "ar:t1.user.prompt") is None

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -31,10 +33,11 @@ from blocks import (
     UserAttachment,
     UserPrompt,
 )
-from persistence import DuckDBStore, EventStore, Hit, MemoryStore, search_blocks
-from persistence.duckdb._index import CONDITIONS_MAX, FOLDED_TO_ASCII, DuckDBIndex
+from persistence import EventStore, Hit, MemoryStore, search_blocks
+from persistence.search._likely import CONDITIONS_MAX, FOLDED_TO_ASCII
 from persistence.search._query import Query
 from persistence.search._scan import Scan, index_of
+from tests.persistence.contract import STORES, new_store
 from timeline import Timeline
 
 T = TimelineId("talk")
@@ -80,17 +83,18 @@ def put(
     return events
 
 
-@pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckDBStore]:
-    with DuckDBStore(tmp_path_factory.mktemp("search") / "talks.duckdb") as store:
+@pytest.fixture(scope="module", params=STORES[1:])
+def file(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[EventStore]:
+    with closing(new_store(request, tmp_path_factory.mktemp("search"))) as store:
         yield store
 
 
-@pytest.fixture(params=["memory", "duckdb"])
-def store(request: pytest.FixtureRequest, tmp_path: Any) -> Iterator[EventStore]:
-    made = MemoryStore() if request.param == "memory" else DuckDBStore(tmp_path / "a.duckdb")
-    yield made
-    made.close()
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[EventStore]:
+    with closing(new_store(request, tmp_path)) as store:
+        yield store
 
 
 def paths(hits: Sequence[Hit]) -> list[str]:
@@ -345,7 +349,7 @@ def asked(draw: st.DrawFn) -> tuple[Sequence[Block], str]:
 
 @given(asked())
 def test_the_fast_way_and_the_slow_one_find_the_same(
-    file: DuckDBStore, case: tuple[Sequence[Block], str]
+    file: EventStore, case: tuple[Sequence[Block], str]
 ) -> None:
     made, query = case
     name, memory = TimelineId(f"log {next(_ids)}"), MemoryStore()
@@ -355,7 +359,7 @@ def test_the_fast_way_and_the_slow_one_find_the_same(
         Query.read(query)
     except MisuseError:
         return
-    assert isinstance(index_of(file), DuckDBIndex)
+    assert not isinstance(index_of(file), Scan)
     assert isinstance(index_of(memory), Scan)
     fast = search_blocks(file, query, name)
     assert fast == search_blocks(memory, query, name)
@@ -376,7 +380,7 @@ LATE = [prompt("needle"), result("c1", "hay", "t2"), prompt("hay", "t2"), prompt
 @given(st.lists(spoken, min_size=1, max_size=12))
 @example(LATE)
 def test_paths_are_the_same_however_turns_and_late_results_mix(
-    file: DuckDBStore, made: list[Block]
+    file: EventStore, made: list[Block]
 ) -> None:
     name, memory = TimelineId(f"log {next(_ids)}"), MemoryStore()
     put(file, *made, name=name)
@@ -385,7 +389,7 @@ def test_paths_are_the_same_however_turns_and_late_results_mix(
     assert fast == search_blocks(memory, "needle", name)
 
 
-def test_hits_of_more_turns_than_are_asked_for_one_by_one(file: DuckDBStore) -> None:
+def test_hits_of_more_turns_than_are_asked_for_one_by_one(file: EventStore) -> None:
     made = [prompt("needle", f"t{n}") for n in range(1, 3 * CONDITIONS_MAX)] * 2
     made = [msgspec.structs.replace(block, id=BlockId(f"{n}")) for n, block in enumerate(made)]
     name, memory = TimelineId(f"log {next(_ids)}"), MemoryStore()

@@ -1,0 +1,108 @@
+"""Artifacts in the database of a store that many processes share, in three tables beside the log.
+
+A write is repeated when the connection broke: every one adds a row whose key is drawn by chance, so a key
+that is taken says that the first attempt went through.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from secrets import token_hex
+from threading import Lock
+from typing import Final
+
+import attrs
+import msgspec
+
+from persistence.artifacts._backend import Entry, decoded, decoded_record, encoded
+from persistence.artifacts._folder import LEFTOVER_SECONDS
+from persistence.artifacts._types import AuditRecord
+from persistence.sql._database import Database, TakenError
+from persistence.sql._patience import Patience
+
+ADD_PIECE: Final = "INSERT INTO artifact_pieces VALUES (?, ?, ?, ?)"
+ADD_ENTRY: Final = "INSERT INTO artifacts VALUES (?, ?, ?)"
+ADD_RECORD: Final = "INSERT INTO artifact_audit VALUES (?, {number}, ?)"
+DROP_PIECES: Final = "DELETE FROM artifact_pieces WHERE slot = ?"
+DROP_ENTRY: Final = "DELETE FROM artifacts WHERE slot = ?"
+DROP_LEFT_BEHIND: Final = """
+DELETE FROM artifact_pieces WHERE at < ? AND slot NOT IN (SELECT slot FROM artifacts)
+"""
+ENTRIES: Final = "SELECT entry FROM artifacts"
+ENTRIES_OF: Final = "SELECT entry FROM artifacts WHERE artifact = ?"
+PIECE: Final = "SELECT piece FROM artifact_pieces WHERE slot = ? AND number = ?"
+RECORDS: Final = "SELECT record FROM artifact_audit ORDER BY made"
+
+
+@attrs.define(eq=False)
+class SQLBackend:
+    """A `Backend` over tables."""
+
+    _database: Database
+    _patience: Patience
+    _refuse_if_not_ours: Callable[[], None]
+    _clock: Callable[[], float]
+    lock: Lock = attrs.field(repr=False)
+    """One a store, however often its artifacts are opened."""
+
+    def fill(self, slot: str, pieces: Iterable[bytes]) -> None:
+        """A commit a piece, so that a slow producer never holds up the log."""
+        for number, piece in enumerate(pieces):
+            row = (slot, number, self._clock(), piece)
+            self._write([(ADD_PIECE, row)])
+
+    def enter(self, entry: Entry, record: AuditRecord) -> None:
+        row = (entry.slot, entry.metadata.id, encoded(entry))
+        self._write([(ADD_ENTRY, row), self._said(record)])
+
+    def entries(self, artifact: str | None = None) -> Sequence[Entry]:
+        query, given = (ENTRIES, []) if artifact is None else (ENTRIES_OF, [artifact])
+        return [decoded(data, "table artifacts") for data in self._column(query, given)]
+
+    def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]:
+        for number in range(first, last + 1):
+            yield from self._column(PIECE, [slot, number])
+
+    def remove(self, entry: Entry, record: AuditRecord) -> None:
+        drops = [(statement, (entry.slot,)) for statement in (DROP_PIECES, DROP_ENTRY)]
+        self._write([self._said(record), *drops])
+
+    def discard(self, slot: str) -> None:
+        self._write([(DROP_PIECES, (slot,))])
+
+    def tidy(self, now: float) -> None:
+        self._write([(DROP_LEFT_BEHIND, (now - LEFTOVER_SECONDS,))])
+
+    def record(self, record: AuditRecord) -> None:
+        self._write([self._said(record)])
+
+    def _said(self, record: AuditRecord) -> tuple[str, Sequence[object]]:
+        statement = ADD_RECORD.replace("{number}", self._database.number("artifact_audit"))
+        return statement, (token_hex(8), msgspec.json.encode(record))
+
+    def records(self) -> Sequence[AuditRecord]:
+        found = self._column(RECORDS, [])
+        return [decoded_record(data, "table artifact_audit") for data in found]
+
+    def _write(self, statements: Sequence[tuple[str, Sequence[object]]]) -> None:
+        """All of them, in one transaction."""
+
+        def once() -> None:
+            with self._database.writing() as connection:
+                for statement, given in statements:
+                    connection.run(statement, given)
+
+        self._refuse_if_not_ours()
+        try:
+            self._patience.repeated(once)
+        except TakenError:
+            return  # it was done before the connection broke
+
+    def _column(self, query: str, given: Sequence[object]) -> list[bytes]:
+        def once() -> list[bytes]:
+            with self._database.lent() as connection:
+                return [bytes(data) for (data,) in connection.rows(query, given)]
+
+        self._refuse_if_not_ours()
+        return self._patience.repeated(once)
+
+    def close(self) -> None:
+        pass  # the database belongs to the store

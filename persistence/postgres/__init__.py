@@ -1,0 +1,1 @@
+"""The store of many machines; `persistence` exports what is public of it."""

@@ -1,0 +1,147 @@
+"""Connections to a PostgreSQL server, lent by a pool.
+
+A connection that broke is told as `LostError`: whoever writes finds out what became of it, and repeats.
+"""
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, LiteralString, cast
+
+import attrs
+
+from blocks import ClosedError
+from persistence._log import StoredEvent
+from persistence.postgres._dialect import DIALECT
+from persistence.postgres._errors import translated
+from persistence.sql._database import Connection, LostError, PassingError, Rows, TakenError
+from persistence.sql._index import Dialect
+from persistence.sql._rows import columns
+
+if TYPE_CHECKING:
+    import psycopg
+    from psycopg import Connection as Raw
+    from psycopg_pool import ConnectionPool
+
+NUMBER: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+INSERT: Final = f"""
+INSERT INTO events
+SELECT name, expected + place, id, ts, kind, ref, payload, CASE WHEN expected + place = 1 THEN {NUMBER} END
+FROM (SELECT %s::text AS name, %s::bigint AS expected) AS here,
+     unnest(%b::text[], %b::float8[], %b::text[], %s::bigint[], %b::bytea[]) WITH ORDINALITY
+         AS given(id, ts, kind, ref, payload, place)
+WHERE (SELECT coalesce(max(seq), 0) FROM events WHERE timeline = name) = expected
+"""  # noqa: S608 -- constants
+"""Only behind the version that is expected: no row otherwise."""
+
+
+@attrs.frozen
+class PostgresConnection:
+    """A `Connection`."""
+
+    raw: "Raw[Any]"
+
+    def rows(self, statement: str, given: Sequence[object] = ()) -> Rows:
+        return self.raw.execute(_in_its_words(statement), given, binary=True).fetchall()
+
+    def run(self, statement: str, given: Sequence[object] = ()) -> int:
+        return self.raw.execute(_in_its_words(statement), given).rowcount
+
+
+@lru_cache
+def _in_its_words(statement: str) -> LiteralString:
+    """A statement as the driver wants it; all of them are ours."""
+    return cast("LiteralString", statement.replace("%", "%%").replace("?", "%s"))
+
+
+@attrs.define(eq=False)
+class PostgresDatabase:
+    """A `Database` on a server."""
+
+    name: str
+    _pool: "ConnectionPool[Raw[Any]]" = attrs.field(repr=False)
+
+    @property
+    def dialect(self) -> Dialect:
+        return DIALECT
+
+    def number(self, table: str) -> str:
+        del table  # it is the time
+        return NUMBER
+
+    @contextmanager
+    def lent(self) -> Generator[PostgresConnection]:
+        import psycopg
+
+        raw = self._borrowed()
+        try:
+            yield PostgresConnection(raw)
+        except psycopg.errors.UniqueViolation as error:
+            raise TakenError from error
+        except psycopg.Error as error:
+            raise self._told(error, raw) from error
+        finally:
+            self._pool.putconn(raw)
+
+    def _borrowed(self) -> "Raw[Any]":
+        from psycopg_pool import PoolClosed, PoolTimeout
+
+        try:
+            return self._pool.getconn()
+        except PoolClosed as error:
+            raise ClosedError(f"{self.name} is closed; open the store again") from error
+        except PoolTimeout as error:
+            raise PassingError(
+                f"{self.name}: no connection within {self._pool.timeout:.0f} seconds; the server does"
+                f" not answer, or all {self._pool.max_size} connections are in use"
+            ) from error
+
+    def _told(self, error: "psycopg.Error", raw: "Raw[Any]") -> Exception:
+        told = translated(error, self.name, is_lost=raw.closed)
+        if isinstance(told, LostError):
+            raw.close()
+            self._pool.check()  # the others broke as well, if it was the server
+        return told
+
+    @contextmanager
+    def snapshot(self) -> Generator[PostgresConnection]:
+        with self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Generator[PostgresConnection]:
+        with self._transaction("BEGIN") as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Generator[PostgresConnection]:
+        import psycopg
+
+        with self.lent() as connection:
+            connection.run(begin)
+            try:
+                yield connection
+                connection.run("COMMIT")
+            except BaseException:
+                with suppress(psycopg.Error):
+                    connection.raw.rollback()
+                raise
+
+    def append(self, timeline: str, expected: int, events: Sequence[StoredEvent]) -> bool:
+        try:
+            with self.lent() as connection:
+                return self.insert(connection, timeline, expected, events)
+        except TakenError:
+            return False
+
+    def insert(
+        self, connection: Connection, timeline: str, expected: int, events: Sequence[StoredEvent]
+    ) -> bool:
+        raw = cast("PostgresConnection", connection).raw
+        ids, times, kinds, refs = map(list, zip(*map(columns, events), strict=True))
+        data = [event.data for event in events]
+        given = (timeline, expected, ids, times, kinds, refs, data)
+        return raw.execute(INSERT, given).rowcount > 0
+
+    def close(self) -> None:
+        self._pool.close()

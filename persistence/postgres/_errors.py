@@ -1,0 +1,46 @@
+"""What errors of PostgreSQL mean."""
+
+from typing import TYPE_CHECKING, Final
+
+from blocks import CodecError, DamagedStoreError, FoldlineError, StoreError
+from persistence.sql._database import LostError, PassingError
+
+if TYPE_CHECKING:
+    import psycopg
+
+LOST: Final = ("08", "57P01", "57P02", "57P03", "57P05")
+"""How the codes begin of what ends a connection."""
+AGAIN: Final = ("40001", "40P01", "55P03")
+"""A serialization failure, a deadlock, a lock that was not to be had."""
+
+
+def translated(error: "psycopg.Error", name: str, *, is_lost: bool) -> FoldlineError:
+    """Our error for one of the driver's; `name` says of which database, without a password."""
+    code = error.sqlstate or ""
+    text = f"{name}: {_line(error)}"
+    if is_lost or code.startswith(LOST):
+        return LostError(text)
+    if code in AGAIN:
+        return PassingError(text)
+    match code[:2]:
+        case "XX" | "22":
+            return DamagedStoreError(
+                f"{text}; `foldline verify` lists all damage, restore the database from a backup"
+            )
+        case "53":
+            return StoreError(f"{text}; make room on the server and repeat the call")
+        case "54":
+            return CodecError(f"{text}; it is larger than the database takes")
+        case "42" if code == "42501":
+            return StoreError(
+                f"{text}; let an administrator open the store once, which makes its tables, or allow"
+                " this role to: GRANT USAGE, CREATE ON SCHEMA … TO …; to use them it needs SELECT and"
+                " INSERT, and DELETE on artifacts and artifact_pieces"
+            )
+        case _:
+            return StoreError(f"{text}; repeat the call")
+
+
+def _line(error: "psycopg.Error") -> str:
+    """The first line: the next ones may quote what is stored."""
+    return (str(error).strip() or type(error).__name__).partition("\n")[0][:300]

@@ -1,0 +1,54 @@
+"""Where a PostgreSQL store is: `postgresql://user:password@host/database`."""
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import attrs
+
+from blocks import MisuseError
+from persistence._store import StoreReport
+from persistence.postgres._store import PostgresStore
+from persistence.postgres._url import Address
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from persistence.artifacts import KeyRing
+
+
+@attrs.frozen
+class PostgresLocation:
+    """A database on a server."""
+
+    _address: Address
+
+    def exists(self) -> bool:
+        return self._address.has_store()
+
+    def open(self) -> PostgresStore:
+        return PostgresStore(self._address.conninfo)
+
+    def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
+        if not self.exists():
+            raise MisuseError(f"no store at {self} to verify")
+        with closing(self.open()) as store:
+            return store.verify(keys=keys)
+
+    def readable_copy(self, folder: "Path") -> "tuple[PostgresLocation, str]":
+        del folder
+        return self, ""
+
+    def remove(self) -> None:
+        """Nothing: tables on a server may be in use by others by now, and empty ones do no harm."""
+
+    def __str__(self) -> str:
+        return self._address.name
+
+
+def locate(where: object) -> PostgresLocation:
+    """The location of a URL that begins with `postgresql://` or `postgres://`.
+
+    Raises:
+        MisuseError: it is none, or the driver is not installed.
+    """
+    return PostgresLocation(Address.of(where))

@@ -1,0 +1,73 @@
+"""The tables in a PostgreSQL database, and how they are made.
+
+    events     one row per event: its position, what is asked for often, the event itself as JSON
+    artifacts, artifact_pieces, artifact_audit      see `persistence.artifacts`
+    foldline   the format's number, and which views there are
+
+They lie in the first schema of the connection's `search_path`, which is made if it is not there.  There is
+no sequence, trigger or foreign key, and an append and a window touch one timeline: so the table can be
+spread over many servers by `timeline`.  `made` orders timelines whose first events have the same time.
+"""
+
+from typing import Final
+
+from blocks import MisuseError
+from persistence.postgres import _views
+from persistence.postgres._database import PostgresDatabase
+from persistence.postgres._url import HAS_STORE
+from persistence.sql._database import Connection
+from persistence.sql._format import NEW, bring_up_to_date
+
+FIRST: Final = (
+    """CREATE TABLE events(timeline text COLLATE "C" NOT NULL, seq bigint NOT NULL,
+                           id text COLLATE "C" NOT NULL, ts double precision NOT NULL,
+                           kind text COLLATE "C" NOT NULL, ref bigint, payload bytea NOT NULL,
+                           made bigint, PRIMARY KEY (timeline, seq))""",
+    "CREATE INDEX events_marks ON events(timeline, seq, kind, ref) WHERE ref IS NOT NULL",
+    "CREATE INDEX events_first ON events(made, timeline) WHERE made IS NOT NULL",
+    "CREATE TABLE artifacts(slot text PRIMARY KEY, artifact text NOT NULL, entry bytea NOT NULL)",
+    "CREATE INDEX artifacts_by_id ON artifacts(artifact)",
+    """CREATE TABLE artifact_pieces(slot text NOT NULL, number bigint NOT NULL,
+                                    at double precision NOT NULL, piece bytea NOT NULL,
+                                    PRIMARY KEY (slot, number))""",
+    """CREATE TABLE artifact_audit(id text PRIMARY KEY, made bigint NOT NULL,
+                                   record bytea NOT NULL)""",
+    "CREATE INDEX artifact_audit_made ON artifact_audit(made)",
+)
+STEPS: Final = (FIRST,)
+"""What leads from each format to the next; that of a database is how many were taken."""
+LOCK: Final = "SELECT pg_advisory_xact_lock(7310033245122)"
+"""One at a time; the number means nothing."""
+TAKEN: Final = "SELECT to_regclass('events') IS NOT NULL"
+SCHEMA: Final = (
+    "SELECT current_schema(), btrim(split_part(current_setting('search_path'), ',', 1), ' \"')"
+)
+
+
+def set_up(database: PostgresDatabase, *, is_there: bool) -> None:
+    """Make the tables, or bring them up to date.
+
+    Raises:
+        MisuseError: there are tables of somebody else.
+        StoreError: a later version has made them, or the role may not.
+    """
+    if not is_there:
+        with database.writing() as connection:
+            connection.run(LOCK)
+            if connection.rows(HAS_STORE) == [(False,)]:
+                _make(connection, database.name)
+    bring_up_to_date(database, STEPS, _views.ALL, LOCK)
+
+
+def _make(connection: Connection, name: str) -> None:
+    if connection.rows(TAKEN) == [(True,)]:
+        raise MisuseError(
+            f"{name} has a table events of somebody else; put the store into a schema of its own:"
+            " …?options=-csearch_path%3Dfoldline"
+        )
+    [(there, wanted)] = connection.rows(SCHEMA)
+    if there is None:
+        quoted = wanted.replace('"', '""')
+        connection.run(f'CREATE SCHEMA IF NOT EXISTS "{quoted}"')
+    for statement in NEW:
+        connection.run(statement)

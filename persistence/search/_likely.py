@@ -1,0 +1,77 @@
+"""What every payload contains that can match a word or a path: pieces of text that a database can look for.
+
+An index may give more than was asked for, and never less.  What may be asked of a database follows from how
+an event is stored:
+
+* A run of characters that JSON does not escape, and that no case folding touches but that of A to Z,
+  stands in the payload as it stands in the text.
+* Except that a few letters outside ASCII fold to some inside (ß to ss), and that JSON and Python write some
+  numbers differently: payloads with those are looked at in any case.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Final
+
+FOLDED_TO_ASCII: Final = (
+    "\u00df\u0130\u0149\u017f\u01f0\u1e96\u1e97\u1e98\u1e99\u1e9a\u1e9e\u212a"
+    "\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"
+)
+"""All letters outside ASCII whose case folding has one of ASCII in it."""
+CONDITIONS_MAX: Final = 32
+"""More would cost a database more than they spare Python."""
+SUMMARY: Final = "su:"
+_CALL: Final = "tc:"
+_UNSAFE: Final = frozenset('"\\')
+_NUMBER: Final = re.compile(r"[0-9.e+-]+")
+_NAME: Final = re.compile(r"(?!None|True|False)(?=[\d-]*+[^\W\d])[\w-]++")
+
+
+def runs_in(text: str) -> Iterator[str]:
+    """The longest pieces that stand in a payload as they stand in a text."""
+    start = 0
+    for index, letter in enumerate((*text, '"')):
+        if not _is_plain(letter):
+            if index > start:
+                yield text[start:index]
+            start = index + 1
+
+
+def _is_plain(letter: str) -> bool:
+    if letter.isascii():
+        return letter.isprintable() and letter not in _UNSAFE
+    return unicodedata.category(letter) == "Lo"  # letters without case: 語, א, ก
+
+
+def has_cases(run: str) -> bool:
+    """Whether a run may stand in the payload with other cases."""
+    return any(letter.isascii() and letter.isalpha() for letter in run)
+
+
+def is_number(run: str) -> bool:
+    """Whether a run may be a piece of a number, which JSON may write otherwise."""
+    return bool(_NUMBER.fullmatch(run))
+
+
+def needles_of(stem: str) -> tuple[str, ...]:
+    """What the payload of every block with this path stem contains.
+
+    The names between the dots, wherever turn, kind and call id begin.  A turn begins where the stem
+    does, and a call id or a name ends where it does, so there the JSON has a quotation mark.  Not those
+    that could be the text of a value that is no string.
+    """
+    inner = stem.rpartition(".")[0] if stem.startswith(_CALL) else stem
+    names = inner.partition(":")[2].split(".")
+    last = len(names) - 1
+    found = {
+        ('"' if index == 0 else "") + name + ('"' if index == last else "")
+        for index, name in enumerate(names)
+        if is_needle(name)
+    }
+    return tuple(sorted(found))
+
+
+def is_needle(piece: str) -> bool:
+    """Whether a piece of a path stem stands in the payload as it stands in the path."""
+    return bool(_NAME.fullmatch(piece)) and not is_number(piece)

@@ -1,0 +1,1 @@
+"""What stores in relational databases have in common; a folder beside this one each has what differs."""

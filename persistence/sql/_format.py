@@ -1,0 +1,50 @@
+"""The format of a database, and how one of an earlier version is brought up to date."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Final
+
+from blocks import StoreError
+from persistence.sql._database import Connection, Database
+
+NEW: Final = (
+    "CREATE TABLE foldline(format INTEGER NOT NULL, views VARCHAR(16) NOT NULL)",
+    "INSERT INTO foldline VALUES (0, '')",
+)
+"""A database without a format yet."""
+FOUND: Final = "SELECT format, views FROM foldline"
+
+
+def bring_up_to_date(
+    database: Database, steps: Sequence[Sequence[str]], views: Sequence[str], lock: str = ""
+) -> None:
+    """Take the steps that a database lacks, one transaction for all, and give it our views.
+
+    `lock` is a statement that waits until nobody else does the same.
+
+    Raises:
+        StoreError: a later version has made it.
+    """
+    current = (len(steps), sha256("".join(views).encode()).hexdigest()[:16])
+    with database.lent() as connection:
+        if _format(connection, database.name, current[0]) == current:
+            return
+    with database.writing() as connection:
+        if lock:
+            connection.run(lock)
+        there, mark = _format(connection, database.name, current[0])  # or another was faster
+        for statement in (each for step in steps[there:] for each in step):
+            connection.run(statement)
+        if mark != current[1]:
+            for statement in views:
+                connection.run(statement)
+        connection.run("UPDATE foldline SET format = ?, views = ?", current)
+
+
+def _format(connection: Connection, name: str, newest: int) -> tuple[int, str]:
+    [(there, mark)] = connection.rows(FOUND)
+    if there > newest:
+        raise StoreError(
+            f"{name} has format {there}, this version reads up to {newest}; upgrade foldline"
+        )
+    return there, mark

@@ -1,0 +1,135 @@
+"""Rows of events: how they are written, and what they say when they are read."""
+
+from collections.abc import Iterable, Sequence
+from math import isfinite
+from typing import Final, TypeAlias
+
+from blocks import (
+    CodecError,
+    DamagedStoreError,
+    LogWindow,
+    MisuseError,
+    Recorded,
+    TimelineId,
+    decode_event,
+)
+from persistence._log import Head, Mark, StoredEvent
+
+Row: TypeAlias = tuple[int, bytes]
+"""A version and its payload."""
+
+VERSION_MAX: Final = 2**62
+NAME_BYTES_MAX: Final = 1_000
+"""What an index of any of the databases takes, with room."""
+PAGE_BYTES: Final = 4_000_000
+"""Of payloads in one page; it is full with the event that reaches it."""
+FIRST_ROWS: Final = 64
+"""Events that a page begins with; how large they are tells how many more it may ask for."""
+
+HEAD: Final = "SELECT max(seq) FROM events WHERE timeline = ?"
+RANGE: Final = (
+    "SELECT seq, payload FROM events WHERE timeline = ? AND seq > ? AND seq <= ? ORDER BY seq"
+)
+IDS: Final = "SELECT id FROM events WHERE timeline = ? AND seq > ? AND seq <= ? ORDER BY seq"
+WINDOW: Final = """
+WITH marks AS (
+    SELECT seq, kind, ref FROM events WHERE timeline = ? AND ref IS NOT NULL
+), fold AS (
+    SELECT seq, ref FROM marks c
+    WHERE kind = 'RangeCompacted' AND NOT EXISTS (
+        SELECT 1 FROM marks x WHERE x.kind = 'RangeExpanded' AND x.ref = c.seq AND x.seq > c.seq)
+    ORDER BY seq DESC LIMIT 1
+)
+SELECT seq, payload, (SELECT seq FROM fold) AS fold, (SELECT ref FROM fold) AS cut FROM events
+WHERE timeline = ?
+  AND seq >= coalesce((SELECT CASE WHEN ref < seq THEN ref ELSE seq END FROM fold), 1)
+ORDER BY seq
+"""
+"""The window in one question: the compaction in force, found by the index on marks, and a range."""
+LIST: Final = """
+SELECT timeline, ts, (SELECT max(seq) FROM events l WHERE l.timeline = f.timeline),
+       (SELECT ts FROM events l WHERE l.timeline = f.timeline ORDER BY seq DESC LIMIT 1)
+FROM events f WHERE made IS NOT NULL ORDER BY f.ts, f.made, f.timeline
+"""
+COPY: Final = """
+INSERT INTO events SELECT ?, seq, id, ts, kind, ref, payload, CASE WHEN seq = 1 THEN {number} END
+FROM events WHERE timeline = ? AND seq <= ?
+"""
+
+
+def checked_rows(timeline: TimelineId, events: Sequence[StoredEvent]) -> None:
+    """Refuse what no column takes.
+
+    Raises:
+        MisuseError: the timeline's name is too long.
+        CodecError: a reference is no version.
+    """
+    if len(timeline.encode()) > NAME_BYTES_MAX:
+        raise MisuseError(
+            f"{timeline[:40]!r}… cannot name a timeline here: it has more than {NAME_BYTES_MAX} bytes"
+        )
+    for event in events:
+        if event.ref is not None and abs(event.ref) > VERSION_MAX:
+            raise CodecError(f"event {event.id!r:.100} refers to {event.ref}, which is no version")
+
+
+def columns(event: StoredEvent) -> tuple[str, float, str, int | None]:
+    """Id, time, kind and reference, as they lie in their columns; a time that is none is 0."""
+    at = event.at if isfinite(event.at) else 0.0
+    return column(event.id), at, column(event.kind), event.ref
+
+
+def column(text: str) -> str:
+    """A text without NUL, which not every database takes; different texts stay different."""
+    return text.replace("\\", "\\\\").replace("\0", "\\0")
+
+
+def window_of(
+    timeline: TimelineId, rows: Sequence[tuple[int, bytes, int | None, int | None]]
+) -> LogWindow:
+    """The window that the answer to `WINDOW` holds.
+
+    Raises:
+        DamagedStoreError: an event is missing, or is none.
+    """
+    if not rows:
+        return LogWindow(version=0)
+    _, _, fold, cut = rows[0]
+    marks = () if fold is None or cut is None else (Mark(fold, "RangeCompacted", cut),)
+    head = Head(version=rows[-1][0], marks=marks)
+    page = without_gaps(timeline, head.window_start() - 1, [(row[0], row[1]) for row in rows])
+    return head.window(events_of(timeline, page))
+
+
+def without_gaps(timeline: TimelineId, after: int, rows: Sequence[Row]) -> Sequence[Row]:
+    """The rows, which must be those behind version `after`.
+
+    Raises:
+        DamagedStoreError: an event is missing.
+    """
+    for due, (seq, _) in enumerate(rows, after + 1):
+        if seq != due:
+            raise damaged(timeline, f"event {due} is not there, {seq} is in its place")
+    return rows
+
+
+def events_of(timeline: TimelineId, rows: Iterable[Row]) -> list[Recorded]:
+    """The events of rows.
+
+    Raises:
+        DamagedStoreError: one is none.
+    """
+    found: list[Recorded] = []
+    for seq, payload in rows:
+        try:
+            found.append((seq, decode_event(payload)))
+        except CodecError as error:
+            raise damaged(timeline, f"event {seq} is {error}") from error
+    return found
+
+
+def damaged(timeline: str, what: str) -> DamagedStoreError:
+    return DamagedStoreError(
+        f"timeline {timeline!r}: {what}; `foldline verify` lists all damage, restore the database"
+        " from a backup"
+    )

@@ -1,0 +1,263 @@
+"""A store in a relational database that many processes share, so nothing of a log is kept in memory.
+
+Who may write is decided by the key (timeline, version): an append inserts its events behind the version that
+it expects, in one statement, or nothing.  If it did not, the events at these positions tell whether it is a
+repeat of one that did.  So a connection that breaks does no harm: the append is sent again.
+"""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, Self
+from warnings import warn
+from weakref import finalize
+
+from blocks import (
+    ClosedError,
+    Event,
+    LogWindow,
+    OutcomeUnknownError,
+    Recorded,
+    TimelineExistsError,
+    TimelineId,
+    VersionConflictError,
+)
+from persistence._log import (
+    Head,
+    StoredEvent,
+    checked_bytes,
+    checked_events,
+    checked_fork,
+    checked_page,
+    is_sound,
+)
+from persistence._store import StoreReport, TimelineInfo
+from persistence._watch import Watchers
+from persistence.sql import _rows
+from persistence.sql._database import (
+    Connection,
+    Database,
+    LostError,
+    PassingError,
+    Rows,
+    TakenError,
+)
+from persistence.sql._index import SQLIndex
+from persistence.sql._patience import Patience
+
+if TYPE_CHECKING:
+    from persistence.artifacts import Artifacts, KeyRing, SQLBackend
+
+
+class SQLStore:
+    """An `EventStore` over a database, which is closed with it."""
+
+    def __init__(self, database: Database, patience: Patience) -> None:
+        self._database = database
+        self._patience = patience
+        self._pid = os.getpid()
+        self._closed = False
+        self._shelf_lock = Lock()
+        self._watchers = Watchers()
+        self.watch = self._watchers.add  # see `Watchable`
+        self._dropped = finalize(self, _release, database, self._pid)
+        self._dropped.atexit = False
+
+    def append(
+        self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
+    ) -> int:
+        stored = checked_events(timeline_id, events, expected_version)
+        return self._append(timeline_id, stored, expected_version)
+
+    def append_bytes(
+        self, timeline_id: TimelineId, events: Sequence[bytes], *, expected_version: int
+    ) -> int:
+        """See `persistence.Copyable`."""
+        stored = checked_bytes(timeline_id, events, expected_version)
+        return self._append(timeline_id, stored, expected_version)
+
+    def _append(
+        self, timeline_id: TimelineId, stored: Sequence[StoredEvent], expected_version: int
+    ) -> int:
+        _rows.checked_rows(timeline_id, stored)
+
+        def once() -> bool:
+            if expected_version >= _rows.VERSION_MAX:
+                return False
+            return self._database.append(timeline_id, expected_version, stored)
+
+        if not self._settled(once) and not self._is_there(timeline_id, expected_version, stored):
+            found = self.head(timeline_id)
+            raise VersionConflictError(expected=expected_version, found=found)
+        self._watchers.grown(timeline_id)
+        return expected_version + len(stored)
+
+    def _is_there(self, timeline: TimelineId, after: int, stored: Sequence[StoredEvent]) -> bool:
+        """Whether exactly these events are already where they should go."""
+        after = min(after, _rows.VERSION_MAX)
+        rows = self._rows(_rows.IDS, [timeline, after, after + len(stored)])
+        return [id_ for (id_,) in rows] == [_rows.column(event.id) for event in stored]
+
+    def load_window(self, timeline_id: TimelineId) -> LogWindow:
+        rows = self._rows(_rows.WINDOW, [timeline_id, timeline_id])
+        return _rows.window_of(timeline_id, rows)
+
+    def read(
+        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
+    ) -> Sequence[Recorded]:
+        rows = self.read_bytes(timeline_id, after=after, limit=limit)
+        return _rows.events_of(timeline_id, rows)
+
+    def read_bytes(
+        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
+    ) -> Sequence[tuple[int, bytes]]:
+        """See `persistence.Copyable`."""
+        checked_page(after, limit)
+        after, found = min(after, _rows.VERSION_MAX), list[tuple[int, bytes]]()
+        last, size, step = after + limit, 0, min(limit, _rows.FIRST_ROWS)
+        while step and size < _rows.PAGE_BYTES:  # nobody knows how large the next ones are
+            begin = after + len(found)
+            rows = self._rows(_rows.RANGE, [timeline_id, begin, begin + step])
+            size += sum(len(payload) for _, payload in rows)
+            found += rows
+            room = (_rows.PAGE_BYTES - size) * len(found) // max(size, 1)
+            step = min(4 * step, last - after - len(found), room) if len(rows) == step else 0
+        return _rows.without_gaps(timeline_id, after, found)
+
+    def head(self, timeline_id: TimelineId) -> int:
+        return next((found for (found,) in self._rows(_rows.HEAD, [timeline_id]) if found), 0)
+
+    def fork(self, source: TimelineId, target: TimelineId, event: Event, *, at: int) -> int:
+        stored = checked_events(target, [event], 0)
+        _rows.checked_rows(target, stored)
+        lost = False
+
+        def once() -> bool:
+            nonlocal lost
+            try:
+                with self._database.writing() as connection:
+                    self._copy(connection, source, target, at)
+                    return self._database.insert(connection, target, at, stored)
+            except LostError:
+                lost = True
+                raise
+            except (TakenError, TimelineExistsError):
+                if not lost or not self._is_there(target, at, stored):
+                    raise TimelineExistsError(target, found=self.head(target)) from None
+                return True
+
+        self._settled(once)
+        self._watchers.grown(target)
+        return at + 1
+
+    def _copy(
+        self, connection: Connection, source: TimelineId, target: TimelineId, at: int
+    ) -> None:
+        def head(name: TimelineId) -> Head:
+            rows = connection.rows(_rows.HEAD, [name]) if is_sound(name) else [(0,)]
+            return Head(version=rows[0][0] or 0)
+
+        checked_fork(source, target, at, head)
+        copy = _rows.COPY.replace("{number}", self._database.number("events"))
+        connection.run(copy, [target, source, at])
+
+    def list(self) -> Sequence[TimelineInfo]:
+        return [
+            TimelineInfo(id=TimelineId(name), version=version, created_at=first, updated_at=last)
+            for name, first, version, last in self._rows(_rows.LIST)
+        ]
+
+    def _rows(self, statement: str, given: Sequence[object] = ()) -> Rows:
+        def once() -> Rows:
+            with self._database.lent() as connection:
+                return connection.rows(statement, given)
+
+        self._refuse_if_not_ours()
+        if not all(is_sound(each) for each in given if isinstance(each, str)):
+            return []  # a name that cannot be one
+        return self._patience.repeated(once)
+
+    def _settled(self, write: Callable[[], bool]) -> bool:
+        """What a write returns, repeated until it is known what became of it.
+
+        Raises:
+            OutcomeUnknownError: that cannot be found out.
+        """
+        lost = False
+
+        def once() -> bool:
+            nonlocal lost
+            try:
+                return write()
+            except LostError:
+                lost = True
+                raise
+
+        self._refuse_if_not_ours()
+        try:
+            return self._patience.repeated(once)
+        except PassingError as error:
+            if lost:
+                raise OutcomeUnknownError(str(error)) from error
+            raise
+
+    def artifacts(
+        self,
+        *,
+        keys: "KeyRing | None" = None,
+        clock: Callable[[], float] = time.time,
+        random: Callable[[int], bytes] = os.urandom,
+    ) -> "Artifacts":
+        """The artifacts in this database, beside the log."""
+        from persistence.artifacts import Artifacts
+
+        return Artifacts(self._backend(clock), keys=keys, clock=clock, random=random)
+
+    def _backend(self, clock: Callable[[], float]) -> "SQLBackend":
+        from persistence.artifacts import SQLBackend
+
+        self._refuse_if_not_ours()
+        refuse, patience = self._refuse_if_not_ours, self._patience
+        return SQLBackend(self._database, patience, refuse, clock, self._shelf_lock)
+
+    def block_index(self) -> SQLIndex:
+        """What search asks; see `persistence.BlockIndex`."""
+        self._refuse_if_not_ours()
+        return SQLIndex(self._rows, self._database.dialect)
+
+    def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
+        """Read everything, and report what does not hold together; see `persistence.verify`."""
+        from persistence.sql._verify import verify_tables
+
+        return verify_tables(self._database, self._backend(time.time), keys)
+
+    def close(self) -> None:
+        if self._closed or os.getpid() != self._pid:
+            return
+        self._closed = True
+        self._dropped.detach()
+        self._database.close()
+        self._watchers.closed()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _refuse_if_not_ours(self) -> None:
+        if os.getpid() != self._pid:
+            raise ClosedError(
+                f"{self._database.name} was opened by process {self._pid} and this is a child forked"
+                " from it; open stores after the fork, each process its own"
+            )
+        if self._closed:
+            raise ClosedError(f"{self._database.name} is closed; open the store again")
+
+
+def _release(database: Database, pid: int) -> None:
+    """Of a store that was dropped without `close`."""
+    if os.getpid() == pid:
+        database.close()
+        warn(f"unclosed store {database.name}; call close()", ResourceWarning, stacklevel=1)

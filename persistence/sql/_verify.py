@@ -1,0 +1,95 @@
+"""Whether a database holds together: every promise about its rows, checked one by one."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+from typing import Any, Final
+
+from blocks import ArtifactId, CodecError, Event, clean_json, decode_event, kind_of
+from persistence._log import StoredEvent, event_problems, ref_of
+from persistence._store import PROBLEMS_MAX, StoreProblem, StoreReport
+from persistence.artifacts import Entry, Examination, KeyRing, SQLBackend
+from persistence.sql._database import Connection, Database
+from persistence.sql._rows import columns
+
+PAGE: Final = 100
+COUNTS: Final = "SELECT count(DISTINCT timeline), count(*) FROM events"
+EVENTS: Final = """
+SELECT timeline, seq, id, ts, kind, ref, made, payload FROM events
+WHERE (timeline, seq) > (?, ?) ORDER BY timeline, seq LIMIT ?
+"""
+COLUMNS: Final = ("id", "ts", "kind", "ref")
+
+
+def verify_tables(database: Database, backend: SQLBackend, keys: KeyRing | None) -> StoreReport:
+    """The report on an open database."""
+    with database.snapshot() as connection:
+        [(timelines, events)] = connection.rows(COUNTS)
+        problems = [*islice(_problems(connection), PROBLEMS_MAX)]
+    examination = Examination(backend, keys)
+    entries, damage = examination.entries()
+    found = chain(problems, damage, _gone(backend, entries), examination.problems(entries))
+    return StoreReport(
+        timelines=timelines,
+        events=events,
+        artifacts=len(entries),
+        problems=tuple(islice(found, PROBLEMS_MAX)),
+    )
+
+
+def _rows(connection: Connection) -> Iterator[tuple[Any, ...]]:
+    place: tuple[object, ...] = ("", 0)
+    while page := connection.rows(EVENTS, [*place, PAGE]):
+        yield from page
+        place = page[-1][:2]
+
+
+def _problems(connection: Connection) -> Iterator[StoreProblem]:
+    name, due, blocks = "", 1, dict[str, int]()
+    for timeline, seq, *row in _rows(connection):
+        if timeline != name:
+            name, due, blocks = timeline, 1, {}
+        if seq != due:
+            what = f"version {due} is not there, version {seq} is in its place"
+            yield StoreProblem(timeline=name, version=due, what=what)
+        due = seq + 1
+        for what in _row_problems(seq, row, blocks):
+            yield StoreProblem(timeline=name, version=seq, what=what)
+
+
+def _row_problems(seq: int, row: list[Any], blocks: dict[str, int]) -> Iterator[str]:
+    *held, made, payload = row
+    try:
+        event = decode_event(payload)
+    except CodecError as error:
+        yield str(error)
+        return
+    for name, there, due in zip(COLUMNS, held, _columns(event), strict=True):
+        if there != due:
+            yield f"column {name} has {there!r:.100}, the event has {due!r:.100}"
+    if (made is None) == (seq == 1):
+        yield "column made is for the first event of a timeline, and for no other"
+    yield from event_problems(seq, event, blocks)
+
+
+def _columns(event: Event) -> tuple[object, ...]:
+    told = StoredEvent(
+        id=clean_json(event.id),
+        kind=clean_json(kind_of(event)),
+        at=float(event.at),
+        ref=ref_of(event),
+        data=b"",
+    )
+    return columns(told)
+
+
+def _gone(backend: SQLBackend, entries: Sequence[Entry]) -> Iterator[StoreProblem]:
+    """Artifacts of which there are fewer than were put and have not expired."""
+    due = Counter[str]()
+    for record in backend.records():
+        due[record.artifact] += {"put": 1, "expire": -1}.get(record.action, 0)
+    held = Counter(entry.metadata.id for entry in entries)
+    for artifact, count in sorted(due.items()):
+        if count > held[ArtifactId(artifact)]:
+            what = f"it was put {count} times and is there {held[ArtifactId(artifact)]} times"
+            yield StoreProblem(artifact=artifact, what=f"artifact {artifact}: {what}")

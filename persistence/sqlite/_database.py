@@ -1,0 +1,191 @@
+"""Connections to an SQLite file, one a thread at a time, and what its errors mean.
+
+The file is in WAL mode, so readers and the one writer do not wait for each other; with `synchronous` FULL
+a commit is on the disk when it returns.  Writers wait in line: in this process for a lock, and for other
+processes at most `wait_seconds`.
+"""
+
+import sqlite3
+from collections import deque
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+import attrs
+
+from blocks import (
+    ClosedError,
+    DamagedStoreError,
+    FoldlineError,
+    MisuseError,
+    StoreError,
+    StoreLockedError,
+)
+from persistence._log import StoredEvent
+from persistence.sql._database import Connection, Rows, TakenError
+from persistence.sql._index import Dialect
+from persistence.sql._rows import HEAD, columns
+from persistence.sqlite._dialect import DIALECT
+
+IDLE_MAX: Final = 8
+"""Connections that are kept for the next."""
+NUMBER: Final = "(SELECT coalesce(max(made), 0) + 1 FROM {table} WHERE made IS NOT NULL)"
+INSERT: Final = f"""
+INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, CASE WHEN ? THEN {NUMBER.format(table="events")} END)
+"""  # noqa: S608 -- constants
+
+
+@attrs.frozen
+class SQLiteConnection:
+    """A `Connection`."""
+
+    raw: sqlite3.Connection
+
+    def rows(self, statement: str, given: Sequence[object] = ()) -> Rows:
+        return self.raw.execute(statement, given).fetchall()
+
+    def run(self, statement: str, given: Sequence[object] = ()) -> int:
+        return self.raw.execute(statement, given).rowcount
+
+
+@attrs.define(eq=False)
+class SQLiteDatabase:
+    """A `Database` in a file."""
+
+    path: Path
+    _wait_seconds: float
+    _idle: deque[sqlite3.Connection] = attrs.field(factory=deque[sqlite3.Connection], init=False)
+    _closed: bool = attrs.field(default=False, init=False)
+    _change: Lock = attrs.field(factory=Lock, init=False)
+    _writer: Lock = attrs.field(factory=Lock, init=False)
+
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
+    @property
+    def dialect(self) -> Dialect:
+        return DIALECT
+
+    def number(self, table: str) -> str:
+        return NUMBER.format(table=table)
+
+    @contextmanager
+    def lent(self) -> Generator[SQLiteConnection]:
+        with errors(self.path):
+            raw = self._borrowed()
+            try:
+                yield SQLiteConnection(raw)
+            finally:
+                self._give_back(raw)
+
+    @contextmanager
+    def snapshot(self) -> Generator[SQLiteConnection]:
+        with self.lent() as connection, _transaction(connection.raw, "BEGIN"):
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Generator[SQLiteConnection]:
+        with (
+            self._writer,
+            self.lent() as connection,
+            _transaction(connection.raw, "BEGIN IMMEDIATE"),
+        ):
+            yield connection
+
+    def append(self, timeline: str, expected: int, events: Sequence[StoredEvent]) -> bool:
+        with self.writing() as connection:
+            return self.insert(connection, timeline, expected, events)
+
+    def insert(
+        self, connection: Connection, timeline: str, expected: int, events: Sequence[StoredEvent]
+    ) -> bool:
+        if (connection.rows(HEAD, [timeline])[0][0] or 0) != expected:
+            return False
+        for seq, event in enumerate(events, expected + 1):
+            connection.run(INSERT, (timeline, seq, *columns(event), event.data, seq == 1))
+        return True
+
+    def _borrowed(self) -> sqlite3.Connection:
+        with self._change:
+            if self._closed:
+                raise ClosedError(f"{self.path} is closed; open the store again")
+            if self._idle:
+                return self._idle.pop()
+        return connected(self.path, self._wait_seconds)
+
+    def _give_back(self, raw: sqlite3.Connection) -> None:
+        with self._change:
+            if not self._closed and len(self._idle) < IDLE_MAX:
+                self._idle.append(raw)
+                return
+        raw.close()
+
+    def close(self) -> None:
+        with self._change:
+            self._closed = True
+        while self._idle:
+            self._idle.pop().close()
+
+
+def connected(path: Path, wait_seconds: float) -> sqlite3.Connection:
+    """A connection that is its own for a thread; what it commits is on the disk."""
+    raw = sqlite3.connect(path, timeout=wait_seconds, isolation_level=None, check_same_thread=False)
+    raw.execute("PRAGMA synchronous = FULL")
+    return raw
+
+
+@contextmanager
+def _transaction(raw: sqlite3.Connection, begin: str) -> Generator[None]:
+    raw.execute(begin)
+    try:
+        yield
+        raw.execute("COMMIT")
+    finally:
+        if raw.in_transaction:
+            raw.execute("ROLLBACK")
+
+
+@contextmanager
+def errors(path: Path) -> Generator[None]:
+    """Turns the database's errors into ours."""
+    try:
+        yield
+    except sqlite3.IntegrityError as error:
+        raise TakenError from error
+    except sqlite3.Error as error:
+        raise translated(error, path) from error
+
+
+def translated(error: sqlite3.Error, path: Path) -> FoldlineError:
+    """Our error for one of the database's."""
+    text = str(error).partition("\n")[0][:300]
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    match code:
+        case sqlite3.SQLITE_NOTADB:
+            return MisuseError(f"{path} is no SQLite database; choose another file")
+        case sqlite3.SQLITE_CORRUPT:
+            return DamagedStoreError(
+                f"{path} is damaged ({text}); restore it from a backup, together with"
+                f" {path.name}-wal if that is in it"
+            )
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return StoreLockedError(
+                f"{path}: another process has been writing all the time ({text}); repeat the call,"
+                " or open the store with more wait_seconds"
+            )
+        case sqlite3.SQLITE_FULL:
+            return StoreError(f"{path}: the disk is full; make room and repeat the call")
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
+            return StoreError(
+                f"{path}: {text}; let this user read and write the file and its folder, or choose"
+                " another file"
+            )
+        case _ if "malformed JSON" in text:
+            return DamagedStoreError(
+                f"{path}: {text}; `foldline verify` lists all damage, restore it from a backup"
+            )
+        case _:
+            return StoreError(f"{path}: {text}; repeat the call")

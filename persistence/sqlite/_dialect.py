@@ -1,0 +1,30 @@
+"""How SQLite is asked about a payload, which lies there as bytes."""
+
+from typing import Final
+
+from persistence.search._likely import FOLDED_TO_ASCII
+from persistence.sql._index import Dialect
+
+_TEXT: Final = "CAST(payload AS TEXT)"
+_ODD: Final = ("'*[0-9]e[0-9]*'", "'*[0-9]e-[0-9]*'", "'*0.0000*'")
+
+
+def _pattern(run: str) -> str:
+    for sign in "|%_":
+        run = run.replace(sign, f"|{sign}")
+    return f"%{run}%"
+
+
+DIALECT: Final = Dialect(
+    holds="instr(payload, ?) > 0",
+    holds_any_case=f"{_TEXT} LIKE ? ESCAPE '|'",
+    pattern=_pattern,
+    folds=f"{_TEXT} GLOB '*[{FOLDED_TO_ASCII}]*'",
+    odd=(
+        f"({_TEXT} GLOB '*react.tool.call*' AND"
+        f" ({' OR '.join(f'{_TEXT} GLOB {number}' for number in _ODD)}))"
+    ),
+    # Of several paths it makes a JSON list: what one path names keeps no type.
+    turn=f"json_extract({_TEXT}, '$.block.turn', '$.block.turn')",
+    is_result=f"json_extract({_TEXT}, '$.block.type') = 'react.tool.result'",
+)

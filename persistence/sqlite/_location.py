@@ -1,0 +1,61 @@
+"""Where an SQLite store is: `sqlite:///path`."""
+
+from os import PathLike
+from pathlib import Path
+from shutil import copyfile
+from typing import TYPE_CHECKING
+
+import attrs
+
+from blocks import MisuseError
+from persistence._place import database_path, path_in, system_errors
+from persistence._store import StoreReport
+from persistence.sqlite._store import SQLiteStore
+
+if TYPE_CHECKING:
+    from persistence.artifacts import KeyRing
+
+
+@attrs.frozen
+class SQLiteLocation:
+    """A file, and what SQLite keeps beside it while it is open."""
+
+    path: Path
+
+    def exists(self) -> bool:
+        with system_errors(self.path):
+            return self.path.exists()
+
+    def open(self) -> SQLiteStore:
+        return SQLiteStore(self.path)
+
+    def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
+        if not self.exists():
+            raise MisuseError(f"no file {self.path} to verify")
+        with self.open() as store:
+            return store.verify(keys=keys)
+
+    def readable_copy(self, folder: Path) -> "tuple[SQLiteLocation, str]":
+        path = database_path(self.path)
+        with system_errors(path):
+            for name in (path.name, f"{path.name}-wal"):
+                if (part := path.with_name(name)).exists():
+                    copyfile(part, folder / name)
+        return SQLiteLocation(folder / path.name), ""
+
+    def remove(self) -> None:
+        """Unless another process has it open by now, which is seen from a file beside it."""
+        if not self.path.with_name(self.path.name + "-wal").exists():
+            self.path.unlink(missing_ok=True)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+def locate(where: "str | PathLike[str]") -> SQLiteLocation:
+    """The location of a URL that begins with `sqlite://`.
+
+    Raises:
+        MisuseError: it names no file.
+    """
+    return SQLiteLocation(path_in(where, "sqlite"))

@@ -1,0 +1,86 @@
+"""The tables of an SQLite file, and how a file is made and recognised.
+
+    events     one row per event: its position, what is asked for often, the event itself as JSON
+    artifacts, artifact_pieces, artifact_audit      see `persistence.artifacts`
+    foldline   the format's number, and which views there are
+
+`made` orders timelines whose first events have the same time.
+"""
+
+import os
+from contextlib import closing
+from pathlib import Path
+from secrets import token_hex
+from typing import Final
+
+from blocks import MisuseError
+from persistence._place import sync_folder, system_errors
+from persistence.sql._format import NEW, bring_up_to_date
+from persistence.sqlite import _views
+from persistence.sqlite._database import SQLiteDatabase, connected, errors
+
+FIRST: Final = (
+    """CREATE TABLE events(timeline TEXT NOT NULL, seq INTEGER NOT NULL, id TEXT NOT NULL,
+                           ts REAL NOT NULL, kind TEXT NOT NULL, ref INTEGER, payload BLOB NOT NULL,
+                           made INTEGER, PRIMARY KEY (timeline, seq))""",
+    "CREATE INDEX events_marks ON events(timeline, seq, kind, ref) WHERE ref IS NOT NULL",
+    "CREATE INDEX events_first ON events(made, timeline) WHERE made IS NOT NULL",
+    "CREATE TABLE artifacts(slot TEXT PRIMARY KEY, artifact TEXT NOT NULL, entry BLOB NOT NULL)",
+    "CREATE INDEX artifacts_by_id ON artifacts(artifact)",
+    """CREATE TABLE artifact_pieces(slot TEXT NOT NULL, number INTEGER NOT NULL, at REAL NOT NULL,
+                                    piece BLOB NOT NULL, PRIMARY KEY (slot, number))""",
+    """CREATE TABLE artifact_audit(id TEXT PRIMARY KEY, made INTEGER NOT NULL,
+                                   record BLOB NOT NULL)""",
+    "CREATE INDEX artifact_audit_made ON artifact_audit(made)",
+)
+STEPS: Final = (FIRST,)
+"""What leads from each format to the next; that of a file is how many were taken."""
+OURS: Final = "SELECT count(*) FROM sqlite_master WHERE name = 'foldline'"
+
+
+def open_database(path: Path, wait_seconds: float) -> SQLiteDatabase:
+    """The database at `path`, made if there is none, in the newest format.
+
+    Raises:
+        MisuseError: the file is no store.
+        StoreError: it is of a later version, or the system does not let us use it.
+    """
+    if not path.exists():
+        _create(path)
+    elif not path.stat().st_size:
+        raise MisuseError(f"{path} is empty, not an SQLite database; choose another file")
+    database = SQLiteDatabase(path, wait_seconds)
+    try:
+        _refuse_a_foreign_one(database)
+        bring_up_to_date(database, STEPS, _views.ALL)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _refuse_a_foreign_one(database: SQLiteDatabase) -> None:
+    with database.lent() as connection:
+        if connection.rows(OURS) == [(0,)]:
+            raise MisuseError(
+                f"{database.name} is a database of somebody else; choose another file"
+            )
+
+
+def _create(path: Path) -> None:
+    """Under another name first, so that a half-made file never looks like a store."""
+    new = path.with_name(f"{path.name}.{token_hex(4)}.new")
+    try:
+        with errors(new), closing(connected(new, 0)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            for statement in ("BEGIN", *NEW, "COMMIT"):
+                connection.execute(statement)
+        with system_errors(path):
+            try:
+                os.link(new, path)
+            except FileExistsError:
+                return  # another process was faster
+            sync_folder(path.parent)
+    finally:
+        for ending in ("", "-wal", "-shm", "-journal"):
+            new.with_name(new.name + ending).unlink(missing_ok=True)

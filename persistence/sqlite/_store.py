@@ -1,0 +1,30 @@
+"""The store for several processes on one machine: one SQLite file, no server."""
+
+import os
+from typing import Final
+
+from persistence._place import database_path
+from persistence.sql._patience import Patience
+from persistence.sql._store import SQLStore
+from persistence.sqlite._schema import open_database
+
+WAIT_SECONDS: Final = 30.0
+
+
+class SQLiteStore(SQLStore):
+    """Timelines in the file `path`, which any number of processes may have open.  Methods raise what
+    `EventStore` says.
+
+    An append waits up to `wait_seconds` while other processes write.
+
+    Raises:
+        DamagedStoreError: the file does not hold together.
+        MisuseError: there is no such folder, or the file is no store.
+        StoreError: the file is of a later version, or the system does not let us use it.
+    """
+
+    def __init__(
+        self, path: "str | os.PathLike[str]", *, wait_seconds: float = WAIT_SECONDS
+    ) -> None:
+        self.path = database_path(path)
+        super().__init__(open_database(self.path, wait_seconds), Patience())

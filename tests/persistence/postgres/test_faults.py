@@ -1,0 +1,177 @@
+"""What happens to a server while it is written to: nothing acknowledged is lost, nothing is there twice."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from threading import Event, Thread
+
+import psycopg
+import pytest
+
+from blocks import OutcomeUnknownError, StoreError, TimelineId
+from persistence import ArtifactDescription, PostgresStore, Requester, verify
+from persistence.postgres._errors import translated
+from persistence.sql._database import LostError, PassingError
+from tests._postgres import running
+from tests.persistence.contract import T, many, said, versions
+
+WRITERS = 4
+END = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE application_name = 'foldline' AND query LIKE '%INSERT INTO events%' AND pid <> pg_backend_pid()
+"""
+
+
+def written_during(store: PostgresStore, disturb: Callable[[], None]) -> dict[TimelineId, int]:
+    """What writers were acknowledged while something happened."""
+    over, acknowledged = Event(), dict[TimelineId, int]()
+
+    def write(worker: int) -> None:
+        name, version = TimelineId(f"writer {worker}"), 0
+        for n in count():
+            if over.is_set():
+                return
+            batch = [said(f"{worker}.{n}.{part}") for part in range(3)]
+            version = store.append(name, batch, expected_version=version)
+            acknowledged[name] = version
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        writers = [pool.submit(write, worker) for worker in range(WRITERS)]
+        try:
+            disturb()
+        finally:
+            over.set()
+    for writer in writers:
+        writer.result()
+    return acknowledged
+
+
+def check(store: PostgresStore, acknowledged: dict[TimelineId, int]) -> None:
+    assert len(acknowledged) == WRITERS
+    for name, version in acknowledged.items():
+        found: list[str] = []
+        while page := store.read(name, after=len(found)):
+            found += [event.id for _, event in page]
+        assert len(found) == version, "all that was acknowledged, and nothing else"
+        assert len(set(found)) == len(found)
+    assert verify(store).ok
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[PostgresStore]:
+    with PostgresStore(url) as store:
+        yield store
+
+
+def test_connections_that_are_ended_in_the_middle_of_appends_do_no_harm(
+    store: PostgresStore, url: str
+) -> None:
+    def disturb() -> None:
+        ended = 0
+        with psycopg.connect(url, autocommit=True) as connection:
+            while ended < 30:
+                ended += sum(done for (done,) in connection.execute(END).fetchall())
+
+    check(store, written_during(store, disturb))
+
+
+def test_a_server_that_is_started_again_is_found_again() -> None:
+    """A server of its own: others use that of the session."""
+    with running() as server, PostgresStore(server.new_url()) as store:
+
+        def disturb() -> None:
+            for _ in range(2):
+                before = store.head(TimelineId("writer 0"))
+                server.restart()
+                while store.head(TimelineId("writer 0")) < before + 9:
+                    pass
+
+        check(store, written_during(store, disturb))
+
+
+def test_a_read_goes_on_when_its_connections_were_ended(store: PostgresStore, url: str) -> None:
+    store.append(T, many(3), expected_version=0)
+    artifact = store.artifacts().put(b"abc", ArtifactDescription(timeline=T))
+    end_all = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                 WHERE application_name = 'foldline' AND pid <> pg_backend_pid()"""
+    uses: list[Callable[[], bool]] = [
+        lambda: versions(store.read(T)) == [1, 2, 3],
+        lambda: store.head(T) == 3,
+        lambda: store.artifacts().read(artifact, Requester("me")) == b"abc",
+        lambda: len(store.list()) == 1,
+        lambda: store.load_window(T).version == 3,
+    ]
+    for use in uses:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(end_all)
+        assert use()
+
+
+def test_a_server_that_stays_away_is_a_store_error_in_bounded_time() -> None:
+    with running() as server:
+        store = PostgresStore(server.new_url(), wait_seconds=0.5)
+        store.append(T, many(1), expected_version=0)
+    assert not server.folder.exists(), "nothing is left of a server of the tests"
+    uses: list[Callable[[], int]] = [
+        lambda: store.append(T, many(1, first=2), expected_version=1),
+        lambda: store.head(T),
+    ]
+    for use in uses:
+        with pytest.raises((StoreError, OutcomeUnknownError)):
+            use()
+    store.close()
+    with pytest.raises(StoreError, match=r"is not reached.*start the server, or correct the URL"):
+        PostgresStore(f"postgresql://postgres@/postgres?host={server.folder}")
+
+
+def test_threads_beyond_the_connections_wait_in_line(url: str) -> None:
+    with PostgresStore(url, connections=2) as store, ThreadPoolExecutor(16) as pool:
+        names = [TimelineId(f"talk {n}") for n in range(16)]
+        done = [pool.submit(store.append, name, many(2), expected_version=0) for name in names]
+        assert [each.result() for each in done] == [2] * 16
+
+
+def test_a_lock_that_another_holds_is_waited_for(store: PostgresStore, url: str) -> None:
+    """An administrator's lock, a migration: the append takes longer and goes through."""
+    with psycopg.connect(url) as connection:
+        connection.execute("LOCK TABLE events IN ACCESS EXCLUSIVE MODE")
+        done: list[int] = []
+        writer = Thread(target=lambda: done.append(store.append(T, many(1), expected_version=0)))
+        writer.start()
+        writer.join(0.2)
+        assert done == []
+        connection.rollback()
+        writer.join(30)
+    assert done == [1]
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (psycopg.errors.SerializationFailure("try again"), PassingError),
+        (psycopg.errors.DeadlockDetected("deadlock"), PassingError),
+        (psycopg.errors.AdminShutdown("terminating"), LostError),
+        (psycopg.errors.DiskFull("no space"), StoreError),
+    ],
+)
+def test_each_error_is_told_by_what_may_be_done(
+    error: psycopg.Error, kind: type[StoreError]
+) -> None:
+    assert type(translated(error, "the database", is_lost=False)) is kind
+
+
+def test_a_serialization_failure_is_repeated(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As databases that spread a table over many servers have them."""
+    insert, failures = type(store._database).insert, [1, 1, 1]
+
+    def failing(database: object, connection: object, *given: object) -> bool:
+        if failures:
+            failures.pop()
+            raise psycopg.errors.SerializationFailure("restart transaction")
+        return bool(insert(database, connection, *given))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(store._database), "insert", failing)
+    assert store.append(T, many(2), expected_version=0) == 2
+    assert failures == []

@@ -1,0 +1,174 @@
+"""The PostgreSQL store keeps the contract, and what only a server can promise."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from traceback import format_exception
+from typing import LiteralString, cast
+from urllib.parse import quote
+
+import psycopg
+import pytest
+
+from blocks import ClosedError, MisuseError, StoreError, VersionConflictError
+from persistence import (
+    ArtifactDescription,
+    EventStore,
+    PostgresStore,
+    Requester,
+    locate_store,
+    open_store,
+    verify,
+)
+from persistence.sql._rows import WINDOW
+from persistence.testing import StoreContract
+from tests._postgres import Server
+from tests.persistence.contract import T, U, compacted, forked, many, said
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[PostgresStore]:
+    with PostgresStore(url) as store:
+        yield store
+
+
+class TestPostgresStore(StoreContract):
+    @pytest.fixture
+    def store(self, url: str) -> Iterator[EventStore]:
+        with PostgresStore(url) as store:
+            yield store
+
+
+def asked(url: str, query: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        cursor = connection.execute(cast("LiteralString", query))
+        return cursor.fetchall() if cursor.description else []
+
+
+def with_password(url: str, password: str) -> str:
+    return url.replace("postgres@", f"postgres:{quote(password, safe='')}@")
+
+
+def test_the_tables_lie_in_the_schema_that_the_url_names(url: str, postgres: Server) -> None:
+    elsewhere = postgres.new_url()
+    with PostgresStore(url) as one, PostgresStore(elsewhere) as other:
+        one.append(T, many(2), expected_version=0)
+        assert (one.head(T), other.head(T)) == (2, 0)
+    [(schema,)] = asked(url, "SELECT current_schema()")
+    assert url.endswith(f"search_path%3D{schema}")
+
+
+def test_both_ways_to_write_the_scheme_are_one_store(url: str) -> None:
+    with closing(open_store(url)) as store:
+        store.append(T, many(2), expected_version=0)
+    with closing(open_store(url.replace("postgresql://", "postgres://"))) as store:
+        assert store.head(T) == 2
+    assert verify(url).ok
+
+
+@pytest.mark.parametrize("password", ["s3cret", "p@ss:w/rd", "%&?#"])
+def test_a_password_is_never_shown(
+    url: str, password: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    secret = with_password(url, password)
+    place = locate_store(secret)
+    shown = [str(place), repr(place)]
+    with PostgresStore(secret) as store:
+        shown += [str(store), repr(store), repr(store._database), repr(store.block_index())]
+        store.append(T, many(1), expected_version=0)
+        with pytest.raises(VersionConflictError) as conflict:
+            store.append(T, [said("x")], expected_version=0)
+    with pytest.raises(ClosedError) as closed:
+        store.head(T)
+    with pytest.raises(StoreError) as unreached:
+        PostgresStore(secret.replace("host=", "host=/nowhere"))
+    for error in (conflict, closed, unreached):
+        shown += [str(error.value), "".join(format_exception(error.value))]
+    everything = "\n".join([*shown, caplog.text])
+    assert "postgresql://postgres@" in everything
+    assert password not in everything
+    assert quote(password, safe="") not in everything
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "postgresql://me:p@ss:w@rd@[host/db",
+        "postgresql://me:secret@host:port/db?no=1",
+        "postgresql://%zz:secret@h",
+        "postgres://me:pa/secret@h/db",
+    ],
+)
+def test_a_url_that_is_none_is_refused_without_what_may_be_a_password(where: str) -> None:
+    with pytest.raises(MisuseError, match="no URL of a PostgreSQL database; write") as caught:
+        open_store(where)
+    text = "".join(format_exception(caught.value))
+    assert "secret" not in text.split("open_store(where)")[-1]
+    assert "w@rd" not in text.split("open_store(where)")[-1]
+
+
+def test_tables_of_somebody_else_are_left_alone(url: str) -> None:
+    schema = url.rpartition("%3D")[2]
+    asked(url, f"CREATE SCHEMA {schema}")
+    asked(url, "CREATE TABLE events(what text)")
+    with pytest.raises(MisuseError, match="a table events of somebody else; put the store into"):
+        PostgresStore(url)
+    assert asked(url, "SELECT * FROM events") == []
+    assert not locate_store(url).exists()
+
+
+def test_a_role_that_may_not_make_tables_says_what_to_run_and_uses_those_that_are_there(
+    url: str, postgres: Server
+) -> None:
+    schema = url.rpartition("%3D")[2]
+    asked(url, f"CREATE SCHEMA {schema}")
+    asked(url, f"CREATE ROLE {schema} LOGIN")
+    asked(url, f"GRANT USAGE ON SCHEMA {schema} TO {schema}")
+    theirs = url.replace("postgres@", f"{schema}@")
+    with pytest.raises(StoreError, match=r"permission denied .*GRANT USAGE, CREATE ON SCHEMA"):
+        PostgresStore(theirs)
+    with PostgresStore(url) as store:
+        store.append(T, many(2), expected_version=0)
+    asked(url, f"GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA {schema} TO {schema}")
+    asked(url, f"GRANT DELETE ON artifacts, artifact_pieces TO {schema}")
+    with PostgresStore(theirs) as store:
+        assert store.append(T, many(2, first=3), expected_version=2) == 4
+        store.fork(T, U, forked(T, 3), at=3)
+        artifact = store.artifacts().put(b"abc", ArtifactDescription(timeline=T))
+        assert store.artifacts().read(artifact, Requester("me")) == b"abc"
+        assert verify(store).ok
+        with pytest.raises(StoreError, match="permission denied"), store._database.writing() as c:
+            c.run("DELETE FROM events")
+    del postgres
+
+
+def test_no_plan_of_ours_is_parallel(store: PostgresStore) -> None:
+    with store._database.lent() as connection:
+        assert connection.rows("SHOW max_parallel_workers_per_gather") == [("0",)]
+
+
+def test_a_window_is_found_by_the_index_on_marks(store: PostgresStore, url: str) -> None:
+    """One range from the cut: what is older is not touched, however much it is."""
+    asked(
+        url,
+        """INSERT INTO events SELECT 'my talk', n, n::text, 0, 'BlockAppended', NULL, '{}', NULL
+           FROM generate_series(1, 20000) AS n""",
+    )
+    store.append(T, [compacted("c", cut=19_990)], expected_version=20_000)
+    asked(url, "ANALYZE events")
+    plan = "EXPLAIN (ANALYZE, FORMAT TEXT) " + WINDOW
+    with store._database.lent() as connection:
+        lines = [line for (line,) in connection.rows(plan, [T, T])]
+    text = "\n".join(lines)
+    assert "Seq Scan on events" not in text
+    assert "events_marks" in text
+    assert "rows=12.00" in text or "rows=12 " in text, text
+
+
+def test_connections_are_made_when_they_are_needed(url: str) -> None:
+    count = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'foldline'"
+    with PostgresStore(url, connections=8) as store:
+        for n in range(5):
+            store.append(T, many(1, first=n + 1), expected_version=n)
+        [(made,)] = asked(url, count)
+        assert made == 1

@@ -1,0 +1,5 @@
+"""Tests of `persistence/sql`: a module's suite has its name, or is given here.
+
+_database, _rows: test_store.py
+_index: ../search/test_search.py, ../search/test_find_by_path.py
+"""

@@ -1,0 +1,85 @@
+"""A database of an earlier version is brought up to date, and one of a later version is left alone."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from blocks import StoreError
+from persistence import verify
+from persistence.postgres import _schema as postgres
+from persistence.sql._store import SQLStore
+from persistence.sqlite import _schema as sqlite
+from tests.persistence.contract import T, many, opened
+
+FOUND = "SELECT format FROM foldline"
+NOTES = "CREATE TABLE notes(note INTEGER)"
+
+
+def asked(store: SQLStore, query: str) -> list[tuple[object, ...]]:
+    with store._database.lent() as connection:
+        return connection.rows(query)
+
+
+def test_a_new_database_has_the_newest_format(where: str) -> None:
+    with opened(where) as store:
+        assert asked(store, FOUND) == [(len(sqlite.STEPS),)]
+        assert len(sqlite.STEPS) == len(postgres.STEPS)
+
+
+def test_an_earlier_format_takes_the_steps_that_it_lacks(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(where) as store:
+        store.append(T, many(2), expected_version=0)
+    for module in (sqlite, postgres):
+        monkeypatch.setattr(
+            module, "STEPS", (*module.STEPS, (NOTES, "INSERT INTO notes VALUES (7)"))
+        )
+    with ThreadPoolExecutor(4) as pool:  # all at once, and the steps are taken once
+        stores = [*pool.map(opened, [where] * 4)]
+    assert asked(stores[0], "SELECT note FROM notes") == [(7,)]
+    assert asked(stores[0], FOUND) == [(2,)]
+    assert stores[0].head(T) == 2
+    for store in stores:
+        store.close()
+
+
+def test_a_step_that_fails_leaves_everything_as_it_was(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(where) as store:
+        store.append(T, many(2), expected_version=0)
+    with monkeypatch.context() as patched:
+        for module in (sqlite, postgres):
+            patched.setattr(module, "STEPS", (*module.STEPS, (NOTES, "SELECT nonsense")))
+        with pytest.raises(StoreError, match="nonsense"):
+            opened(where)
+    with opened(where) as store:
+        assert asked(store, FOUND) == [(1,)]
+        assert store.head(T) == 2
+    assert verify(where).ok
+
+
+def test_a_later_format_is_refused(where: str) -> None:
+    with opened(where) as store, store._database.writing() as connection:
+        connection.run("UPDATE foldline SET format = 9")
+    with pytest.raises(StoreError, match="has format 9, this version reads up to 1; upgrade"):
+        opened(where)
+
+
+def test_processes_that_make_a_store_at_once_make_one(where: str) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        stores = [*pool.map(opened, [where] * 8)]
+    for n, store in enumerate(stores):
+        store.append(T, many(1, first=n + 1), expected_version=n)
+    assert stores[0].head(T) == 8
+    for store in stores:
+        store.close()
+
+
+def test_views_of_another_version_are_replaced(where: str) -> None:
+    with opened(where) as store, store._database.writing() as connection:
+        store.head(T)
+        connection.run("UPDATE foldline SET views = 'another'")
+    with opened(where) as store:
+        assert asked(store, "SELECT views FROM foldline") != [("another",)]
