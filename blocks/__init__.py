@@ -52,6 +52,7 @@ from blocks._errors import CodecError as CodecError
 from blocks._errors import DamagedStoreError as DamagedStoreError
 from blocks._errors import DataError as DataError
 from blocks._errors import FoldlineError as FoldlineError
+from blocks._errors import ForgottenError as ForgottenError
 from blocks._errors import MisuseError as MisuseError
 from blocks._errors import OutcomeUnknownError as OutcomeUnknownError
 from blocks._errors import PolicyError as PolicyError

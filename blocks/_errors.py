@@ -19,6 +19,7 @@
         │   └── TimelineExistsError a fork onto the name of a timeline that is there
         ├── UnknownTimelineError    no such timeline in this store
         ├── OutcomeUnknownError     the connection broke: what was written is not known
+        ├── ForgottenError          events that were removed from the store
         └── StoreLockedError        another process holds the file
 
 A prompt that cannot be made to fit is no error: render returns it as a value (`CannotFit`).
@@ -170,6 +171,19 @@ class OutcomeUnknownError(StoreError):
             f"{reason}; whether it was written is not known: repeat the call with the same events,"
             " what is there is not written twice"
         )
+
+
+class ForgottenError(StoreError):
+    """These events were removed from the store, as its retention asked; the others are there."""
+
+    def __init__(self, timeline_id: str, first: int, what: str = "") -> None:
+        super().__init__(
+            f"{what + ': ' if what else ''}events up to version {first - 1} of timeline"
+            f" {timeline_id!r} are forgotten; read on from version {first} (after={first - 1})"
+        )
+        self.timeline_id = timeline_id
+        self.first = first
+        """The oldest version that can be read."""
 
 
 class StoreLockedError(StoreError):

@@ -15,6 +15,10 @@ from persistence._log import timeline_infos as timeline_infos
 from persistence._memory import MemoryStore as MemoryStore
 from persistence._open import locate_store as locate_store
 from persistence._open import open_store as open_store
+from persistence._retention import ArchivedRange as ArchivedRange
+from persistence._retention import Kept as Kept
+from persistence._retention import Removed as Removed
+from persistence._retention import Retains as Retains
 from persistence._store import BlockIndex as BlockIndex
 from persistence._store import Copyable as Copyable
 from persistence._store import EventStore as EventStore
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from persistence.artifacts import ArtifactMetadata as ArtifactMetadata
     from persistence.artifacts import ArtifactStore as ArtifactStore
     from persistence.artifacts import AuditRecord as AuditRecord
+    from persistence.artifacts import ForgetsArtifacts as ForgetsArtifacts
     from persistence.artifacts import KeyRing as KeyRing
     from persistence.artifacts import Keys as Keys
     from persistence.artifacts import MemoryArtifacts as MemoryArtifacts
@@ -60,6 +65,7 @@ _LATER = {
     "AuditRecord": "persistence.artifacts",
     "CopyReport": "persistence._copy",
     "DuckDBStore": "persistence.duckdb._store",
+    "ForgetsArtifacts": "persistence.artifacts",
     "Hit": "persistence.search._search",
     "KeyRing": "persistence.artifacts",
     "Keys": "persistence.artifacts",

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NoReturn
@@ -16,17 +16,25 @@ from blocks import (
     MisuseError,
     Recorded,
     TimelineId,
+    UnknownTimelineError,
     VersionConflictError,
-    decode_event,
 )
 from persistence._log import (
-    Head,
     StoredEvent,
     checked_bytes,
     checked_events,
     checked_fork,
     checked_page,
     timeline_infos,
+)
+from persistence._memory_log import MemoryLog, decoded, read_log, removed_of, rows_of
+from persistence._retention import (
+    Kept,
+    Removed,
+    checked_kept_fork,
+    checked_rewrite,
+    checked_trim,
+    unused_archives,
 )
 from persistence._store import StoreReport, TimelineInfo
 from persistence._watch import Watchers
@@ -35,23 +43,12 @@ if TYPE_CHECKING:
     from persistence.artifacts import Artifacts, KeyRing, MemoryBackend
 
 
-@attrs.define
-class _Log:
-    events: list[StoredEvent] = attrs.field(factory=list[StoredEvent])
-    head: Head = attrs.field(factory=Head)
-
-    def extend(self, events: Sequence[StoredEvent]) -> int:
-        self.events.extend(events)
-        self.head = self.head.after(events)
-        return self.head.version
-
-
 @attrs.define(eq=False)
 class MemoryStore:
     """Keeps bytes, not objects, so that a round trip is always exercised; raises what `EventStore` says."""
 
-    _logs: dict[TimelineId, _Log] = attrs.field(
-        factory=dict[TimelineId, _Log], init=False, repr=False
+    _logs: dict[TimelineId, MemoryLog] = attrs.field(
+        factory=dict[TimelineId, MemoryLog], init=False, repr=False
     )
     _lock: Lock = attrs.field(factory=Lock, init=False, repr=False)
     _watchers: Watchers = attrs.field(factory=Watchers, init=False, repr=False)
@@ -86,7 +83,7 @@ class MemoryStore:
             if found == expected_version:
                 self._logs[timeline_id] = log
                 return log.extend(stored)
-            there = log.events[expected_version : expected_version + len(stored)]
+            there = log.since(expected_version, expected_version + len(stored))
             if [event.id for event in there] == [event.id for event in stored]:
                 return expected_version + len(stored)
             raise VersionConflictError(expected=expected_version, found=found)
@@ -94,24 +91,25 @@ class MemoryStore:
     def load_window(self, timeline_id: TimelineId) -> LogWindow:
         with self._lock:
             log = self._log(timeline_id)
-            head, events = log.head, log.events[log.head.window_start() - 1 :]
-        return head.window(_recorded(events, head.window_start()))
+            head = log.head
+            events = read_log(log, timeline_id, head.window_start() - 1, head.version)
+        return head.window(decoded(events))
 
     def read(
         self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
     ) -> Sequence[Recorded]:
-        return _recorded(self._page(timeline_id, after, limit), after + 1)
+        return decoded(self._page(timeline_id, after, limit))
 
     def read_bytes(
         self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
     ) -> Sequence[tuple[int, bytes]]:
-        page = self._page(timeline_id, after, limit)
-        return [(version, event.data) for version, event in enumerate(page, after + 1)]
+        return self._page(timeline_id, after, limit)
 
-    def _page(self, timeline_id: TimelineId, after: int, limit: int) -> Sequence[StoredEvent]:
+    def _page(self, timeline_id: TimelineId, after: int, limit: int) -> list[tuple[int, bytes]]:
         checked_page(after, limit)
         with self._lock:
-            return self._log(timeline_id).events[after : after + limit]
+            log = self._log(timeline_id)
+            return read_log(log, timeline_id, after, min(after + limit, log.head.version))
 
     def head(self, timeline_id: TimelineId) -> int:
         with self._lock:
@@ -121,7 +119,9 @@ class MemoryStore:
         stored = checked_events(target, [event], 0)
         with self._lock:
             head = checked_fork(source, target, at, lambda name: self._log(name).head)
-            copy = _Log(events=self._log(source).events[:at], head=head)
+            log = self._log(source)
+            checked_kept_fork(source, at, head, log.kept)
+            copy = MemoryLog(events=log.since(0, at), head=head, kept=log.kept.cut_to(at))
             version = copy.extend(stored)
             self._logs[target] = copy
         self._watchers.grown(target)
@@ -152,21 +152,96 @@ class MemoryStore:
         """Call `wake` when the timeline has grown; see `Watchable`."""
         return self._watchers.add(timeline_id, wake)
 
+    # Retention.
+
+    def kept(self, timeline_id: TimelineId) -> Kept:
+        """What is left of a timeline; see `persistence.Retains`."""
+        with self._lock:
+            return self._log(timeline_id).kept
+
+    def trimmed(self) -> Mapping[TimelineId, Kept]:
+        """What is left of all timelines from which something was removed."""
+        with self._lock:
+            self._refuse_if_closed()
+            return {name: log.kept for name, log in self._logs.items() if log.kept != Kept()}
+
+    def trim(
+        self,
+        timeline_id: TimelineId,
+        before: int,
+        *,
+        archive: "str | os.PathLike[str] | None" = None,
+    ) -> Removed:
+        """Remove, or archive, the oldest events."""
+        from persistence.archive import write_archive
+
+        with self._lock:
+            log = self._log(timeline_id)
+            checked_trim(timeline_id, before, log.head)
+            gone = log.since(0, before - 1)
+            began_at = log.head.created_at
+            if archive is None:
+                kept = log.kept.forgetting(before, began_at)
+            elif gone:
+                written = write_archive(archive, timeline_id, rows_of(gone, log.kept.first))
+                kept = log.kept.archiving(written, began_at)
+            else:
+                return Removed()
+            before_that, log.kept = log.kept, kept
+            log.events = log.events[len(gone) :]
+            return removed_of(gone, self._unused(before_that))
+
+    def rewrite(self, timeline_id: TimelineId, events: Mapping[int, Event]) -> Removed:
+        """Put other events in the place of those of these versions."""
+        from persistence.archive import rewritten
+
+        with self._lock:
+            log = self._existing(timeline_id)
+            new: dict[int, StoredEvent] = {}
+            for version, event in events.items():
+                if not 1 <= version <= log.head.version:
+                    raise MisuseError(f"timeline {timeline_id!r} has no version {version}")
+                [(_, old)] = decoded(read_log(log, timeline_id, version - 1, version))
+                new[version] = checked_rewrite(version, old, event)
+            before = log.kept
+            log.kept = rewritten(before, timeline_id, {v: e.data.decode() for v, e in new.items()})
+            log.events = [
+                new.get(version, event) for version, event in enumerate(log.events, log.kept.first)
+            ]
+            return removed_of(list(new.values()), self._unused(before))
+
+    def remove(self, timeline_id: TimelineId) -> Removed:
+        """Remove a timeline."""
+        with self._lock:
+            log = self._existing(timeline_id)
+            del self._logs[timeline_id]
+            return removed_of(log.events, self._unused(log.kept))
+
+    def erase(self) -> None:
+        """Memory keeps nothing of what was removed."""
+        with self._lock:
+            self._refuse_if_closed()
+
+    def _unused(self, before: Kept) -> tuple[str, ...]:
+        return unused_archives(before, (log.kept for log in self._logs.values()))
+
+    def _existing(self, timeline_id: TimelineId) -> MemoryLog:
+        log = self._log(timeline_id)
+        if not log.head.version:
+            raise UnknownTimelineError(timeline_id)
+        return log
+
     def close(self) -> None:
         self._closed = True
         self._watchers.closed()
 
-    def _log(self, timeline_id: TimelineId) -> _Log:
+    def _log(self, timeline_id: TimelineId) -> MemoryLog:
         self._refuse_if_closed()
-        return self._logs.get(timeline_id) or _Log()
+        return self._logs.get(timeline_id) or MemoryLog()
 
     def _refuse_if_closed(self) -> None:
         if self._closed:
             raise ClosedError("this MemoryStore is closed; make a new one")
-
-
-def _recorded(events: Sequence[StoredEvent], first: int) -> list[Recorded]:
-    return [(n, decode_event(event.data)) for n, event in enumerate(events, first)]
 
 
 @attrs.frozen

@@ -13,6 +13,7 @@ from typing import Final
 from blocks import DamagedStoreError, MisuseError
 from persistence._log import event_problems, is_sound
 from persistence._open import SCHEMES, locate_store, scheme_of
+from persistence._retention import Kept, Retains
 from persistence._store import (
     PROBLEMS_MAX,
     EventStore,
@@ -21,6 +22,7 @@ from persistence._store import (
     TimelineInfo,
     Verifiable,
 )
+from persistence.archive import archive_problems
 from persistence.artifacts import KeyRing, open_artifacts
 
 PAGE: Final = 1_000
@@ -77,7 +79,9 @@ def _scanned(store: EventStore) -> StoreReport:
 
 
 def _log_problems(store: EventStore, info: TimelineInfo) -> Iterator[StoreProblem]:
-    count, blocks = 0, dict[str, int]()
+    kept = store.kept(info.id) if isinstance(store, Retains) else Kept()
+    yield from archive_problems(info.id, kept)
+    count, blocks = kept.removed, dict[str, int]()
     while page := store.read(info.id, after=count, limit=PAGE):
         for version, event in page:
             count += 1

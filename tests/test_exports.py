@@ -14,7 +14,8 @@ EXPORTS = {
         Calibration CallId Carried ClosedError CodecError CommandRecord
         CompactionSkipped DamagedStoreError DataError Decision Determinism Digest
         DocumentPart DroppedSpan Durability EDITOR_TOOLS Envelope Event EventId Excerpt
-        FoldState FoldlineError Hidden HiddenRecord HideReason ImagePart Index Layer LogWindow
+        FoldState FoldlineError ForgottenError Hidden HiddenRecord
+        HideReason ImagePart Index Layer LogWindow
         ErrorRecord MisuseError Named Naming Note OpaqueBlock OpaqueEvent OpenItem Outcome
         OutcomeUnknownError Part Plan
         PolicyError Provenance ProviderPart RangeCompacted RangeExpanded RangeSummary
@@ -50,6 +51,7 @@ EXPORTS = {
         truncated validate_request wanted without_excerpts without_thinking
     """,
     "persistence": """
+        ArchivedRange ForgetsArtifacts Kept Removed Retains
         ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord BlockIndex CopyReport
         Copyable DuckDBStore EventStore Head Hit HoldsArtifacts Indexed KeyRing Keys
         MemoryArtifacts MemoryStore PostgresStore RepairReport Requester SQLiteStore StoreLocation

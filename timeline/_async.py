@@ -82,6 +82,8 @@ class AsyncTimeline(Shell):
     expand = bound(_run, Operations.expand)
     propose = bound(_run, Operations.propose)
     commit_plan = bound(_run, Operations.commit_plan)
+    retain = bound(_run, Operations.retain)
+    forget = bound(_run, Operations.forget)
 
     read = bound(_run, Operations.read)
     search = bound(_run, Operations.search)

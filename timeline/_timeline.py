@@ -163,6 +163,10 @@ class Timeline(Shell):
                 tenant.
             probe: Says what the source of a call looks like now, so that unchanged results may be
                 cleared.
+            retention: What becomes of events that the window does not need, once a compaction is
+                committed: `keep` (default); `archive` moves them into files in the folder `archive`,
+                through which they are still read; `forget` removes them.
+            archive: The folder for `retention="archive"`.
 
         An option that is None is as if it were not given; of `artifacts` it means nowhere.
 
@@ -214,6 +218,8 @@ class Timeline(Shell):
     expand = bound(_run, Operations.expand)
     propose = bound(_run, Operations.propose)
     commit_plan = bound(_run, Operations.commit_plan)
+    retain = bound(_run, Operations.retain)
+    forget = bound(_run, Operations.forget)
 
     read = bound(_run, Operations.read)
     search = bound(_run, Operations.search)

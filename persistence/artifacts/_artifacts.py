@@ -228,6 +228,19 @@ class Artifacts:
         self.backend.tidy(now)
         return len(expired)
 
+    def forget(
+        self, timeline: TimelineId, artifact: str | None = None
+    ) -> Sequence[ArtifactMetadata]:
+        self._refuse_if_closed()
+        is_one = artifact is None or artifact_ids_in(artifact) == (artifact,)
+        entries = self.backend.entries(artifact) if is_one else ()
+        found = [entry for entry in entries if entry.metadata.timeline == timeline]
+        for entry in found:
+            self.backend.remove(entry, self._by_host("forget", entry.metadata))
+        if found:
+            self.backend.tidy(self._clock())
+        return [entry.metadata for entry in found]
+
     def _record(
         self,
         action: Action,

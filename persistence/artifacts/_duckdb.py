@@ -53,7 +53,7 @@ RECORD_COUNT = "SELECT count(*) FROM artifact_audit"
 GONE = """
 WITH due AS (
     SELECT record->>'$.artifact' AS artifact,
-           sum(CASE record->>'$.action' WHEN 'put' THEN 1 WHEN 'expire' THEN -1 ELSE 0 END) AS due
+           sum(CASE record->>'$.action' WHEN 'put' THEN 1 WHEN 'expire' THEN -1 WHEN 'forget' THEN -1 ELSE 0 END) AS due
     FROM artifact_audit GROUP BY ALL HAVING due > 0
 ), there AS (SELECT artifact, count(*) AS there FROM artifacts GROUP BY ALL)
 SELECT artifact, due::BIGINT, coalesce(there, 0)
@@ -173,7 +173,7 @@ class DuckDBReader:
                 yield _joined(found)
 
     def gone(self) -> list[tuple[str, int, int]]:
-        """Artifacts of which there are fewer than were put and have not expired: id, due, there."""
+        """Artifacts of which there are fewer than were put and have not expired or been forgotten: id, due, there."""
         with errors(self._path):
             return self._cursor.execute(GONE).fetchall() if self.is_there else []
 

@@ -1,7 +1,7 @@
 """The protocol of every artifact store: `tests/persistence/artifacts/contract.py` holds them to it."""
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from blocks import ArtifactId, TimelineId
 from persistence.artifacts._types import (
@@ -79,4 +79,16 @@ class ArtifactStore(Protocol):
 
     def close(self) -> None:
         """Release what the store holds. Idempotent."""
+        ...
+
+
+@runtime_checkable
+class ForgetsArtifacts(Protocol):
+    """An artifact store that can remove what has not expired."""
+
+    def forget(
+        self, timeline: TimelineId, artifact: str | None = None
+    ) -> Sequence[ArtifactMetadata]:
+        """Remove what was put for a timeline, or one artifact of it, whoever it belongs to; what that
+        was.  The same content that was put for another timeline stays.  For the host."""
         ...

@@ -18,7 +18,7 @@ from blocks import (
     checked_calls,
 )
 
-Action: TypeAlias = Literal["put", "read", "describe", "list", "expire"]
+Action: TypeAlias = Literal["put", "read", "describe", "list", "expire", "forget"]
 
 
 class ArtifactDescription(Struct, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ class AuditRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tenant: str = ""
     """Of the requester; of the artifact, when it was put or has expired."""
     requester: str = ""
-    """Empty for what the host itself does: put, expire."""
+    """Empty for what the host itself does: put, expire, forget."""
     timeline: str = ""
     """Of what was put or has expired, or whose list was asked for."""
     allowed: bool = True

@@ -34,12 +34,13 @@ class Append:
 
 def event_rows(append: Append, number: int) -> list[EventRow]:
     return [
-        (number, seq, event.at, _payload(event.data))
+        (number, seq, event.at, payload_of(event.data))
         for seq, event in enumerate(append.events, append.expected + 1)
     ]
 
 
-def _payload(data: bytes) -> str:
+def payload_of(data: bytes) -> str:
+    """What the row of an event holds."""
     return stand_in(data) if is_large(data) else data.decode()
 
 

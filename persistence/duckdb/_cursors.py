@@ -14,6 +14,9 @@ from persistence.duckdb._schema import cursor_of
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+PATIENCE_SECONDS = 5.0
+"""For a page that somebody reads; who holds a cursor longer may be the one who waits."""
+
 
 @attrs.define(eq=False)
 class CursorPool:
@@ -49,6 +52,13 @@ class CursorPool:
                 return False
             action()
             return True
+
+    def alone(self, action: Callable[[], None]) -> bool:
+        """The same, but wait a moment for those who read."""
+        with self._change:
+            if not self._change.wait_for(lambda: self._lent == 0, PATIENCE_SECONDS):
+                return False
+            return self.when_idle(action)
 
     def abandon(self) -> None:
         """Close what nobody has; whoever has the rest is gone as well, and is not waited for."""

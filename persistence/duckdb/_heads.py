@@ -16,6 +16,7 @@ import attrs
 from blocks import TimelineId
 from persistence._log import Head, Mark
 from persistence.duckdb._cursors import CursorPool
+from persistence.duckdb._trims import BEGAN
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -95,6 +96,11 @@ class Heads:
         with self._moving:
             self._keep(known)
 
+    def drop(self, name: TimelineId) -> None:
+        """Know nothing more of a timeline whose rows are gone."""
+        with self._moving, self._mutex:
+            self._held.pop(name, None)
+
     def forget(self) -> None:
         """Read them from the file again: nobody knows whether the last commit happened."""
         with self._moving, self._mutex:
@@ -145,7 +151,10 @@ def _marks(values: Collection[object]) -> str:
 
 def all_heads(cursor: "DuckDBPyConnection") -> dict[TimelineId, Head]:
     """Version and times of every timeline, in order of creation."""
-    return {
+    found = {
         TimelineId(name): Head(version=version, created_at=created_at, updated_at=updated_at)
         for name, version, created_at, updated_at in cursor.execute(_ALL).fetchall()
     }
+    for name, began_at in cursor.execute(BEGAN).fetchall():
+        found[name] = attrs.evolve(found[name], created_at=began_at)
+    return found

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from blocks import CodecError, DamagedStoreError, Event, Recorded, TimelineId, decode_event
+from persistence.archive import archived_rows
 from persistence.duckdb._cursors import CursorPool
 from persistence.duckdb._heads import Known
 from persistence.duckdb._large_events import Row, fetching, whole
 from persistence.duckdb._memory_release import Cache
 from persistence.duckdb._schema import interrupts, translated
+from persistence.duckdb._trims import kept_of
 from persistence.duckdb._writer import Writer
 
 if TYPE_CHECKING:
@@ -102,9 +104,26 @@ class Reader:
             rows = cursor.execute(WINDOW, [timeline.number, first, last]).fetchall()
         # Rows come in the order of their commits, so a sort has nothing to do.
         rows.sort(key=_seq)
+        if [seq for seq, _ in rows] == list(range(first, last + 1)):
+            return rows
+        rows = [*self._archived(timeline, first, last), *rows]
         if [seq for seq, _ in rows] != list(range(first, last + 1)):
             raise self._damaged(timeline, f"events {first} to {last} are not all there")
         return rows
+
+    def _archived(self, timeline: Known, first: int, last: int) -> Iterator[Row]:
+        """Those that were moved into files."""
+        with self.cursor() as cursor:
+            kept = kept_of(cursor, timeline.number)
+        kept.refuse_forgotten(timeline.name, first)
+        for archive in kept.within(first, last):
+            yield from archived_rows(archive, first, min(last, kept.removed))
+
+    def stored(self, timeline: Known, first: int, last: int) -> Iterator[Row]:
+        """Events `first` to `last` as they are stored, a page in memory at a time."""
+        for start in range(first, last + 1, FIRST_ROWS):
+            upto = min(start + FIRST_ROWS - 1, last)
+            yield from self._whole(timeline, self._rows(timeline, start, upto))
 
     def _whole(self, timeline: Known, rows: Sequence[Row]) -> Iterator[Row]:
         """The same rows, read to the end where they are large."""

@@ -4,9 +4,10 @@
     events     one row per event: its position, its time, the event itself as JSON
     pieces     of events too large for a row, see `_large`
     marks      the few events that decide about windows, so that opening reads no payload
-    foldline   the format's number: 1, and from the first event in pieces on 2
+    trims      what was removed from the others, see `_retention`
+    foldline   the format's number: 1, from the first event in pieces on 2, from the first removal on 3
 
-All are insert-only.  The log is as narrow as it can be: each column adds 5% to the time of a durable
+All but `trims` are insert-only, until something is removed.  The log is as narrow as it can be: each column adds 5% to the time of a durable
 commit of one event, and ids and kinds are in the payload, where the view `log` finds them.  It has no
 index at all: a primary key on (timeline, seq) helps no read (rows of one timeline lie together, so
 zone maps find them), doubles the time of a commit and makes the file 1.7 times as large.  What it
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from blocks import DamagedStoreError, FoldlineError, MisuseError, StoreError
 from persistence._place import refuse_unfolded_log, sync_folder, system_errors
-from persistence.duckdb import _large_events, _views
+from persistence.duckdb import _large_events, _trims, _views
 from persistence.duckdb._file_lock import locked_by
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 FORMAT = 1
 FORMAT_WITH_PIECES = 2
 """What reads only `FORMAT` would take a stand-in for an event."""
+FORMAT_WITH_TRIMS = 3
+"""What reads only the formats before would take what was removed for lost."""
 
 TABLES = (
     "CREATE TABLE foldline(format INTEGER NOT NULL)",
@@ -39,6 +42,7 @@ TABLES = (
     """CREATE TABLE marks(timeline BIGINT NOT NULL, seq BIGINT NOT NULL,
                           kind VARCHAR NOT NULL, ref BIGINT NOT NULL)""",
     _large_events.TABLE,
+    _trims.TABLE,
 )
 
 OPTIONS: dict[str, str | bool | int | float | list[str]] = {
@@ -55,8 +59,8 @@ OPTIONS: dict[str, str | bool | int | float | list[str]] = {
 ROWS_AT_ONCE = 2048
 """Rows of a row group. A checkpoint writes the last one anew, and one of 122,880 rows, as DuckDB has
 them, would be 490 MB of pieces. Only a database that is attached can have another size."""
-_NAME = "foldline_store"
-USE = f"USE {_NAME}"
+STORE = "foldline_store"
+USE = f"USE {STORE}"
 
 
 def open_database(path: Path) -> "DuckDBPyConnection":
@@ -78,26 +82,23 @@ def open_database(path: Path) -> "DuckDBPyConnection":
 
 def _complete(cursor: "DuckDBPyConnection") -> None:
     """Add to a file of an earlier version what it lacks, and give it our views."""
-    tables = () if has_pieces(cursor) else (_large_events.TABLE,)
+    later = {"pieces": _large_events.TABLE, "trims": _trims.TABLE}
+    tables = [statement for name, statement in later.items() if not has_table(cursor, name)]
     if not tables and cursor.execute(_views.CURRENT).fetchall() == [(_views.MARK,)]:
         return
     for statement in ("BEGIN", *tables, *_views.statements(), "COMMIT", "CHECKPOINT"):
         cursor.execute(statement)
 
 
-def has_pieces(cursor: "DuckDBPyConnection") -> bool:
-    """False for a file that no version with large events has opened for writing."""
-    return _has_table(cursor, "pieces")
-
-
-def _has_table(cursor: "DuckDBPyConnection", name: str) -> bool:
+def has_table(cursor: "DuckDBPyConnection", name: str) -> bool:
+    """False where no version that knows the table has opened the file for writing."""
     query = "SELECT count(*) FROM duckdb_tables() WHERE table_name = ?"
     return cursor.execute(query, [name]).fetchall() != [(0,)]
 
 
 def audit_records(cursor: "DuckDBPyConnection") -> int:
     """How many records the audit of artifacts has."""
-    if not _has_table(cursor, "artifact_audit"):
+    if not has_table(cursor, "artifact_audit"):
         return 0
     [(found,)] = cursor.execute("SELECT count(*) FROM artifact_audit").fetchall()
     return int(found)
@@ -181,7 +182,7 @@ def connect(path: Path, access_mode: str = "READ_WRITE") -> "DuckDBPyConnection"
 
 def reattach(connection: "DuckDBPyConnection", path: Path) -> None:
     """Begin anew with a database that has given itself up; cursors of the connection go on."""
-    connection.execute(f"DETACH DATABASE IF EXISTS {_NAME}")
+    connection.execute(f"DETACH DATABASE IF EXISTS {STORE}")
     connection.execute(_attach(path, "READ_WRITE"))
 
 
@@ -194,7 +195,7 @@ def cursor_of(connection: "DuckDBPyConnection") -> "DuckDBPyConnection":
 
 def _attach(path: Path, access_mode: str) -> str:
     name = str(path).replace("'", "''")
-    return f"ATTACH '{name}' AS {_NAME} ({access_mode}, ROW_GROUP_SIZE {ROWS_AT_ONCE})"
+    return f"ATTACH '{name}' AS {STORE} ({access_mode}, ROW_GROUP_SIZE {ROWS_AT_ONCE})"
 
 
 def _check_format(cursor: "DuckDBPyConnection", path: Path) -> None:
@@ -204,9 +205,9 @@ def _check_format(cursor: "DuckDBPyConnection", path: Path) -> None:
         found = cursor.execute("SELECT max(format) FROM foldline").fetchall()[0][0]
     except duckdb.CatalogException as error:
         raise MisuseError(f"{path} is a database of somebody else; choose another file") from error
-    if found not in (FORMAT, FORMAT_WITH_PIECES):
+    if found not in (FORMAT, FORMAT_WITH_PIECES, FORMAT_WITH_TRIMS):
         raise StoreError(
-            f"{path} has format {found}, this version reads up to {FORMAT_WITH_PIECES};"
+            f"{path} has format {found}, this version reads up to {FORMAT_WITH_TRIMS};"
             " upgrade foldline"
         )
 

@@ -14,6 +14,7 @@ from blocks import (
     ClosedError,
     DamagedStoreError,
     Event,
+    ForgottenError,
     LogWindow,
     Recorded,
     TimelineId,
@@ -28,6 +29,7 @@ from persistence._log import (
     timeline_infos,
 )
 from persistence._place import database_path
+from persistence._retention import checked_kept_fork
 from persistence._store import StoreReport, TimelineInfo
 from persistence._watch import Watchers
 from persistence.duckdb._append import Append
@@ -38,6 +40,8 @@ from persistence.duckdb._heads import Heads, Known, all_heads
 from persistence.duckdb._index import DuckDBIndex
 from persistence.duckdb._memory_release import Cache
 from persistence.duckdb._reader import Reader
+from persistence.duckdb._retaining_store import RetainingStore
+from persistence.duckdb._retention import Retention
 from persistence.duckdb._schema import audit_records, cursor_of, errors, open_database
 from persistence.duckdb._writer import Writer
 
@@ -50,7 +54,7 @@ INSPECTED = 4_000_000
 """What somebody has read or written who does not say how much."""
 
 
-class DuckDBStore:
+class DuckDBStore(RetainingStore):
     """Timelines in the file `path`, which belongs to this process until `close`.  Methods raise what
     `EventStore` says.
 
@@ -94,6 +98,9 @@ class DuckDBStore:
             self._group = GroupCommit(self._writer.commit)
             self._cache = Cache(self._connection, self._group, self._cursors)
             self._reader = Reader(self.path, self._writer, self._cursors, self._cache)
+            self._retention = Retention(
+                self._writer, self._reader, self._cursors, self._group.alone
+            )
             undo.pop_all()
 
     def _refuse_a_lost_tail(self) -> None:
@@ -142,7 +149,12 @@ class DuckDBStore:
     def load_window(self, timeline_id: TimelineId) -> LogWindow:
         known = self._known(timeline_id)
         head = known.head
-        return head.window(self._reader.events(known, head.window_start(), head.version))
+        try:
+            return head.window(self._reader.events(known, head.window_start(), head.version))
+        except ForgottenError:
+            if self._known(timeline_id) == known:
+                raise
+            return self.load_window(timeline_id)  # a compaction has moved it on meanwhile
 
     def read(
         self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
@@ -174,7 +186,8 @@ class DuckDBStore:
         self._refuse_if_not_ours()
         with self._group.alone():
             self._refuse_if_not_ours()
-            checked_fork(source, target, at, self._head)
+            head = checked_fork(source, target, at, self._head)
+            checked_kept_fork(source, at, head, self._retention.kept(source))
             self._writer.fork(source, at, append)
         if append.error:
             raise append.error

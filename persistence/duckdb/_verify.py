@@ -5,9 +5,11 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from blocks import CodecError, MisuseError, decode_event, kind_of
+from blocks import CodecError, MisuseError, TimelineId, decode_event, kind_of
 from persistence._log import event_problems, ref_of
+from persistence._retention import Kept
 from persistence._store import PROBLEMS_MAX, StoreProblem, StoreReport
+from persistence.archive import archive_problems
 from persistence.artifacts import DuckDBReader, Examination, KeyRing
 from persistence.duckdb._file_lock import FileLock, Marks, lost
 from persistence.duckdb._large_events import Row, fetching, whole
@@ -17,8 +19,9 @@ from persistence.duckdb._schema import (
     connect,
     cursor_of,
     errors,
-    has_pieces,
+    has_table,
 )
+from persistence.duckdb._trims import all_kept, removed_events
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -78,8 +81,11 @@ def verify_tables(
     try:
         counts = cursor.execute(VERSIONS).fetchall()
         events = sum(row[2] for row in counts)
-        held = Marks(events, audit_records(cursor))
-        problems = tuple(islice(_problems(cursor, counts), PROBLEMS_MAX))
+        trimmed = has_table(cursor, "trims")
+        kept = all_kept(cursor) if trimmed else {}
+        removed = removed_events(cursor) if trimmed else 0
+        held = Marks(events + removed, audit_records(cursor))
+        problems = tuple(islice(_problems(cursor, counts, kept), PROBLEMS_MAX))
     finally:
         cursor.execute("ROLLBACK")
     if what := lost(held, acknowledged):
@@ -104,21 +110,25 @@ def _gone(reader: DuckDBReader) -> Iterator[StoreProblem]:
         yield StoreProblem(artifact=artifact, what=what)
 
 
-def _problems(cursor: "DuckDBPyConnection", counts: Sequence[Versions]) -> Iterator[StoreProblem]:
+def _problems(
+    cursor: "DuckDBPyConnection", counts: Sequence[Versions], left: Mapping[int, Kept]
+) -> Iterator[StoreProblem]:
     for (number,) in cursor.execute(NAMELESS).fetchall():
         yield StoreProblem(what=f"events of timeline number {number}, which has no name")
     for name, count in cursor.execute(TWICE).fetchall():
         yield StoreProblem(timeline=name, what=f"the name is given {count} times")
-    for name, _, count, different, first, last in counts:
-        if not (count == different == last and first == 1):
+    for name, number, count, different, first, last in counts:
+        kept = left.get(number, Kept())
+        if not (count == different and first == kept.first and last == kept.removed + count):
             yield StoreProblem(
                 timeline=name,
-                what=f"versions are not 1 to {count}, each once: {different} different ones"
-                f" from {first} to {last}",
+                what=f"versions are not {kept.first} to {kept.removed + count}, each once:"
+                f" {different} different ones from {first} to {last}",
             )
+        yield from archive_problems(TimelineId(name), kept)
     for some in _together(counts):
         yield from _event_problems(cursor, some)
-    if has_pieces(cursor):
+    if has_table(cursor, "pieces"):
         for name, seq, count in cursor.execute(LEFT_OVER).fetchall():
             yield StoreProblem(timeline=name, version=seq, what=f"{count} pieces of no event")
 

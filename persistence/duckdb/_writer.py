@@ -22,10 +22,12 @@ from persistence.duckdb._large_events import FETCHED
 from persistence.duckdb._schema import (
     FORMAT_WITH_PIECES,
     cursor_of,
+    errors,
     interrupts,
     reattach,
     translated,
 )
+from persistence.duckdb._trims import COPY_TRIMS, removed_events
 
 if TYPE_CHECKING:
     from duckdb import Appender, DuckDBPyConnection
@@ -37,15 +39,12 @@ LAST_NUMBER = "SELECT coalesce(max(timeline), 0) FROM timelines"
 ADD_FORMAT = "INSERT INTO foldline VALUES (?)"
 ADD_NAMES = "INSERT INTO timelines SELECT unnest(?), unnest(?)"
 ADD_MARKS = "INSERT INTO marks SELECT unnest(?), unnest(?), unnest(?), unnest(?)"
-COPY_EVENTS = """
-INSERT INTO events SELECT ?, seq, ts, payload FROM events WHERE timeline = ? AND seq <= ?
-"""
-COPY_PIECES = """
-INSERT INTO pieces SELECT ?, seq, number, piece FROM pieces WHERE timeline = ? AND seq <= ?
-"""
-COPY_MARKS = """
-INSERT INTO marks SELECT ?, seq, kind, ref FROM marks WHERE timeline = ? AND seq <= ?
-"""
+COPY = (
+    "INSERT INTO events SELECT $1, seq, ts, payload FROM events WHERE timeline = $2 AND seq <= $3",
+    "INSERT INTO pieces SELECT $1, seq, number, piece FROM pieces WHERE timeline = $2 AND seq <= $3",
+    "INSERT INTO marks SELECT $1, seq, kind, ref FROM marks WHERE timeline = $2 AND seq <= $3",
+    COPY_TRIMS,
+)
 
 
 @attrs.define(eq=False)
@@ -73,7 +72,8 @@ class Writer:
     def _load(self) -> None:
         """Make memory say what the file says."""
         self._cursor = cursor_of(self._connection)
-        [(self._events_total,)] = self._cursor.execute(COUNT).fetchall()
+        [(count,)] = self._cursor.execute(COUNT).fetchall()
+        self._events_total = count + removed_events(self._cursor)
         [(self._last_number,)] = self._cursor.execute(LAST_NUMBER).fetchall()
         [(self._format,)] = self._cursor.execute(FORMAT_FOUND).fetchall()
         self._appender = self._cursor.appender("events")
@@ -253,7 +253,7 @@ class Writer:
             head = parent.head.cut_to(at).after(append.events)
             self._cursor.execute("BEGIN")
             self._insert(ADD_NAMES, [(number, append.timeline)])
-            for statement in (COPY_EVENTS, COPY_PIECES, COPY_MARKS):
+            for statement in COPY:
                 self._cursor.execute(statement, [number, parent.number, at])
             self._insert(ADD_MARKS, mark_rows(append, number))
             self._add_pieces([(append, number)])
@@ -261,6 +261,25 @@ class Writer:
             self._cursor.execute("COMMIT")
             self._events_total += at
             self._publish([append], {append.timeline: Known(append.timeline, number, head)})
+
+    @contextmanager
+    def changing(self) -> "Generator[DuckDBPyConnection]":
+        """The writing cursor, for what is no append; memory is put right when that goes wrong."""
+        if self.is_suspect:
+            self.refresh()
+        if error := self._refusal():
+            raise error
+        try:
+            with errors(self._path):
+                yield self._cursor
+        except BaseException:
+            self._recover()
+            raise
+
+    def moved(self) -> None:
+        """The file is another one now."""
+        self._lock.holds()
+        self._recover()
 
     def abandon(self) -> None:
         """Let go of the file and leave everything as it is."""

@@ -26,18 +26,27 @@ from blocks import (
     version_in,
 )
 from persistence._store import EventStore
-from persistence.search._scan import index_of
+from persistence.search._scan import index_of, kept_of, names_left
 
 
 def block_at(store: EventStore, timeline: TimelineId, path: str) -> Block | None:
     """The original block at a path, or None; of a summary that was rewritten, as it is now.
 
     Raises:
+        ForgottenError: it is not among the events that are left of the log.
         ClosedError: the store is closed.
     """
     version = version_in(path)
     if version:
         return _named(store, timeline, path, version)
+    kept = kept_of(store, timeline)
+    if kept.forgotten:
+        for version, block, name in names_left(store, timeline):
+            if name == path and isinstance(block, RangeSummary):
+                return _named(store, timeline, path_at(block, version), version)
+            if name == path:
+                return block
+        kept.refuse_forgotten(timeline, 1, f"no block is left at {path!r:.300}")
     return _first(path, index_of(store).related(timeline, stems_of(path)))
 
 

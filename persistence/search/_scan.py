@@ -1,18 +1,95 @@
 """The block index of a store that has none: its logs, read from end to end."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import attrs
 
-from blocks import BlockAppended, Recorded, TimelineId
+from blocks import (
+    Block,
+    BlockAppended,
+    Naming,
+    RangeCompacted,
+    Recorded,
+    TimelineId,
+    path_at,
+    path_of,
+)
+from persistence._retention import Kept, Retains
 from persistence._store import BlockIndex, EventStore, Indexed, TurnChange
+from persistence.archive import archived_events
 
 PAGE = 2_000
 
 
 def index_of(store: EventStore) -> BlockIndex:
     """The best way to look into a store."""
-    return store.block_index() if isinstance(store, Indexed) else Scan(store)
+    if not isinstance(store, Indexed):
+        return Scan(store)
+    index = store.block_index()
+    return WithArchives(index, store, store) if isinstance(store, Retains) else index
+
+
+@attrs.frozen
+class WithArchives:
+    """An index of what is in a store itself, and its archives, read from end to end."""
+
+    _index: BlockIndex
+    _store: EventStore
+    _retains: Retains
+
+    def candidates(
+        self, words: Collection[str], kinds: Collection[str], timeline: TimelineId | None
+    ) -> Iterator[tuple[TimelineId, Recorded]]:
+        yield from self._index.candidates(words, kinds, timeline)
+        for name, kept in self._retains.trimmed().items():
+            for archive in kept.archives if timeline in (None, name) else ():
+                for recorded in archived_events(archive, archive.first, archive.last):
+                    if isinstance(recorded[1], BlockAppended):
+                        yield name, recorded
+
+    def related(
+        self,
+        timeline: TimelineId,
+        stems: Collection[str],
+        *,
+        after: int = 0,
+        last: int | None = None,
+    ) -> Iterable[Recorded]:
+        if self._retains.kept(timeline).archives:
+            return Scan(self._store).related(timeline, stems, after=after, last=last)
+        return self._index.related(timeline, stems, after=after, last=last)
+
+    def turns(self, timeline: TimelineId, last: int) -> Iterable[TurnChange]:
+        if self._retains.kept(timeline).archives:
+            return ()
+        return self._index.turns(timeline, last)
+
+
+def kept_of(store: EventStore, timeline: TimelineId) -> Kept:
+    """What a store has left of a timeline."""
+    return store.kept(timeline) if isinstance(store, Retains) else Kept()
+
+
+def names_left(store: EventStore, timeline: TimelineId) -> Iterator[tuple[int, Block, str]]:
+    """The blocks that are left of a log of which some are forgotten, summaries included: version, block,
+    path.
+
+    The compaction that folded what is forgotten knows the names that were given.  Where it is not the
+    one in force, or did not note them, blocks are named by version.
+    """
+    gone = kept_of(store, timeline).forgotten
+    found, naming = store.load_window(timeline).compaction, None
+    if found and isinstance(found[1], RangeCompacted) and found[1].cut == gone + 1:
+        naming = Naming(found[1].state, found[0]) if found[1].state.named else None
+    for version, event in Scan(store).related(timeline, ()):
+        match event:
+            case BlockAppended(block=block):
+                yield version, block, (naming.path if naming else path_at)(block, version)
+            case RangeCompacted(summary=summary, ordinal=ordinal):
+                name = path_of(summary, ordinal) if ordinal else path_at(summary, version)
+                yield version, summary, name
+            case _:
+                pass
 
 
 @attrs.frozen
@@ -39,6 +116,7 @@ class Scan:
         last: int | None = None,
     ) -> Iterator[Recorded]:
         del stems
+        after = max(after, kept_of(self._store, timeline).forgotten)
         while page := self._store.read(timeline, after=after, limit=PAGE):
             for version, event in page:
                 if last is not None and version > last:

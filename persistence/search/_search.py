@@ -29,7 +29,7 @@ from blocks import (
 from persistence._store import BlockIndex, EventStore, TurnChange
 from persistence.search._query import Query, searched_text
 from persistence.search._ranking import score, snippet
-from persistence.search._scan import index_of
+from persistence.search._scan import index_of, kept_of, names_left
 
 LIMIT: Final = 20
 LIMIT_MAX: Final = 1_000
@@ -87,7 +87,7 @@ def search_blocks(
         raise MisuseError(f"limit={limit}: give a number from 1 to {LIMIT_MAX:,}")
     wanted, index = Query.read(query), index_of(store)
     best = nlargest(limit, _scored(index, wanted, timeline), key=_rank)
-    paths = _paths(index, [candidate for _, candidate in best])
+    paths = _paths(store, index, [candidate for _, candidate in best])
     return [_hit(wanted, points, found, paths) for points, found in best]
 
 
@@ -106,7 +106,7 @@ def _rank(scored: _Scored) -> tuple[float, float, int, str]:
     return points, found.at, found.version, found.timeline
 
 
-def _paths(index: BlockIndex, chosen: Sequence[Candidate]) -> dict[_Place, str]:
+def _paths(store: EventStore, index: BlockIndex, chosen: Sequence[Candidate]) -> dict[_Place, str]:
     """The paths of candidates, as `Timeline.read` derives them."""
     by_timeline: dict[TimelineId, list[Candidate]] = {}
     for candidate in sorted(chosen, key=lambda each: each.version):
@@ -114,6 +114,10 @@ def _paths(index: BlockIndex, chosen: Sequence[Candidate]) -> dict[_Place, str]:
     paths: dict[_Place, str] = {}
     for timeline, candidates in by_timeline.items():
         versions = {candidate.version for candidate in candidates}
+        if kept_of(store, timeline).forgotten:
+            names = ((version, path) for version, _, path in names_left(store, timeline))
+            paths |= {(timeline, version): path for version, path in names if version in versions}
+            continue
         stems = {path_stem(candidate.block) for candidate in candidates}
         last = candidates[-1].version
         turns = index.turns(timeline, last)

@@ -1,6 +1,7 @@
 """Our own export: a header line, then the events of one timeline as they are stored."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
 
 import attrs
 import msgspec
@@ -22,12 +23,13 @@ from blocks import (
 from persistence.sessions._json import string
 from persistence.sessions._order import clocked
 from persistence.sessions._pieces import BYTES_MAX, opened
-from persistence.sessions._session import Arrived, Responded, Session
+from persistence.sessions._session import Arrived, Notice, Responded, Session
 from persistence.sessions._source import Source
 from persistence.sessions._stretch import Stretch
 
 EXPORT = NAME = "foldline"
 _HEADER = "foldline_export"
+_FIRST = "first"
 _VERSION = 1
 
 
@@ -36,12 +38,18 @@ def export_lines(
 ) -> Iterator[str]:
     """The lines of an export file, each with its line break; events that are bytes stay as they are.
 
+    Where the beginning of the log is forgotten, the header says at which version it begins.
+
     Raises:
         CodecError: an event holds something that is no data.
     """
-    header = {_HEADER: _VERSION, "timeline": timeline_id}
+    header: dict[str, object] = {_HEADER: _VERSION, "timeline": timeline_id}
+    rows = iter(events)
+    begin = list(islice(rows, 1))
+    if begin and begin[0][0] > 1:
+        header[_FIRST] = begin[0][0]
     yield msgspec.json.encode(header).decode() + "\n"
-    for _, event in events:
+    for _, event in chain(begin, rows):
         yield (event if isinstance(event, bytes) else encode_event(event)).decode() + "\n"
 
 
@@ -83,8 +91,17 @@ def read(source: Source) -> Session:
         format=NAME,
         model=next((i.model for i in items if isinstance(i, Responded) and i.model), ""),
         items=items,
-        notices=source.notices,
+        notices=(*source.notices, *_cut_off(header)),
     )
+
+
+def _cut_off(header: Mapping[str, object]) -> Iterator[Notice]:
+    """That versions in its events are not those that an import gives."""
+    if _FIRST in header:
+        text = (
+            f"the log begins at version {header[_FIRST]}: its blocks are read, not what folded them"
+        )
+        yield Notice(line=1, text=text)
 
 
 @attrs.define

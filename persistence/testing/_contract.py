@@ -10,6 +10,7 @@ from persistence.testing._concurrency import ConcurrencyContract
 from persistence.testing._content import CloseContract, ContentContract
 from persistence.testing._copy import CopyContract
 from persistence.testing._read import ForkContract, ReadContract
+from persistence.testing._retention import RetentionContract
 from persistence.testing._search import SearchContract
 
 
@@ -20,6 +21,7 @@ class StoreContract(
     ContentContract,
     CopyContract,
     SearchContract,
+    RetentionContract,
     ConcurrencyContract,
     CloseContract,
 ):

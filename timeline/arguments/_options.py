@@ -11,6 +11,7 @@ from timeline.observe._hooks import Hooks
 _Rule: TypeAlias = tuple[Callable[[Any], bool], str]
 
 COUNTERS: Final = ("model", "o200k", "estimate")
+RETENTIONS: Final = ("keep", "archive", "forget")
 
 
 def _has(*names: str) -> Callable[[Any], bool]:
@@ -72,6 +73,8 @@ _RULES: Final[Mapping[str, _Rule]] = {
     "keys": (_has("current", "key"), "a key ring, as Keys(...)"),
     "requester": (_has("id", "tenant", "permissions"), "a Requester(...)"),
     "probe": (callable, "a function from a ToolCall to a Determinism or None"),
+    "retention": (lambda v: v in RETENTIONS, f"one of {', '.join(RETENTIONS)}"),
+    "archive": (_is_place, "a folder"),
 }
 _NONE_SAYS: Final = frozenset({"artifacts"})
 """Options of which None says something; of all others it says: the default."""

@@ -31,9 +31,8 @@ def run(options: argparse.Namespace) -> int:
     with opened(options) as store:
         events = log_of(store, options.id)
         shown = events if options.hidden else without_hidden(events)
-        stored = (
-            pages(partial(read_bytes, store, TimelineId(options.id))) if shown is events else ()
-        )
+        read = partial(read_bytes, store, TimelineId(options.id))
+        stored = pages(read, events[0][0] - 1) if shown is events else ()
     lines = export_lines(TimelineId(options.id), stored or shown)
     if options.out is None:
         sys.stdout.writelines(lines)

@@ -3,7 +3,7 @@
 import argparse
 
 from timeline.cli._console import answer
-from timeline.cli._store import log_of, opened, store_option
+from timeline.cli._store import checked_name, opened, store_option
 
 NAME = "fork"
 HELP = "begin a new timeline as a copy of another"
@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
     from timeline import Timeline
 
     with opened(options) as store:
-        last = len(log_of(store, options.id))
+        last = store.head(checked_name(store, options.id))
         if store.head(TimelineId(options.new)):
             raise MisuseError(f"the store already has a timeline {options.new!r}")
         with Timeline.open(options.id, store=store) as timeline:

@@ -7,8 +7,9 @@ from timeline.cli._console import DONE, UsageError, plural, print_json, say, scr
 from timeline.cli._store import opened, store_option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from blocks import TimelineId
     from persistence import TimelineInfo
 
 NAME = "list"
@@ -29,22 +30,26 @@ def run(options: argparse.Namespace) -> int:
     """A row each, oldest first."""
     import attrs
 
+    from persistence import Retains
+
     if options.limit is not None and options.limit < 1:
         raise UsageError(f"--limit {options.limit}: give a number from 1 on")
     with opened(options) as store:
         found = store.list()
+        trimmed = store.trimmed() if isinstance(store, Retains) else {}
+    first = {name: kept.forgotten + 1 for name, kept in trimmed.items()}
     left_out = max(0, len(found) - (options.limit or len(found)))
     found = found[left_out:]
     if options.json:
-        print_json([attrs.asdict(info) for info in found])
+        print_json([{**attrs.asdict(info), "first": first.get(info.id, 1)} for info in found])
     else:
-        _tell(found)
+        _tell(found, first)
         if left_out:
             say(f"{plural(left_out, 'older timeline')} not shown")
     return DONE
 
 
-def _tell(found: "Sequence[TimelineInfo]") -> None:
+def _tell(found: "Sequence[TimelineInfo]", first: "Mapping[TimelineId, int]") -> None:
     from rich import box
     from rich.table import Table
 
@@ -53,7 +58,7 @@ def _tell(found: "Sequence[TimelineInfo]") -> None:
     table.add_column(name, overflow="fold")
     for heading in others:
         table.add_column(heading, justify="right" if heading == "events" else "left", no_wrap=True)
-    rows = [_row(info) for info in found]
+    rows = [_row(info, first.get(info.id, 1)) for info in found]
     if len(rows) > TABLE_MAX:
         _tell_plainly(rows)
         return
@@ -62,8 +67,9 @@ def _tell(found: "Sequence[TimelineInfo]") -> None:
     screen().print(table if found else "no timelines yet")
 
 
-def _row(info: "TimelineInfo") -> tuple[str, ...]:
-    return info.id, f"{info.version:,}", when(info.created_at), when(info.updated_at)
+def _row(info: "TimelineInfo", first: int) -> tuple[str, ...]:
+    events = f"{info.version:,}" if first == 1 else f"{first:,} to {info.version:,}"
+    return info.id, events, when(info.created_at), when(info.updated_at)
 
 
 def _tell_plainly(rows: "Sequence[Sequence[str]]") -> None:

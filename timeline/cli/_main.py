@@ -12,6 +12,7 @@ from blocks import FoldlineError, MisuseError
 from timeline.cli import (
     _copy,
     _export,
+    _forget,
     _fork,
     _import,
     _list,
@@ -19,6 +20,7 @@ from timeline.cli import (
     _render,
     _repair,
     _replay,
+    _retain,
     _search,
     _show,
     _stats,
@@ -39,6 +41,8 @@ COMMANDS = (
     _export,
     _copy,
     _fork,
+    _retain,
+    _forget,
     _verify,
     _repair,
 )

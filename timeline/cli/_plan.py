@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from timeline.cli._console import DONE, answer, screen
-from timeline.cli._store import fixed_from, fixed_options, log_of, opened, store_option
+from timeline.cli._store import checked_name, fixed_from, fixed_options, opened, store_option
 
 if TYPE_CHECKING:
     from persistence import EventStore
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     from timeline import Timeline
 
     with opened(options) as store:
-        log_of(store, options.id)
+        checked_name(store, options.id)
         with Timeline.open(options.id, **_chosen(options, store)) as timeline:
             system, tools = fixed_from(options)
             if options.commit:

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from timeline.cli._console import DONE, print_json
-from timeline.cli._store import fixed_from, fixed_options, log_of, opened, store_option
+from timeline.cli._store import checked_name, fixed_from, fixed_options, opened, store_option
 
 if TYPE_CHECKING:
     from timeline import Options
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
 
     system, tools = fixed_from(options)
     with opened(options) as store:
-        last = len(log_of(store, options.id))
+        last = store.head(checked_name(store, options.id))
         chosen: Options = {"store": store, "keep_thinking": options.thinking == "keep"}
         if options.model:
             chosen["model"] = options.model

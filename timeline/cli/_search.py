@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 import attrs
 
 from timeline.cli._console import DONE, plural, print_json, screen, when
-from timeline.cli._store import hidden_option, opened, store_option
+from timeline.cli._store import forgotten_of, hidden_option, opened, store_option
 from timeline.cli._visible import line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from rich.text import Text
 
@@ -48,6 +48,8 @@ def run(options: argparse.Namespace) -> int:
     with opened(options) as store:
         if name and not store.head(name):
             raise UnknownTimelineError(name)
+        for each in [name] if name else _trimmed(store):
+            forgotten_of(store, each)
         hits = search_blocks(store, query, name, options.limit)
         hits = hits if options.hidden else _unhidden(store, hits)
     if options.json:
@@ -55,6 +57,12 @@ def run(options: argparse.Namespace) -> int:
     else:
         _tell(query, hits)
     return DONE
+
+
+def _trimmed(store: "EventStore") -> "Collection[str]":
+    from persistence import Retains
+
+    return store.trimmed() if isinstance(store, Retains) else ()
 
 
 def _unhidden(store: "EventStore", hits: "Sequence[Hit]") -> "Sequence[Hit]":

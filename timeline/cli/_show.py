@@ -56,6 +56,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """A row for each block, oldest first; or the block at a path."""
+    from blocks import TimelineId
     from timeline.engine._sharing import without_hidden
     from timeline.replay import places
 
@@ -70,9 +71,11 @@ def run(options: argparse.Namespace) -> int:
 
             block = Timeline.open(options.id, store=store).read(options.path)
             return _show_one(options, _as_shown(block, events, options))
+        last = _version(options.at, store.head(TimelineId(options.id)))
+        paths = _paths_left(store, options.id, events)
     shown = events if options.hidden else without_hidden(events)
-    shown = shown[: _version(options.at, len(events))]
-    rows = list(_Rows.new().of(shown, places(shown)))
+    shown = [each for each in shown if each[0] <= last]
+    rows = list(_Rows.new(paths).of(shown, places(shown)))
     if options.json:
         print_json([attrs.asdict(row) for row in rows])
     else:
@@ -144,20 +147,35 @@ def _version(at: int | None, last: int) -> int:
     return last if at is None else at
 
 
+def _paths_left(
+    store: "EventStore", name: str, events: "Sequence[Recorded]"
+) -> "Mapping[int, str] | None":
+    """The paths in the window, where the beginning of the log is forgotten: counted from there on, the
+    others would be wrong."""
+    from timeline import Timeline
+
+    if not events or events[0][0] == 1:
+        return None
+    with Timeline.open(name, store=store) as timeline:
+        return {entry.version: entry.path for entry in timeline.view.entries}
+
+
 @attrs.frozen
 class _Rows:
     """Makes rows of a log, piece by piece."""
 
     naming: "Naming"
     counter: "TokenCounter"
+    paths: "Mapping[int, str] | None" = None
+    """Where the beginning of the log is forgotten: those that are known all the same."""
 
     @classmethod
-    def new(cls) -> "_Rows":
+    def new(cls, paths: "Mapping[int, str] | None" = None) -> "_Rows":
         from blocks import Naming
         from timeline import model_named
         from timeline.tokens import counter_for
 
-        return cls(Naming(), counter_for("estimate", model_named("")))
+        return cls(Naming(), counter_for("estimate", model_named("")), paths)
 
     def of(self, events: "Sequence[Recorded]", states: "Mapping[int, str]") -> "Iterator[Row]":
         """A row for each block; what is not in `states` is visible."""
@@ -171,12 +189,18 @@ class _Rows:
                 version=version,
                 at=event.at,
                 turn=block.turn,
-                path=self.naming.path(block, version),
+                path=self._path(block, version),
                 kind=tag_of(block),
                 state=states.get(version, "visible"),
                 tokens=self.counter.count(text),
                 text=" ".join(text[: 4 * WORDS].split())[:WORDS],
             )
+
+    def _path(self, block: "Block", version: int) -> str:
+        from blocks import path_at
+
+        path = self.naming.path(block, version)
+        return path if self.paths is None else self.paths.get(version) or path_at(block, version)
 
 
 def _table(rows: "Sequence[Row]", width: int) -> "Table":

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from timeline.cli._console import UsageError
+from timeline.cli._console import UsageError, complain
 
 if TYPE_CHECKING:
     from blocks import Recorded, TimelineId
@@ -80,12 +80,13 @@ def existing(options: argparse.Namespace) -> "StoreLocation":
 
 
 def log_of(store: "EventStore", name: str) -> "list[Recorded]":
-    """The whole log of a timeline.
+    """The log of a timeline, all that is left of it; says on stderr what is gone.
 
     Raises:
         UnknownTimelineError: there is none of this name.
     """
-    return pages(partial(store.read, checked_name(store, name)))
+    known = checked_name(store, name)
+    return pages(partial(store.read, known), forgotten_of(store, name))
 
 
 def checked_name(store: "EventStore", name: str) -> "TimelineId":
@@ -101,12 +102,23 @@ def checked_name(store: "EventStore", name: str) -> "TimelineId":
     return TimelineId(name)
 
 
-def pages(read: "Callable[..., Sequence[_Row]]") -> "list[_Row]":
-    """All that `read(after=..., limit=...)` gives, one page after another."""
+def pages(read: "Callable[..., Sequence[_Row]]", after: int = 0) -> "list[_Row]":
+    """All that `read(after=..., limit=...)` gives behind a version, one page after another."""
     found: list[_Row] = []
-    while page := read(after=len(found), limit=PAGE):
+    while page := read(after=after + len(found), limit=PAGE):
         found += page
     return found
+
+
+def forgotten_of(store: "EventStore", name: str) -> int:
+    """The newest event of a timeline that is gone; says so on stderr."""
+    from blocks import TimelineId
+    from persistence import Retains
+
+    gone = store.kept(TimelineId(name)).forgotten if isinstance(store, Retains) else 0
+    if gone:
+        complain(f"{name}: events 1 to {gone:,} are forgotten; what is left begins at {gone + 1:,}")
+    return gone
 
 
 def session_options(parser: argparse.ArgumentParser) -> None:

@@ -127,6 +127,10 @@ class ArtifactService:
         found = [content for a in artifacts if (content := self._held[a]) is not None]
         return returned(found, context, context.limit - total_tokens(view, context))
 
+    def drop(self) -> None:
+        """Know nothing of what was read: it may have been forgotten."""
+        self._held = {}
+
     def _read(self, artifact: ArtifactId, context: Context) -> Content | None:
         policy = context.policy
         try:

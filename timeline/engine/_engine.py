@@ -13,12 +13,16 @@ from blocks import (
     BlockAppended,
     Event,
     EventId,
+    ForgottenError,
     MisuseError,
     Recorded,
     UnknownPathError,
     VersionConflictError,
+    is_label,
     path_of,
+    version_in,
 )
+from persistence import Kept
 from render import (
     BringBack,
     Compact,
@@ -30,6 +34,7 @@ from render import (
     View,
     compaction_due,
     handed_out,
+    open_view,
     render,
     wanted,
 )
@@ -40,6 +45,7 @@ from timeline.engine._artifacts import ArtifactService
 from timeline.engine._attempt import Attempt, Made
 from timeline.engine._compaction import Compactor
 from timeline.engine._journal import Fit, Journal, as_they_are
+from timeline.engine._retention import kept_of, window_until
 
 PAGE = 2000
 NEAR_KNOWN = 1000
@@ -188,10 +194,20 @@ class Engine(Journal):
             return entry.source
         from persistence import block_at
 
-        found: Block | None = yield RunBlocking(lambda: block_at(self.store, self.id, path))
+        try:
+            found: Block | None = yield RunBlocking(lambda: block_at(self.store, self.id, path))
+        except ForgottenError:
+            if (found := self._carried(path)) is None:
+                raise
         if found is None:
             raise (yield from self.unknown(path))
         return found
+
+    def _carried(self, label: str) -> Block | None:
+        """What a compaction carried, named by its version."""
+        head = self.view.compaction.head.entries if self.view.compaction else ()
+        version = version_in(label) if is_label(label) else 0
+        return next((e.source for e in head if version and e.version == version), None)
 
     def unknown(self, path: str) -> Flow[UnknownPathError]:
         """The error for a path that is none, with those that may have been meant."""
@@ -205,15 +221,30 @@ class Engine(Journal):
         known = dict.fromkeys([*folded, *(entry.path for entry in (*head, *entries))])
         return UnknownPathError(path, get_close_matches(path, list(known)[-NEAR_KNOWN:], n=3))
 
+    def kept(self) -> Flow[Kept]:
+        """What is left of the log."""
+        kept: Kept = yield RunBlocking(partial(kept_of, self.store, self.id))
+        return kept
+
     def events(self, after: int = 0) -> Flow[list[Recorded]]:
-        """Everything in the log, oldest first."""
+        """Everything that is left of the log, oldest first."""
         found: list[Recorded] = []
+        oldest = max(after, (yield from self.kept()).forgotten)
         while True:
-            start = found[-1][0] if found else after
+            start = found[-1][0] if found else oldest
             page: Sequence[Recorded] = yield RunBlocking(partial(self._page, start))
             if not page:
                 return found
             found += page
+
+    def view_until(self, last: int, log: Sequence[Recorded], what: str) -> Flow[View]:
+        """The view as it was at a version, given all that is left of the log.
+
+        Raises:
+            ForgottenError: it needs events that are gone; `what` was to be done with it.
+        """
+        kept = yield from self.kept()
+        return open_view(window_until(log, last, kept, self.id, what))
 
     def _page(self, after: int) -> Sequence[Recorded]:
         return self.store.read(self.id, after=after, limit=PAGE)

@@ -34,17 +34,19 @@ from blocks import (
     artifact_id,
     text_of,
 )
-from render import Entry, Redaction, View, decide, redaction_of, without_excerpts
+from render import Entry, Redaction, View, decide, redaction_of, stand_in, without_excerpts
 from timeline._flow import Flow
 from timeline.engine._engine import Engine
 
 REPLACEMENT: Final = "[hidden on request]"
 """What stands for a block unless another text is given."""
+FORGOTTEN: Final = "[forgotten on request]"
+"""What stands for a block that was forgotten, in the log itself."""
 _Log: TypeAlias = Sequence[Recorded]
 
 
 @attrs.frozen
-class _Target:
+class Target:
     """A block to be hidden or restored."""
 
     version: int
@@ -85,9 +87,9 @@ def _settled(engine: Engine, plan: Callable[[], Flow[list[Event]]]) -> Flow[int]
 
 def _hidden(engine: Engine, keys: Sequence[str], text: str) -> Flow[list[Event]]:
     now, view = engine.clock(), engine.view
-    targets = yield from _targets(engine, keys)
+    targets = yield from targets_of(engine, keys)
     hidden = tuple(
-        Hidden(block=t.block.id, replacement=text, artifact=_artifact_of(t.block)) for t in targets
+        Hidden(block=t.block.id, replacement=text, artifact=content_id(t.block)) for t in targets
     )
     events: list[Event] = [BlocksHidden(id=EventId(""), at=now, hidden=hidden, reason="requested")]
     # A dropped span is shown as one line, in the place of its first block: it stays where it is.
@@ -102,7 +104,7 @@ def _hidden(engine: Engine, keys: Sequence[str], text: str) -> Flow[list[Event]]
 
 def _restored(engine: Engine, keys: Sequence[str]) -> Flow[list[Event]]:
     now, view = engine.clock(), engine.view
-    targets = yield from _targets(engine, keys)
+    targets = yield from targets_of(engine, keys)
     blocks = tuple(target.block.id for target in targets)
     events: list[Event] = [BlocksRestored(id=EventId(""), at=now, blocks=blocks)]
     lines = [line for target in targets for line in _next_line(target.entry, view, blocks)]
@@ -115,23 +117,23 @@ def _restored(engine: Engine, keys: Sequence[str]) -> Flow[list[Event]]:
     return [*events, *rewritten]
 
 
-def _targets(engine: Engine, keys: Sequence[str]) -> Flow[list[_Target]]:
+def targets_of(engine: Engine, keys: Sequence[str]) -> Flow[list[Target]]:
     """The blocks of these paths or ids, visible or folded."""
-    found: list[_Target] = []
+    found: list[Target] = []
     log: _Log | None = None
     for key in dict.fromkeys(keys):
         known = engine.view.find(key)
         if known is not None and known.version:
-            found.append(_Target(known.version, known.source, known))
+            found.append(Target(known.version, known.source, known))
             continue
         log = log or (yield from engine.events())
         found.append((yield from _folded(engine, key, log)))
     return found
 
 
-def _folded(engine: Engine, key: str, log: _Log) -> Flow[_Target]:
+def _folded(engine: Engine, key: str, log: _Log) -> Flow[Target]:
     """A block that the view does not know by this key: folded, or named by its version."""
-    there = {e.block.id: _Target(v, e.block) for v, e in log if isinstance(e, BlockAppended)}
+    there = {e.block.id: Target(v, e.block) for v, e in log if isinstance(e, BlockAppended)}
     if (target := there.get(BlockId(key))) is not None:
         return target
     block: Block = yield from engine.read(key)
@@ -141,11 +143,16 @@ def _folded(engine: Engine, key: str, log: _Log) -> Flow[_Target]:
     return attrs.evolve(target, entry=seen if seen and seen.version == target.version else None)
 
 
-def _artifact_of(block: Block) -> ArtifactId:
+def content_id(block: Block) -> ArtifactId:
     """The artifact that a result becomes when it is moved out of the prompt."""
     if not isinstance(block, ToolResult):
         return ArtifactId("")
     return artifact_id(text_of(block).encode(errors="surrogatepass"))
+
+
+def is_forgotten(block: Block) -> bool:
+    """Whether nothing is left of a block but what stands for it."""
+    return stand_in(block, FORGOTTEN) == block
 
 
 # Dropped spans: shown as one line, in the place of the first block.
@@ -185,7 +192,7 @@ def _next_line(entry: Entry | None, view: View, restored: Collection[BlockId]) -
 
 
 def _rewritten(
-    engine: Engine, targets: Sequence[_Target], withheld: Collection[BlockId], view: View
+    engine: Engine, targets: Sequence[Target], withheld: Collection[BlockId], view: View
 ) -> Flow[list[Event]]:
     """What takes quotations back once these blocks are withheld, or gives them back; `view` shows
     the blocks themselves as they are to be.
@@ -197,8 +204,9 @@ def _rewritten(
         return []
     log = yield from engine.events()
     blocks = {v: e.block for v, e in log if isinstance(e, BlockAppended)}
-    hidden = {version: block for version, block in blocks.items() if block.id in withheld}
-    said = [block for version, block in blocks.items() if version not in hidden]
+    hidden = {v: b for v, b in blocks.items() if b.id in withheld and not is_forgotten(b)}
+    said = [block for block in blocks.values() if block.id not in withheld]
+    are_gone = not set(withheld) <= {block.id for block in blocks.values()}
     now = engine.clock()
     made: list[Event] = [
         SummaryReplaced(
@@ -209,7 +217,7 @@ def _rewritten(
             provenance=written.provenance,
             redacted=True,
         )
-        for version, written in _in_force(log).items()
+        for version, written in _in_force(log, are_gone=are_gone).items()
         if (new := _redacted(version, written, hidden, said)) != written.current
     ]
     quoting = [e for e in view.entries if e.replacement and e.hidden_as != "requested"]
@@ -233,8 +241,11 @@ class _Written:
     provenance: Provenance | None
 
 
-def _in_force(log: _Log) -> dict[int, _Written]:
-    """The summaries of all compactions that are not undone, by the compaction's version."""
+def _in_force(log: _Log, *, are_gone: bool) -> dict[int, _Written]:
+    """The summaries of all compactions that are not undone, by the compaction's version.
+
+    Where hidden blocks are gone, nobody knows what quotes them: what was taken back stays so.
+    """
     found: dict[int, _Written] = {}
     for version, event in log:
         match event:
@@ -244,7 +255,7 @@ def _in_force(log: _Log) -> dict[int, _Written]:
                 found.pop(undone, None)
             case SummaryReplaced(compaction=of, summary=summary, provenance=provenance):
                 if of in found:
-                    base = found[of].base if event.redacted else summary
+                    base = found[of].base if event.redacted and not are_gone else summary
                     found[of] = _Written(base, summary, provenance)
             case _:
                 pass

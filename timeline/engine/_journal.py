@@ -33,6 +33,7 @@ from persistence import EventStore
 from render import View, commit, open_view
 from timeline._flow import Flow, RunBlocking
 from timeline.engine._contest import Contest, rest_after
+from timeline.engine._retention import Retention
 from timeline.engine._settings import IdFactory
 from timeline.engine._signal import Signal
 
@@ -63,6 +64,7 @@ class Journal:
     id: TimelineId
     store: EventStore
     ids: IdFactory
+    retention: Retention = attrs.field(factory=Retention)
     rest: Callable[[str, int], float] = rest_after
     """Seconds that one of these names waits after so many conflicts in a row."""
     view: View = attrs.field(factory=View, init=False)
@@ -255,7 +257,9 @@ class Journal:
         except VersionConflictError:
             self._hold(decided)
             raise
-        return self._is_durable(view.settled())
+        version = self._is_durable(view.settled())
+        yield from self.retention.after(self.store, self.id, decided)
+        return version
 
     def settle_behind(self, decided: Sequence[Event], version: int) -> Flow[bool]:
         """Commit what was decided at a version, if others have only appended since; whether it is done.
@@ -276,6 +280,7 @@ class Journal:
             except VersionConflictError as conflict:
                 yield from contest.lost(conflict)
             else:
+                yield from self.retention.after(self.store, self.id, stamped)
                 return True
 
     def remember(self, event: RequestRendered) -> None:

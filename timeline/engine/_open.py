@@ -16,6 +16,7 @@ from timeline.engine._compaction import Compactor
 from timeline.engine._engine import Engine
 from timeline.engine._observers import Observers
 from timeline.engine._operations import Operations
+from timeline.engine._retention import Retention
 from timeline.engine._settings import Options, Settings, time_ordered
 from timeline.observe._hooks import Hooks
 from timeline.summarizers._summarizer import ExtractiveSummarizer
@@ -85,6 +86,7 @@ def verbs_of(
         store=store,
         ids=options.get("ids", time_ordered),
         clock=clock,
+        retention=Retention.of(options.get("retention"), options.get("archive"), store),
         artifact_service=artifact_service,
         compactor=Compactor(
             hooks=options.get("hooks", Hooks()),

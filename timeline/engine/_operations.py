@@ -1,7 +1,7 @@
 """What one can do to a timeline: each operation once, as a flow.
 
 `Timeline` and `AsyncTimeline` are bound to these (`bound`): the parameters and docstrings here are theirs.
-What adds to what was said is in `_appends`; here is what decides, and what one can ask.
+What adds to what was said is in `_appends`, what removes in `_removing`; here is what decides, and what one can ask.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,8 @@ from blocks import (
     Recorded,
     TimelineForked,
     TimelineId,
-    window_of,
 )
-from render import CompactionPlan, Context, Rendered, View, open_view, show
+from render import CompactionPlan, Context, Rendered, View, show
 from timeline._flow import Flow, RunBlocking
 from timeline.arguments._checks import (
     checked_interval,
@@ -30,11 +29,11 @@ from timeline.arguments._checks import (
     checked_whole,
 )
 from timeline.arguments._fixed import System, Tools
-from timeline.engine._appends import Appending
 from timeline.engine._following import FOLLOW_SECONDS, Following
 from timeline.engine._observers import Observers
 from timeline.engine._plans import commit_plan, expand, propose, upgrade
 from timeline.engine._prepare_summary import Preparation
+from timeline.engine._removing import Removing
 from timeline.engine._snapshot import Shot
 from timeline.summarizers._summarizer import Summarizer
 
@@ -48,7 +47,7 @@ def _preparation_of(operations: "Operations") -> Preparation:
 
 
 @attrs.frozen(kw_only=True)
-class Operations(Appending):
+class Operations(Removing):
     """The operations of one timeline."""
 
     observers: Observers | None = None
@@ -105,6 +104,7 @@ class Operations(Appending):
         Raises:
             MisuseError: the system prompt or a tool's definition is none.
             SummaryFailedError: as from `render`.
+            ForgottenError: what it stands for is gone.
         """
         return (
             yield from upgrade(
@@ -117,6 +117,7 @@ class Operations(Appending):
 
         Raises:
             MisuseError: no compaction is in force.
+            ForgottenError: what it folded is gone.
             VersionConflictError: other writers of this timeline were faster each time.
         """
         return (yield from expand(self.engine))
@@ -163,6 +164,7 @@ class Operations(Appending):
 
         Raises:
             UnknownPathError: nothing was ever appended there.
+            ForgottenError: it is not among the events that are left.
             MisuseError: the path is no text.
         """
         checked_text(path, "read()", "path")
@@ -187,8 +189,10 @@ class Operations(Appending):
 
         Raises:
             MisuseError: `after` is no version.
+            ForgottenError: some of it is gone; the message says what is left.
         """
         checked_whole(after, "events()", "after")
+        (yield from self.engine.kept()).refuse_forgotten(self.engine.id, after + 1)
         return (yield from self.engine.events(after))
 
     def follow(
@@ -224,12 +228,14 @@ class Operations(Appending):
 
         Raises:
             MisuseError: the log has no such version.
+            ForgottenError: what it needs is gone.
         """
         checked_whole(version, "at()", "version")
         events: list[Recorded] = yield from self.engine.events()
-        if not 0 <= version <= len(events):
-            raise MisuseError(f"version {version} is not in 0..{len(events)}")
-        return open_view(window_of(events[:version]))
+        last = events[-1][0] if events else 0
+        if not 0 <= version <= last:
+            raise MisuseError(f"version {version} is not in 0..{last}")
+        return (yield from self.engine.view_until(version, events, f"no view at {version}"))
 
     def render_at(
         self, version: int, *, system: System = None, tools: Tools = None
@@ -238,6 +244,7 @@ class Operations(Appending):
 
         Raises:
             MisuseError: the log has no such version, or the system prompt or a tool's definition is none.
+            ForgottenError: what it needs is gone.
         """
         view = yield from self.at(version)
         return show(view, self.settings.context(system, tools, self.engine.clock()))
@@ -254,6 +261,7 @@ class Operations(Appending):
 
         Raises:
             MisuseError: the name is none, or the log has no version `at`.
+            ForgottenError: what the window at `at` needs is gone.
             TimelineExistsError: there is a timeline of this name.
             UnknownTimelineError: nothing was ever appended to this one.
         """

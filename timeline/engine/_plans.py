@@ -22,7 +22,6 @@ from blocks import (
     Recorded,
     SummaryReplaced,
     VersionConflictError,
-    window_of,
 )
 from render import (
     LADDER,
@@ -37,7 +36,6 @@ from render import (
     fitted_at,
     fold,
     gains_enough,
-    open_view,
     plan_compaction,
     restore_plan,
     total_tokens,
@@ -136,7 +134,7 @@ def _expanded(engine: Engine) -> Flow[int]:
         raise MisuseError("nothing to expand: no compaction is in force")
     log = yield from engine.events()
     batch = _batch(log, version)
-    before = open_view(window_of(log[: batch[0][0] - 1]))
+    before = yield from engine.view_until(batch[0][0] - 1, log, "nothing is expanded")
     undone = _undone(batch, before, engine.view, engine.clock())
     return (yield from engine.settle(reduce(decide, undone, engine.view)))
 
@@ -269,8 +267,8 @@ def _rewritten(
 def _before(engine: Engine, version: int) -> Flow[View]:
     """The view just before an event, but for what was hidden on request since, or restored."""
     log: list[Recorded] = yield from engine.events()
-    before = open_view(window_of(log[: version - 1]))
-    later = (recorded for recorded in log[version - 1 :] if _is_about_hides(recorded[1]))
+    before = yield from engine.view_until(version - 1, log, "no summary is written anew")
+    later = (each for each in log if each[0] >= version and _is_about_hides(each[1]))
     return attrs.evolve(fold(before, later), version=before.version)
 
 

@@ -19,6 +19,7 @@ from timeline._policies import policy_named
 from timeline.arguments._fixed import System, Tools, fixed_content, fixed_of
 from timeline.arguments._options import checked_options
 from timeline.engine._artifacts import Probe
+from timeline.engine._retention import Keeping
 from timeline.observe._hooks import Hooks
 from timeline.observe._steps import Observer, Tracer
 from timeline.summarizers._summarizer import Summarizer
@@ -54,6 +55,8 @@ class Options(TypedDict, total=False):
     keys: "KeyRing"
     requester: "Requester"
     probe: Probe
+    retention: Keeping
+    archive: "Path | str"
 
 
 @attrs.frozen(kw_only=True)

@@ -1,6 +1,6 @@
 """A log as it may be handed on: without what somebody asked for to be hidden."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -37,14 +37,31 @@ def without_hidden(log: Sequence[Recorded]) -> Sequence[Recorded]:
     """A log as it may be shown to others: what is hidden on request is replaced by what stands for it,
     and nothing quotes it."""
     withheld = withheld_in(log)
-    if not withheld:
+    shown = taken_back(log, withheld, withheld)
+    return [(version, _nameless(event)) for version, event in shown] if withheld else log
+
+
+def taken_back(
+    log: Sequence[Recorded], gone: Mapping[BlockId, str], withheld: Collection[BlockId]
+) -> Sequence[Recorded]:
+    """A log in which a text stands for each block of `gone`, and nothing quotes them; what `withheld`
+    blocks say as well is a quotation all the same."""
+    if not gone:
         return log
     blocks = {v: e.block for v, e in log if isinstance(e, BlockAppended)}
-    hidden = {version: block for version, block in blocks.items() if block.id in withheld}
-    said = (block for version, block in blocks.items() if version not in hidden)
+    hidden = {version: block for version, block in blocks.items() if block.id in gone}
+    said = (block for block in blocks.values() if block.id not in gone and block.id not in withheld)
     quoting = [e for _, e in log if not isinstance(e, BlockAppended | OpaqueEvent)]
     redaction = redaction_of(hidden.values(), quoting, said)
-    return [(version, _without(event, hidden, withheld, redaction)) for version, event in log]
+    return [(version, _without(event, hidden, gone, redaction)) for version, event in log]
+
+
+def _nameless(event: Event) -> Event:
+    """Without the ids of hidden content, which are hashes of it."""
+    if not isinstance(event, BlocksHidden) or event.reason != "requested":
+        return event
+    hidden = (msgspec.structs.replace(item, artifact=ArtifactId("")) for item in event.hidden)
+    return msgspec.structs.replace(event, hidden=tuple(hidden))
 
 
 def _without(
@@ -64,8 +81,17 @@ def _without(
             event = msgspec.structs.replace(event, summary=summary)
             if isinstance(event, SummaryReplaced):
                 return event
-            carried = (msgspec.structs.replace(c, block=shown(c.block)) for c in event.carried)
-            return msgspec.structs.replace(event, carried=tuple(carried))
+            carried = tuple(
+                msgspec.structs.replace(
+                    each,
+                    block=shown(each.block),
+                    clipped=withheld[each.block.id] if each.clipped else "",
+                )
+                if each.block.id in withheld
+                else each
+                for each in event.carried
+            )
+            return msgspec.structs.replace(event, carried=carried)
         case SummaryPrepared():
             return msgspec.structs.replace(event, summary=redaction.redacted(event.summary))
         case BlocksHidden():
@@ -73,7 +99,6 @@ def _without(
                 msgspec.structs.replace(
                     item,
                     replacement=redaction.masked(item.replacement),
-                    artifact=ArtifactId("") if event.reason == "requested" else item.artifact,
                     dropped=redaction.redacted(item.dropped),
                 )
                 for item in event.hidden

@@ -5,5 +5,6 @@ _console, _screen: test_visible.py
 _console, _main: test_process.py, test_store_commands.py
 _copy, _export, _fork, _import, _list, _render, _search, _show, _stats, _store: test_store_commands.py
 _repair, _verify: test_store_commands.py
+_forget, _retain: test_retention_commands.py
 _replay, _story: test_replay_command.py
 """

@@ -10,6 +10,7 @@ _operations: test_shell.py, test_queries.py
 _contest, _fits: test_racing.py
 _followers, _signal: test_following.py
 _plans: test_upgrade.py
+_removing: test_retention.py, test_forgetting.py
 _sharing: test_hiding.py
 _snapshot: ../react/test_snapshot.py
 """

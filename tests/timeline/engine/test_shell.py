@@ -206,6 +206,11 @@ RAISES: dict[str, dict[type[Exception], _Call]] = {
         VersionConflictError: _stale,
         DataError: _foreign,
     },
+    "retain": {MisuseError: lambda t: t.retain("burn")},  # type: ignore[arg-type]
+    "forget": {
+        MisuseError: lambda t: t.forget("ar:t1.user.prompt", artifact="x"),
+        UnknownPathError: lambda t: t.forget("ar:t9.x"),
+    },
     "read": {MisuseError: lambda t: t.read(5), UnknownPathError: lambda t: t.read("ar:t9.x")},  # type: ignore[arg-type]
     "search": {MisuseError: lambda t: t.search("x", limit=0)},
     "events": {MisuseError: lambda t: t.events(after=-1)},
@@ -218,8 +223,9 @@ RAISES: dict[str, dict[type[Exception], _Call]] = {
         UnknownTimelineError: lambda _: open_timeline().fork("other"),
     },
 }
-ELSEWHERE = {"VersionConflictError", "SummaryFailedError"}
-"""Raised by races (`test_racing`) and by summarisers (`summaries`) that fail."""
+ELSEWHERE = {"VersionConflictError", "SummaryFailedError", "ForgottenError"}
+"""Raised by races (`test_racing`), by summarisers (`summaries`) that fail, and where events were removed
+(`test_retention`, `test_forgetting`)."""
 
 
 def _unstorable() -> Any:

@@ -1,0 +1,62 @@
+"""One timeline in memory: its events as bytes, its head, and what was removed of it."""
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from blocks import Recorded, TimelineId, decode_event
+from persistence._log import Head, StoredEvent
+from persistence._retention import Kept, Removed
+
+
+@attrs.define
+class MemoryLog:
+    """The events of one timeline that are in memory, and what is known of the others."""
+
+    events: list[StoredEvent] = attrs.field(factory=list[StoredEvent])
+    """From `kept.first` on."""
+    head: Head = attrs.field(factory=Head)
+    kept: Kept = attrs.field(factory=Kept)
+
+    def extend(self, events: Sequence[StoredEvent]) -> int:
+        """Add events; the new version."""
+        self.events.extend(events)
+        self.head = self.head.after(events)
+        return self.head.version
+
+    def since(self, after: int, last: int | None = None) -> list[StoredEvent]:
+        """Those that are in memory, of the versions after `after` up to `last`."""
+        upto = self.head.version if last is None else last
+        return self.events[max(after - self.kept.removed, 0) : max(upto - self.kept.removed, 0)]
+
+
+def read_log(
+    log: MemoryLog, timeline: TimelineId, after: int, last: int
+) -> list[tuple[int, bytes]]:
+    """The events after `after` up to `last`, wherever they are."""
+    log.kept.refuse_forgotten(timeline, after + 1)
+    found: list[tuple[int, bytes]] = []
+    if after < log.kept.removed:
+        from persistence.archive import archived_rows
+
+        for archive in log.kept.within(after + 1, last):
+            rows = archived_rows(archive, after + 1, last)
+            found += [(version, data.encode()) for version, data in rows]
+    there = enumerate(log.since(after, last), max(after + 1, log.kept.first))
+    return [*found, *((version, event.data) for version, event in there)]
+
+
+def decoded(rows: Sequence[tuple[int, bytes]]) -> list[Recorded]:
+    """The same as events."""
+    return [(version, decode_event(data)) for version, data in rows]
+
+
+def rows_of(events: Sequence[StoredEvent], first: int) -> "Iterator[tuple[int, str]]":
+    """Events for an archive, given the version of the first."""
+    return ((n, event.data.decode()) for n, event in enumerate(events, first))
+
+
+def removed_of(events: Sequence[StoredEvent], unused: tuple[str, ...]) -> Removed:
+    """What removing these events has done."""
+    size = sum(len(event.data) for event in events)
+    return Removed(events=len(events), size=size, unused=unused)

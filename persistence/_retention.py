@@ -1,0 +1,211 @@
+"""Retention: what a store may remove of a log, what it says about it afterwards, and what it refuses.
+
+    versions   1 .. forgotten     gone; reading them is a `ForgottenError`
+               .. first - 1       in archive files, read through the store like all others
+               first .. head      in the store itself
+
+A log only ever loses its oldest events, and never one that its window needs.  The marks of compactions
+stay, so the version, the window and the time at which a timeline began are what they were.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from os import PathLike
+from typing import Protocol, runtime_checkable
+
+import attrs
+
+from blocks import (
+    Event,
+    ForgottenError,
+    MisuseError,
+    TimelineId,
+    UnknownTimelineError,
+    kind_of,
+)
+from persistence._log import Head, StoredEvent, ref_of, store_event
+
+
+@attrs.frozen(kw_only=True)
+class ArchivedRange:
+    """Events that lie in a file: a row of the store's manifest."""
+
+    first: int
+    last: int
+    file: str
+    """Its absolute path."""
+    sha256: str
+    """Of the whole file."""
+
+
+@attrs.frozen(kw_only=True)
+class Kept:
+    """What is left of a log; the default is all of it."""
+
+    forgotten: int = 0
+    """The newest version that is gone; 0: none is."""
+    archives: tuple[ArchivedRange, ...] = ()
+    """Oldest first; they follow one another without a gap, up to `first`."""
+    began_at: float = 0.0
+    """When the first event of the timeline happened; 0: nothing was removed."""
+
+    @property
+    def first(self) -> int:
+        """The oldest version in the store itself."""
+        return (self.archives[-1].last if self.archives else self.forgotten) + 1
+
+    @property
+    def removed(self) -> int:
+        """Events that are no longer in the store itself."""
+        return self.first - 1
+
+    def archiving(self, archive: ArchivedRange, began_at: float) -> "Kept":
+        """What is left once the oldest events lie in one more file."""
+        return attrs.evolve(self, archives=(*self.archives, archive), began_at=began_at)
+
+    def forgetting(self, before: int, began_at: float) -> "Kept":
+        """What is left once nothing older than `before` can be read.
+
+        An archive file is given up whole or not at all.
+        """
+        left = tuple(archive for archive in self.archives if archive.last >= before)
+        gone = before - 1 if not left else left[0].first - 1
+        return Kept(forgotten=max(gone, self.forgotten), archives=left, began_at=began_at)
+
+    def cut_to(self, version: int) -> "Kept":
+        """What is left of a fork at a version."""
+        archives = (
+            attrs.evolve(archive, last=min(archive.last, version))
+            for archive in self.archives
+            if archive.first <= version
+        )
+        return attrs.evolve(self, archives=tuple(archives))
+
+    def within(self, first: int, last: int) -> Iterator[ArchivedRange]:
+        """The archives that hold some of these versions."""
+        return (a for a in self.archives if a.first <= last and first <= a.last)
+
+    def refuse_forgotten(self, timeline: TimelineId, first: int, what: str = "") -> None:
+        """
+        Raises:
+            ForgottenError: the event of version `first` is gone.
+        """
+        if first <= self.forgotten:
+            raise ForgottenError(timeline, self.forgotten + 1, what)
+
+
+@attrs.frozen(kw_only=True)
+class Removed:
+    """What a removal has done."""
+
+    events: int = 0
+    """That were removed or replaced."""
+    size: int = 0
+    """Of their JSON, in bytes."""
+    unused: tuple[str, ...] = ()
+    """Archive files that this store does not refer to any more; whose they are decides about them."""
+
+
+@runtime_checkable
+class Retains(Protocol):
+    """A store that can remove what a log no longer needs. Every method is durable and all or nothing."""
+
+    def kept(self, timeline_id: TimelineId) -> Kept:
+        """What is left of a timeline; all of it, for an unknown id."""
+        ...
+
+    def trimmed(self) -> Mapping[TimelineId, Kept]:
+        """The same of all timelines from which something was removed."""
+        ...
+
+    def trim(
+        self,
+        timeline_id: TimelineId,
+        before: int,
+        *,
+        archive: "str | PathLike[str] | None" = None,
+    ) -> Removed:
+        """Remove the events older than version `before`; with the folder `archive`, move them into a
+        file there first.  What is not there any more is removed already.
+
+        Raises:
+            UnknownTimelineError: no such timeline.
+            MisuseError: the window needs an event older than `before`, or there is no such folder.
+            StoreError: the archive could not be written.
+        """
+        ...
+
+    def rewrite(self, timeline_id: TimelineId, events: Mapping[int, Event]) -> Removed:
+        """Put other events in the place of those of these versions, archived ones included: of the same
+        id, kind, time and ref.
+
+        Raises:
+            UnknownTimelineError: no such timeline.
+            MisuseError: one is not such an event, or the log has no such version.
+            ForgottenError: a version is gone.
+        """
+        ...
+
+    def remove(self, timeline_id: TimelineId) -> Removed:
+        """Remove a timeline; its name is free again.
+
+        Raises:
+            UnknownTimelineError: no such timeline.
+        """
+        ...
+
+    def erase(self) -> None:
+        """Leave nothing of what was removed in the files of the store.
+
+        Raises:
+            StoreError: that cannot be done now, or cannot be said.
+        """
+        ...
+
+
+def checked_trim(timeline: TimelineId, before: int, head: Head) -> None:
+    """Refuse a `trim` that would take what the window needs; every store's begins with it.
+
+    Raises:
+        UnknownTimelineError: the timeline has no events.
+        MisuseError: `before` is no version, or beyond the start of the window.
+    """
+    if not head.version:
+        raise UnknownTimelineError(timeline)
+    if not 1 <= before <= head.window_start():
+        raise MisuseError(
+            f"cannot remove what is older than version {before} of {timeline!r}: its window begins"
+            f" at version {head.window_start()}"
+        )
+
+
+def checked_kept_fork(source: TimelineId, at: int, head: Head, kept: Kept) -> None:
+    """Refuse a fork whose window is gone; `head` is the one that it begins with.
+
+    Raises:
+        ForgottenError: the window at version `at` needs events that are.
+    """
+    kept.refuse_forgotten(source, head.window_start(), f"cannot fork {source!r} at {at}")
+
+
+def unused_archives(before: Kept, left: Iterable[Kept]) -> tuple[str, ...]:
+    """The archive files of `before` that no log refers to any more."""
+    files = dict.fromkeys(archive.file for archive in before.archives)
+    for kept in left:
+        for archive in kept.archives if files else ():
+            files.pop(archive.file, None)
+    return tuple(files)
+
+
+def checked_rewrite(version: int, old: Event, new: Event) -> StoredEvent:
+    """The new event as bytes; every `rewrite` asks for it.
+
+    Raises:
+        MisuseError: it is not the same event with another content.
+    """
+    for name, of in (("id", old.id), ("kind", kind_of(old)), ("ref", ref_of(old)), ("at", old.at)):
+        stored = {"id": new.id, "kind": kind_of(new), "ref": ref_of(new), "at": new.at}[name]
+        if of != stored:
+            raise MisuseError(
+                f"event {version} has the {name} {of!r} and keeps it, but {stored!r} was given"
+            )
+    return store_event(new)

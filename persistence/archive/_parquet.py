@@ -1,0 +1,199 @@
+"""One archive: the oldest events of a timeline as a Parquet file, their JSON byte for byte.
+
+A file is written under another name, synced, and renamed, all before a store removes a row; it is never
+changed afterwards.  Its hash is in the store's manifest, and a file that is not the one that was written
+is not read: `read_parquet` of any DuckDB shows it all the same.
+"""
+
+import os
+import re
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from hashlib import file_digest
+from itertools import islice
+from pathlib import Path
+from tempfile import mkstemp
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import attrs
+
+from blocks import (
+    CodecError,
+    DamagedStoreError,
+    FoldlineError,
+    MisuseError,
+    Recorded,
+    StoreError,
+    TimelineId,
+    decode_event,
+)
+from persistence._place import sync_folder, system_errors
+from persistence._retention import ArchivedRange, Kept
+from persistence._store import StoreProblem
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+Row: TypeAlias = tuple[int, str]
+"""A version and its JSON."""
+INSERTED: Final = 500
+"""Rows that are given to the database at once."""
+NAME_MAX: Final = 80
+_TABLE: Final = "CREATE TABLE archived(timeline VARCHAR, version BIGINT, payload VARCHAR)"
+_INSERT: Final = "INSERT INTO archived SELECT ?, unnest(?::BIGINT[]), unnest(?::VARCHAR[])"
+_COPY: Final = """
+COPY (SELECT * FROM archived ORDER BY version) TO '{file}'
+(FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 10000, USE_TMP_FILE false)
+"""
+_READ: Final = """
+SELECT version, payload FROM read_parquet(?) WHERE version BETWEEN ? AND ? ORDER BY version
+"""
+
+
+def write_archive(
+    folder: "str | os.PathLike[str]", timeline: TimelineId, rows: Iterable[Row]
+) -> ArchivedRange:
+    """Write the events, oldest first and without a gap, into a new file in `folder`; durable on return.
+
+    Raises:
+        MisuseError: there is no such folder.
+        StoreError: it could not be written.
+    """
+    place = Path(folder)
+    if not place.is_dir():
+        raise MisuseError(f"no folder {place} to archive in; create it")
+    with system_errors(place):
+        place = place.resolve()
+        handle, name = mkstemp(suffix=".new", dir=place)
+        os.close(handle)
+        unfinished = Path(name)
+        try:
+            versions = _written(unfinished, timeline, rows)
+            return _named(unfinished, timeline, versions)
+        finally:
+            with suppress(FileNotFoundError):
+                unfinished.unlink()
+
+
+def _written(file: Path, timeline: TimelineId, rows: Iterable[Row]) -> tuple[int, int]:
+    """The first and the last version of what was written."""
+    first = last = 0
+    with _database(file) as database:
+        database.execute(_TABLE)
+        left = iter(rows)
+        while some := list(islice(left, INSERTED)):
+            versions, payloads = zip(*some, strict=True)
+            database.execute(_INSERT, [timeline, list(versions), list(payloads)])
+            first, last = first or versions[0], versions[-1]
+        database.execute(_COPY.format(file=str(file).replace("'", "''")))
+    return first, last
+
+
+def _named(unfinished: Path, timeline: TimelineId, versions: tuple[int, int]) -> ArchivedRange:
+    """Give a file the name that says what is in it."""
+    with unfinished.open("rb") as file:
+        os.fsync(file.fileno())
+        digest = file_digest(file, "sha256").hexdigest()
+    first, last = versions
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", timeline)[:NAME_MAX]
+    path = unfinished.with_name(f"{name}.{first}-{last}.{digest[:12]}.parquet")
+    unfinished.replace(path)
+    sync_folder(path.parent)
+    return ArchivedRange(first=first, last=last, file=str(path), sha256=digest)
+
+
+def archived_rows(archive: ArchivedRange, first: int, last: int) -> list[Row]:
+    """The rows of an archive that are among these versions.
+
+    Raises:
+        DamagedStoreError: the file is not there, or is not the one that was written.
+    """
+    first, last = max(first, archive.first), min(last, archive.last)
+    _check(archive)
+    with _database(Path(archive.file)) as database:
+        rows = database.execute(_READ, [archive.file, first, last]).fetchall()
+    if [version for version, _ in rows] != list(range(first, last + 1)):
+        raise _damaged(archive, "does not hold what it should")
+    return rows
+
+
+def archived_events(archive: ArchivedRange, first: int, last: int) -> list[Recorded]:
+    """The same as events.
+
+    Raises:
+        DamagedStoreError: the file is not there, or is not the one that was written.
+    """
+    try:
+        return [(v, decode_event(data)) for v, data in archived_rows(archive, first, last)]
+    except CodecError as error:
+        raise _damaged(archive, f"holds what is no event ({error})") from error
+
+
+def archive_problems(timeline: TimelineId, kept: Kept) -> Iterator[StoreProblem]:
+    """What is wrong with the archives of a timeline, which are read from end to end."""
+    for archive in kept.archives:
+        try:
+            archived_events(archive, archive.first, archive.last)
+        except FoldlineError as error:
+            yield StoreProblem(timeline=timeline, version=archive.first, what=str(error))
+
+
+def rewritten(kept: Kept, timeline: TimelineId, payloads: Mapping[int, str]) -> Kept:
+    """What is left of a log once these versions have other JSON: for each archive that holds one of
+    them there is a new file beside the old one.
+
+    Raises:
+        DamagedStoreError: an old file is not there, or is not the one that was written.
+        StoreError: a new one could not be written.
+    """
+    return attrs.evolve(
+        kept, archives=tuple(_replaced(each, timeline, payloads) for each in kept.archives)
+    )
+
+
+def _replaced(
+    archive: ArchivedRange, timeline: TimelineId, payloads: Mapping[int, str]
+) -> ArchivedRange:
+    if not any(archive.first <= version <= archive.last for version in payloads):
+        return archive
+    rows = archived_rows(archive, archive.first, archive.last)
+    changed = [(version, payloads.get(version, payload)) for version, payload in rows]
+    return write_archive(Path(archive.file).parent, timeline, changed)
+
+
+def _check(archive: ArchivedRange) -> None:
+    try:
+        found = Path(archive.file).stat()
+        digest = _digest(archive.file, found.st_ino, found.st_size, found.st_mtime_ns)
+    except OSError as error:
+        raise _damaged(archive, f"cannot be read ({error.strerror})") from error
+    if digest != archive.sha256:
+        raise _damaged(archive, "is not the one that was written")
+
+
+@lru_cache(maxsize=64)
+def _digest(path: str, *_seen: int) -> str:
+    """The hash of a file; of one that looks as it did the last time, the hash of then."""
+    with Path(path).open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+def _damaged(archive: ArchivedRange, what: str) -> DamagedStoreError:
+    return DamagedStoreError(
+        f"archive {archive.file} with versions {archive.first} to {archive.last} {what}; put it"
+        " back as it was, from a backup say: only what is in it cannot be read"
+    )
+
+
+@contextmanager
+def _database(file: Path) -> "Generator[DuckDBPyConnection]":
+    """A database in memory that reads or writes a file."""
+    import duckdb
+
+    with duckdb.connect(config={"threads": 1}) as database:
+        try:
+            yield database
+        except duckdb.Error as error:
+            reason = str(error).partition("\n")[0][:300]
+            raise StoreError(f"archive {file}: {reason}; repeat the call") from error

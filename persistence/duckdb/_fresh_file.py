@@ -1,0 +1,59 @@
+"""A database file written anew, so that nothing of what was removed from it is left in it.
+
+The copy is complete and synced under another name before it takes the place of the file: whoever is
+killed on the way finds one or the other, whole.
+"""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from blocks import StoreError
+from persistence._place import sync_folder, system_errors
+from persistence.duckdb._schema import ROWS_AT_ONCE, STORE, reattach
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_FRESH: Final = "foldline_fresh"
+
+
+def write_anew(connection: "DuckDBPyConnection", path: Path) -> None:
+    """Put a copy of the database in the place of its file; no cursor is in use meanwhile.
+
+    Raises:
+        StoreError: its write-ahead log could not be folded into it.
+    """
+    fresh, wal = path.with_name(path.name + ".fresh"), path.with_name(path.name + ".wal")
+    with system_errors(path):
+        _discard(fresh)
+        connection.execute(f"CHECKPOINT {STORE}")
+        if wal.exists() and wal.stat().st_size:  # it would be replayed into the copy
+            raise StoreError(f"{wal} could not be folded into {path.name}; repeat the call")
+        try:
+            _copy(connection, fresh)
+            connection.execute(f"DETACH {STORE}")
+            fresh.replace(path)
+            sync_folder(path.parent)
+        finally:
+            _discard(fresh)
+            reattach(connection, path)
+
+
+def _copy(connection: "DuckDBPyConnection", fresh: Path) -> None:
+    name = str(fresh).replace("'", "''")
+    connection.execute(f"ATTACH '{name}' AS {_FRESH} (READ_WRITE, ROW_GROUP_SIZE {ROWS_AT_ONCE})")
+    try:
+        connection.execute(f"COPY FROM DATABASE {STORE} TO {_FRESH}")
+        connection.execute(f"CHECKPOINT {_FRESH}")
+    finally:
+        connection.execute(f"DETACH {_FRESH}")
+    with fresh.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _discard(fresh: Path) -> None:
+    for path in (fresh, fresh.with_name(fresh.name + ".wal")):
+        with suppress(FileNotFoundError):
+            path.unlink()

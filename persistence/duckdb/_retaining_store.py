@@ -1,0 +1,60 @@
+"""The part of a DuckDB store that removes events; see `persistence.Retains`."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from blocks import Event, TimelineId
+from persistence._retention import Kept, Removed
+from persistence.duckdb._retention import Retention
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+class RetainingStore:
+    """A store with a file and a `Retention`."""
+
+    path: Path
+    _retention: Retention
+    _connection: "DuckDBPyConnection"
+
+    def _refuse_if_not_ours(self) -> None:
+        raise NotImplementedError
+
+    def kept(self, timeline_id: TimelineId) -> Kept:
+        """What is left of a timeline."""
+        self._refuse_if_not_ours()
+        return self._retention.kept(timeline_id)
+
+    def trimmed(self) -> Mapping[TimelineId, Kept]:
+        """What is left of all timelines from which something was removed."""
+        self._refuse_if_not_ours()
+        return self._retention.trimmed()
+
+    def trim(
+        self,
+        timeline_id: TimelineId,
+        before: int,
+        *,
+        archive: "str | os.PathLike[str] | None" = None,
+    ) -> Removed:
+        """Remove, or archive, the oldest events."""
+        self._refuse_if_not_ours()
+        return self._retention.trim(timeline_id, before, archive)
+
+    def rewrite(self, timeline_id: TimelineId, events: Mapping[int, Event]) -> Removed:
+        """Put other events in the place of those of these versions."""
+        self._refuse_if_not_ours()
+        return self._retention.rewrite(timeline_id, events)
+
+    def remove(self, timeline_id: TimelineId) -> Removed:
+        """Remove a timeline."""
+        self._refuse_if_not_ours()
+        return self._retention.remove(timeline_id)
+
+    def erase(self) -> None:
+        """Write the file anew, without what was removed from it."""
+        self._refuse_if_not_ours()
+        self._retention.erase(self._connection, self.path)

@@ -1,0 +1,1 @@
+"""Tests of `persistence/archive`: a module's suite has its name."""

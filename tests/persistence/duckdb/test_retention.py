@@ -1,0 +1,142 @@
+"""Removal from a DuckDB file: killed at any point it has happened or not, and what is erased is gone."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from blocks import StoreError, TimelineId
+from persistence import DuckDBStore, verify
+from persistence.duckdb import _cursors
+from tests.persistence.contract import T, U, compacted, many, said
+
+# Appends, compacts, removes or archives, and erases at times; prints a version once it is acknowledged.
+WRITER = """
+import sys
+from persistence import DuckDBStore
+from persistence.testing._events import T, compacted, said
+
+store, folder = DuckDBStore(sys.argv[1]), sys.argv[2]
+version = store.head(T)
+while True:
+    batch = [said(f"{version + n} " + "x" * (20_000 if n == 3 else 700)) for n in range(1, 9)]
+    store.append(T, batch, expected_version=version)
+    start = store.kept(T).first
+    store.append(T, [compacted(f"c{version}", start=start, cut=version + 6)], expected_version=version + 8)
+    version += 9
+    print(version, flush=True)
+    store.trim(T, version - 3, archive=folder or None)
+    if not version % 4:
+        store.erase()
+"""
+
+
+@pytest.mark.parametrize("archived", [False, True], ids=["forgotten", "archived"])
+def test_a_process_that_is_killed_leaves_all_or_nothing_of_a_removal(
+    tmp_path: Path, *, archived: bool
+) -> None:
+    path, old = tmp_path / "a.duckdb", tmp_path / "old"
+    old.mkdir()
+    for round_ in range(5):
+        arguments = [sys.executable, "-c", WRITER, str(path), str(old) if archived else ""]
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as writer:
+            assert writer.stdout is not None
+            lines = [writer.stdout.readline()]
+            time.sleep(0.05 + 0.11 * round_)
+            writer.send_signal(signal.SIGKILL)
+            lines += writer.stdout.read().splitlines(keepends=True)
+        acknowledged = [int(line) for line in lines if line.endswith("\n")]
+        with DuckDBStore(path) as store:
+            assert store.head(T) >= acknowledged[-1]
+            assert verify(store).ok
+            kept, window = store.kept(T), store.load_window(T)
+            assert kept.first <= window.events[0][0]
+            assert (kept.forgotten == 0) == archived
+            found = store.read(T, after=kept.forgotten, limit=10_000)
+            assert [version for version, _ in found] == [
+                *range(kept.forgotten + 1, store.head(T) + 1)
+            ]
+    assert verify(path).ok
+
+
+def test_removal_is_in_the_file_at_once_and_the_log_beside_it_is_empty(tmp_path: Path) -> None:
+    with DuckDBStore(tmp_path / "a.duckdb") as store:
+        store.append(T, [*many(6), compacted("c", cut=4)], expected_version=0)
+        store.trim(T, 4)
+        wal = tmp_path / "a.duckdb.wal"
+        assert not wal.exists() or not wal.stat().st_size
+
+
+def test_what_was_erased_is_not_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.duckdb"
+    noise = [said(f"noise {n} " + "y" * 900) for n in range(3_000)]
+    with DuckDBStore(path) as store:
+        store.append(U, noise, expected_version=0)
+        secret = said("secret-4711 " + "x" * 50_000)
+        store.append(T, [secret, said("a"), compacted("c", cut=2)], expected_version=0)
+        store.append(U, [said("z")], expected_version=len(noise))
+        store.trim(T, 2)
+        store.erase()
+        assert b"secret-4711" not in path.read_bytes()
+        assert store.read(U, after=2_999) == [(3_000, noise[-1]), (3_001, said("z"))]
+        assert store.append(T, many(2), expected_version=3) == 5
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.duckdb", "a.duckdb.lock"]
+    with DuckDBStore(path) as store:
+        assert (store.head(T), store.head(U)) == (5, 3_001)
+        assert store.list()[1].created_at == 0.0
+
+
+def test_views_and_artifacts_are_as_they_were_after_an_erasure(tmp_path: Path) -> None:
+    from persistence import ArtifactDescription, Requester
+
+    path = tmp_path / "a.duckdb"
+    with DuckDBStore(path) as store:
+        artifact = store.artifacts().put(b"content", ArtifactDescription(timeline=T))
+        store.append(T, [*many(6), compacted("c", cut=4)], expected_version=0)
+        store.trim(T, 4)
+        store.erase()
+        assert store.artifacts().read(artifact, Requester("me")) == b"content"
+        store.append(U, many(3), expected_version=0)
+    with duckdb.connect(str(path), read_only=True) as database:
+        query = "SELECT timeline, count(*) FROM blocks GROUP BY ALL ORDER BY ALL"
+        assert database.sql(query).fetchall() == [(U, 3), (T, 3)]
+        assert database.sql("SELECT count(*) FROM compactions").fetchall() == [(1,)]
+    assert verify(path).ok
+
+
+def test_nothing_is_erased_while_somebody_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_cursors, "PATIENCE_SECONDS", 0.05)
+    with DuckDBStore(tmp_path / "a.duckdb") as store:
+        store.append(T, many(3), expected_version=0)
+        with store.inspect(), pytest.raises(StoreError, match="repeat the call"):
+            store.erase()
+        store.erase()
+        assert store.append(T, many(1, first=4), expected_version=3) == 4
+
+
+def test_what_was_acknowledged_and_removed_is_not_missed(tmp_path: Path) -> None:
+    path = tmp_path / "a.duckdb"
+    for n in range(4):
+        with DuckDBStore(path) as store:
+            name = TimelineId(f"talk {n}")
+            store.append(name, [*many(6), compacted("c", cut=4)], expected_version=0)
+            store.trim(name, 3 + n % 2)
+            store.fork(name, TimelineId(f"fork {n}"), said("f"), at=7)
+            if n % 2:
+                store.remove(name)
+    assert verify(path).ok
+    with DuckDBStore(path) as store:
+        assert len(store.list()) == 6
+    lost = path.with_name("lost.duckdb")
+    lost.write_bytes(path.read_bytes())
+    lock = path.with_name("a.duckdb.lock").read_text()
+    held = next(line for line in lock.splitlines() if line.startswith("events"))
+    more = f"events {int(held.split()[1]) + 1:>20}"
+    lost.with_name("lost.duckdb.lock").write_text(lock.replace(held, more))
+    assert not verify(lost).ok

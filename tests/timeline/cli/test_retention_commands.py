@@ -1,0 +1,111 @@
+"""The commands that remove: retain and forget, and what the others say afterwards."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.timeline.cli.conftest import Run
+
+PATH = "ar:t1.user.prompt"
+SAYS = "line_t1.0_50"
+"""In a block that is folded."""
+
+
+@pytest.fixture(autouse=True)
+def _replayed(run: Run, session: Path) -> None:
+    small = ("--window", 3000, "--counter", "estimate", "--store", "foldline.duckdb")
+    assert run("replay", session, *small).code == 0
+
+
+def test_what_is_archived_is_shown_as_before(run: Run) -> None:
+    Path("old").mkdir()
+    before = [run(*asked).out for asked in (("show", "invented", "--json"), ("search", SAYS))]
+    ran = run("retain", "invented", "--archive", "old")
+    assert (ran.code, ran.err) == (0, "")
+    assert "events archived in old; the store has those from" in ran.out
+    assert len(list(Path("old").iterdir())) == 1
+    after = [run(*asked).out for asked in (("show", "invented", "--json"), ("search", SAYS))]
+    assert after == before
+    assert "holds together" in run("verify").out
+    [file] = Path("old").iterdir()
+    file.unlink()
+    ran = run("show", "invented")
+    assert (ran.code, ran.out) == (1, "")
+    assert file.name in ran.err
+    assert run("verify").code == 1
+
+
+def test_what_is_forgotten_is_said_in_one_line(run: Run) -> None:
+    done = json.loads(run("retain", "invented", "--forget", "--erase", "--json").out)
+    assert done["erased"]
+    assert done["events"] == done["first"] - 1
+    said = f"foldline: invented: events 1 to {done['first'] - 1} are forgotten"
+    for command in ("show", "stats", "export"):
+        ran = run(command, "invented")
+        assert ran.code == 0
+        assert ran.out
+        assert ran.err.startswith(said)
+        assert ran.err.count("\n") == 1
+    for asked in (("search", SAYS), ("search", SAYS, "--timeline", "invented")):
+        ran = run(*asked)
+        assert ran.err.startswith(said)
+        assert "part_t1" not in ran.out
+    [row] = json.loads(run("list", "--json").out)
+    assert row["first"] == done["first"]
+    assert f"{done['first']} to " in run("list").out
+    rows = json.loads(run("show", "invented", "--json").out)
+    assert rows[0]["version"] >= done["first"]
+    assert run("show", "invented", rows[0]["path"]).code == 0
+    assert run("render", "invented").code == 0
+    assert run("render", "invented", "--at", 3).code == 1
+    assert run("fork", "invented", "early", "--at", 3).code == 1
+    assert run("fork", "invented", "late").code == 0
+    assert run("export", "invented", "--out", "left.jsonl").code == 0
+    again = run("import", "left.jsonl", "--name", "again")
+    assert again.code == 0
+    assert f"the log begins at version {done['first']}" in again.err
+    assert run("render", "again").code == 0
+    assert "holds together" in run("verify").out
+    assert SAYS.encode() not in Path("foldline.duckdb").read_bytes()
+
+
+def test_a_block_is_forgotten_with_a_statement(run: Run) -> None:
+    ran = run("forget", "invented", PATH)
+    assert ran.code == 0
+    first, *places = ran.out.splitlines()
+    assert first.startswith(f"invented: {PATH} is forgotten: 1 block, ")
+    assert all(place.startswith("may remain: ") for place in places)
+    assert len(places) > 1
+    assert b"never touch settings_1" not in Path("foldline.duckdb").read_bytes()
+    assert run("show", "invented", PATH).out == "[forgotten on request]\n"
+    assert "holds together" in run("verify").out
+
+
+def test_a_timeline_is_forgotten(run: Run) -> None:
+    done = json.loads(run("forget", "invented", "--json").out)
+    assert done["events"] > 90
+    assert "no timelines yet" in run("list").out
+    assert b"settings_1" not in Path("foldline.duckdb").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("retain", "nobody", "--forget"), 1, "no timeline 'nobody'"),
+        (("retain", "invented"), 2, "--archive --forget is required"),
+        (("retain", "invented", "--archive", "missing"), 2, "create it"),
+        (("forget", "nobody"), 1, "no timeline 'nobody'"),
+        (("forget", "invented", "ar:t99.x"), 2, "no block at path"),
+        (("forget", "invented", "--artifact", "x"), 2, "no artifact 'x'"),
+        (("forget", "invented", PATH, "--artifact", "x"), 2, "not allowed with"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_changes_nothing(
+    run: Run, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    before = run("export", "invented").out
+    ran = run(*arguments)
+    assert (ran.code, ran.out) == (code, "")
+    assert said in ran.err
+    assert run("export", "invented").out == before

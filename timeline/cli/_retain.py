@@ -1,0 +1,55 @@
+"""`foldline retain`: archive or forget the events that no window needs any more."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from timeline.cli._console import answer, plural
+from timeline.cli._store import checked_name, opened, store_option
+
+if TYPE_CHECKING:
+    from timeline.engine._retention import Keeping
+
+NAME = "retain"
+HELP = "archive or forget what the compactions of a timeline have folded"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    parser.add_argument("id", metavar="ID", help="the timeline")
+    kind = parser.add_mutually_exclusive_group(required=True)
+    kind.add_argument("--archive", metavar="FOLDER", help="move them into a file in this folder")
+    kind.add_argument("--forget", action="store_true", help="remove them")
+    parser.add_argument(
+        "--erase", action="store_true", help="also from the free blocks of the store's file"
+    )
+    store_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do it, and say how much that was."""
+    from persistence import Retains
+    from timeline import Timeline
+
+    keeping: Keeping = "forget" if options.forget else "archive"
+    with opened(options) as store:
+        checked_name(store, options.id)
+        with Timeline.open(options.id, store=store) as timeline:
+            done = timeline.retain(keeping, archive=options.archive)
+            is_erased = options.erase and isinstance(store, Retains)
+            if is_erased and isinstance(store, Retains):
+                store.erase()
+            first = store.kept(timeline.id).first if isinstance(store, Retains) else 1
+    facts = {
+        "timeline": options.id,
+        "retention": keeping,
+        "events": done.events,
+        "bytes": done.size,
+        "first": first,
+        "erased": is_erased,
+        "unused": list(done.unused),
+    }
+    verb = "forgotten" if options.forget else f"archived in {options.archive}"
+    said = (
+        f"{options.id}: {plural(done.events, 'event')} {verb}; the store has those from {first} on"
+    )
+    return answer(options, facts, said)

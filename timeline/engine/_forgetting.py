@@ -1,0 +1,180 @@
+"""Forgetting on request: a timeline, a block, an artifact is removed from the store, not only hidden.
+
+A block is hidden first, so that the view and whoever else writes this timeline are as after `hide`; then
+every stored event that held or quoted it is replaced.  Last, the store's files are written anew.
+Nothing here reaches a copy: the statement says where there may be one.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from blocks import BlockAppended, MisuseError, TimelineId
+from persistence import Removed, Retains, TimelineInfo
+from timeline._flow import Flow, RunBlocking
+from timeline.engine._engine import Engine
+from timeline.engine._hiding import FORGOTTEN, content_id, hide, is_forgotten, targets_of
+from timeline.engine._retention import kept_of
+from timeline.engine._sharing import taken_back
+
+if TYPE_CHECKING:
+    from persistence import ArtifactMetadata
+
+OUTSIDE: Final = (
+    "backups and copies of the store's files, and blocks of the disk that they used",
+    "what the provider keeps of requests that were sent",
+)
+REPEATED: Final = "other blocks that say the same, and a model's words for it"
+
+
+@attrs.frozen(kw_only=True)
+class Forgotten:
+    """What is gone, and where it may still be."""
+
+    timeline: TimelineId
+    events: int = 0
+    """That were removed or, because they held or quoted it, replaced."""
+    blocks: int = 0
+    artifacts: int = 0
+    size: int = 0
+    """Bytes of JSON that were removed or written instead, and of artifacts."""
+    may_remain: tuple[str, ...] = ()
+    """Where a copy may still hold it."""
+
+
+def forget_timeline(engine: Engine) -> Flow[Forgotten]:
+    """Remove a timeline, with its archives and its artifacts."""
+    engine.check_open()
+    store = _retaining(engine)
+    log = yield from engine.events()
+    blocks = sum(isinstance(event, BlockAppended) for _, event in log)
+    kept = yield from engine.kept()
+    copies = yield from _copies(engine)
+    artifacts, size, lasting = yield from _forget_artifacts(engine)
+    removed: Removed = yield RunBlocking(partial(_erased, store, partial(store.remove, engine.id)))
+    engine.pending = ()
+    yield from engine.load()
+    shared = [archive.file for archive in kept.archives if archive.file not in removed.unused]
+    return Forgotten(
+        timeline=engine.id,
+        events=removed.events,
+        blocks=blocks,
+        artifacts=artifacts,
+        size=removed.size + size,
+        may_remain=(*copies, *(f"the archive {file}" for file in shared), *lasting, *OUTSIDE),
+    )
+
+
+def forget_block(engine: Engine, key: str) -> Flow[Forgotten]:
+    """Replace a block by what stands for it, and take back what quotes it, in every stored event.
+
+    Raises:
+        UnknownPathError: there is no such block.
+        ForgottenError: it is gone already.
+    """
+    store = _retaining(engine)
+    [target] = yield from targets_of(engine, [key])
+    yield from hide(engine, [key], FORGOTTEN)
+    log = yield from engine.events()
+    gone = {} if is_forgotten(target.block) else {target.block.id: FORGOTTEN}  # a repeated call
+    after = taken_back(log, gone, engine.view.state.withheld)
+    changed = {v: new for (v, old), (_, new) in zip(log, after, strict=True) if new != old}
+    found = content_id(target.block)
+    artifacts, size, lasting = (
+        (yield from _forget_artifacts(engine, found)) if found else (0, 0, ())
+    )
+    rewrite = partial(store.rewrite, engine.id, changed)
+    removed: Removed = yield RunBlocking(partial(_erased, store, rewrite))
+    yield from engine.load()
+    copies = yield from _copies(engine)
+    return Forgotten(
+        timeline=engine.id,
+        events=removed.events,
+        blocks=1,
+        artifacts=artifacts,
+        size=removed.size + size,
+        may_remain=(*copies, *lasting, REPEATED, *OUTSIDE),
+    )
+
+
+def forget_artifact(engine: Engine, artifact: str) -> Flow[Forgotten]:
+    """Remove an artifact that was put for this timeline.
+
+    Raises:
+        MisuseError: there is none.
+    """
+    engine.check_open()
+    number, size, lasting = yield from _forget_artifacts(engine, artifact)
+    if not number:
+        why = (
+            "; ".join(lasting)
+            or "its metadata names another timeline, or there is no such artifact"
+        )
+        raise MisuseError(f"no artifact {artifact!r} of timeline {engine.id!r} was removed: {why}")
+    store = engine.store
+    if isinstance(store, Retains):
+        yield RunBlocking(store.erase)
+    return Forgotten(
+        timeline=engine.id,
+        artifacts=number,
+        size=size,
+        may_remain=("the block that it was made of; forget that, too", *OUTSIDE),
+    )
+
+
+def _retaining(engine: Engine) -> Retains:
+    if not isinstance(engine.store, Retains):
+        raise MisuseError("this store cannot remove events, so nothing can be forgotten in it")
+    return engine.store
+
+
+def _erased(store: Retains, remove: Callable[[], Removed]) -> Removed:
+    """Remove something, and whatever is left of it in files of the store and in its archives."""
+    removed = remove()
+    for file in removed.unused:
+        Path(file).unlink(missing_ok=True)
+    store.erase()
+    return removed
+
+
+def _forget_artifacts(
+    engine: Engine, artifact: str | None = None
+) -> Flow[tuple[int, int, tuple[str, ...]]]:
+    """How many artifacts were removed, their bytes, and why there may be more."""
+    service = engine.artifact_service
+    store = service.store
+    if store is None:
+        return 0, 0, ()
+    from persistence import ForgetsArtifacts
+
+    if not isinstance(store, ForgetsArtifacts):
+        return 0, 0, ("artifacts: their store cannot forget",)
+    found: Sequence[ArtifactMetadata] = yield RunBlocking(
+        partial(store.forget, engine.id, artifact)
+    )
+    service.drop()
+    return len(found), sum(metadata.size for metadata in found), ()
+
+
+def _copies(engine: Engine) -> Flow[tuple[str, ...]]:
+    """Timelines that began as this one did: its forks, and what it was forked from."""
+
+    def found() -> tuple[str, ...]:
+        infos = engine.store.list()
+        began = [info.created_at for info in infos if info.id == engine.id]
+        alike = [info for info in infos if info.id != engine.id and info.created_at in began]
+        return tuple(f"timeline {each.id!r}" for each in alike if _is_copy(engine, each))
+
+    names: tuple[str, ...] = yield RunBlocking(found)
+    return names
+
+
+def _is_copy(engine: Engine, info: TimelineInfo) -> bool:
+    """Whether another timeline has an event of this one, as far as there are events to compare."""
+    store = engine.store
+    gone = max(kept_of(store, name).forgotten for name in (engine.id, info.id))
+    mine, other = (store.read(name, after=gone, limit=1) for name in (engine.id, info.id))
+    return not mine or not other or mine[0][1].id == other[0][1].id

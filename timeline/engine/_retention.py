@@ -1,0 +1,108 @@
+"""Retention: what a timeline's store keeps of what the window does not need any more.
+
+    keep      everything
+    archive   older events go into files in a folder, and are read from there
+    forget    they are removed
+
+It is applied once a compaction is committed.  What goes wrong then is logged: the compaction holds, and
+the next one catches up.
+"""
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Final, Literal, TypeAlias, get_args
+
+import attrs
+
+from blocks import (
+    Event,
+    FoldlineError,
+    LogWindow,
+    MisuseError,
+    RangeCompacted,
+    Recorded,
+    TimelineId,
+    window_of,
+)
+from persistence import EventStore, Kept, Removed, Retains
+from timeline._flow import Flow, RunBlocking
+
+log = logging.getLogger("foldline")
+
+Keeping: TypeAlias = Literal["keep", "archive", "forget"]
+"""What becomes of older events."""
+STEP: Final = 10_000
+"""Events in one archive file: as many as are in memory at once."""
+
+
+@attrs.frozen(kw_only=True)
+class Retention:
+    """What becomes of older events, and where archived ones go."""
+
+    keeping: Keeping = "keep"
+    folder: str = ""
+
+    @classmethod
+    def of(
+        cls, keeping: str | None, archive: "str | PathLike[str] | None", store: EventStore
+    ) -> "Retention":
+        """
+        Raises:
+            MisuseError: no such retention; an archive without a folder, or the other way round; the
+                store cannot remove events.
+        """
+        if keeping not in (None, *get_args(Keeping)):
+            raise MisuseError(f"retention={keeping!r}: give one of {', '.join(get_args(Keeping))}")
+        if (keeping == "archive") != (archive is not None):
+            raise MisuseError('retention="archive" and archive=FOLDER go together')
+        if archive is not None and not Path(archive).is_dir():
+            raise MisuseError(f"no folder {archive} to archive in; create it")
+        if keeping in ("archive", "forget") and not isinstance(store, Retains):
+            raise MisuseError(f"retention={keeping!r}: this store cannot remove events")
+        folder = "" if archive is None else fspath(archive)
+        return cls(keeping=keeping or "keep", folder=folder)  # type: ignore[arg-type]
+
+    def after(
+        self, store: EventStore, timeline: TimelineId, decided: Sequence[Event]
+    ) -> Flow[None]:
+        """Once these decisions are committed: see to what they have folded."""
+        folds = [event for event in decided if isinstance(event, RangeCompacted)]
+        if self.keeping == "keep" or not folds or not isinstance(store, Retains):
+            return
+        try:
+            yield RunBlocking(partial(self.trim, store, timeline, folds[-1].cut))
+        except (FoldlineError, OSError):
+            log.warning("%r: retention is to be repeated", timeline, exc_info=True)
+
+    def trim(self, store: Retains, timeline: TimelineId, before: int) -> Removed:
+        """Do it to all that is older than a version."""
+        if self.keeping == "forget":
+            return store.trim(timeline, before)
+        done = Removed()
+        while (first := store.kept(timeline).first) < before:
+            step = store.trim(timeline, min(first + STEP, before), archive=self.folder)
+            done = Removed(events=done.events + step.events, size=done.size + step.size)
+        return done
+
+
+def kept_of(store: EventStore, timeline: TimelineId) -> Kept:
+    """What is left of a timeline."""
+    return store.kept(timeline) if isinstance(store, Retains) else Kept()
+
+
+def window_until(
+    log: Sequence[Recorded], last: int, kept: Kept, timeline: TimelineId, what: str
+) -> LogWindow:
+    """The window of a log up to version `last`, given all that is left of the log.
+
+    Raises:
+        ForgottenError: it needs events that are gone; `what` was to be done with it.
+    """
+    window = window_of([recorded for recorded in log if recorded[0] <= last])
+    compaction = window.compaction[1] if window.compaction else None
+    first = compaction.cut if isinstance(compaction, RangeCompacted) else 1
+    kept.refuse_forgotten(timeline, first, what)
+    return window
