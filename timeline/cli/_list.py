@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from blocks import TimelineId
-    from persistence import TimelineInfo
+    from persistence import Retains, TimelineInfo
 
 NAME = "list"
 HELP = "list the timelines of a store"
@@ -36,8 +36,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--limit {options.limit}: give a number from 1 on")
     with opened(options) as store:
         found = store.list()
-        trimmed = store.trimmed() if isinstance(store, Retains) else {}
-    first = {name: kept.forgotten + 1 for name, kept in trimmed.items()}
+        first = _first_left(store) if isinstance(store, Retains) else {}
     left_out = max(0, len(found) - (options.limit or len(found)))
     found = found[left_out:]
     if options.json:
@@ -47,6 +46,10 @@ def run(options: argparse.Namespace) -> int:
         if left_out:
             say(f"{plural(left_out, 'older timeline')} not shown")
     return DONE
+
+
+def _first_left(store: "Retains") -> "dict[TimelineId, int]":
+    return {name: kept.forgotten + 1 for name, kept in store.trimmed().items()}
 
 
 def _tell(found: "Sequence[TimelineInfo]", first: "Mapping[TimelineId, int]") -> None:
