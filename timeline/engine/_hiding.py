@@ -206,7 +206,7 @@ def _rewritten(
     blocks = {v: e.block for v, e in log if isinstance(e, BlockAppended)}
     hidden = {v: b for v, b in blocks.items() if b.id in withheld and not is_forgotten(b)}
     said = [block for block in blocks.values() if block.id not in withheld]
-    are_gone = not set(withheld) <= {block.id for block in blocks.values()}
+    are_gone = log[0][0] > 1 and not set(withheld) <= {block.id for block in blocks.values()}
     now = engine.clock()
     made: list[Event] = [
         SummaryReplaced(
