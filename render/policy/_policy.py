@@ -93,8 +93,11 @@ class Policy:
     asks; a prompt that is over its limit says `CannotFit`. A ladder without rungs is the same."""
 
     # When.
-    trigger_ratio: float = attrs.field(default=0.95, validator=checks.share())
+    trigger_ratio: float = attrs.field(default=0.97, validator=checks.share())
     """Compact above this share of the budget."""
+    trigger_room: int = attrs.field(default=1_500, validator=checks.whole())
+    """And as soon as less than this is left of the budget: a model that writes the summary is asked in
+    it, behind the prompt. At most a twentieth of the budget."""
     trigger_tokens: int | None = attrs.field(default=None, validator=v.optional(checks.whole()))
     """Compact above this many tokens instead."""
     cold_ratio: float = attrs.field(default=0.5, validator=checks.share())

@@ -15,6 +15,8 @@ from render.view._view import View, slice_visible
 RESERVE_MAX: Final = 0.2
 """Share of the limit that is kept for what comes back, at most: a reserve meant for a large window
 must not eat a small one."""
+ROOM_MAX: Final = 0.05
+"""Share of the budget that `trigger_room` is, at most."""
 
 
 @attrs.frozen(kw_only=True)
@@ -71,7 +73,10 @@ def target_of(context: Context) -> int:
 def threshold_of(context: Context) -> int:
     """Tokens above which a compaction is due."""
     policy, budget = context.policy, budget_of(context)
-    return min(policy.trigger_tokens or int(policy.trigger_ratio * budget), budget)
+    if policy.trigger_tokens:
+        return min(policy.trigger_tokens, budget)
+    room = min(policy.trigger_room, int(ROOM_MAX * budget))
+    return min(int(policy.trigger_ratio * budget), budget - room)
 
 
 def compaction_due(view: View, context: Context) -> Trigger | None:
