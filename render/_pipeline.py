@@ -18,7 +18,7 @@ import attrs
 from blocks import CompactionSkipped, EventId, RequestRendered
 from render.policy._context import Context
 from render.policy._provider import Validator
-from render.stages._budget import account, is_cold, prefix_of, target_of, total_tokens
+from render.stages._budget import account, is_cold, prefix_of, target_of, threshold_of, total_tokens
 from render.stages._cache_points import CachePoint, place_cache_points
 from render.stages._clip import clip_oversized
 from render.stages._images import limit_images
@@ -27,6 +27,7 @@ from render.stages._prune import prune_expired
 from render.stages._rehydrate import Returned
 from render.stages._rendered import Rendered
 from render.stages._thinking import sent_hash, strip_unbound
+from render.summary._ahead import AHEAD_SHARE, read_ahead
 from render.view._view import View, slice_visible
 
 
@@ -65,6 +66,8 @@ def render(view: View, context: Context, validator: Validator) -> Generator[Need
     view = limit_images(view, context) if view.pictured else view
     tokens = total_tokens(view, context)
     view = yield Compact(view)
+    if context.policy.compacts and tokens > AHEAD_SHARE * threshold_of(context):
+        read_ahead(view, context)
     view = strip_unbound(view, context) if view.thought else view
     returned: Sequence[Returned] = yield BringBack(view)
     rendered = show(view, context, validator, returned)

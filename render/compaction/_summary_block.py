@@ -15,9 +15,10 @@ from render.compaction._range import RangePlan
 from render.policy._context import Context
 from render.stages._budget import fixed_tokens, is_cold
 from render.summary._digest import build_digest, fit_digest
-from render.summary._identifiers import reader_of, searched
+from render.summary._identifiers import searched
 from render.summary._layers import IndexRoom, extend_index
 from render.summary._merge import as_history, merge_summaries
+from render.summary._reading import reader_of
 from render.summary._room import SummaryRoom
 from render.summary._split_turn import turn_context, words_of
 from render.summary._text import SECTIONS, digest_sections, format_written, turns_of
@@ -123,7 +124,7 @@ def _digest(view: View, plan: RangePlan, block: RangeSummary, context: Context) 
     index_room = _index_room(tokens, context, is_cold=is_cold(view, context))
     sources = [*plan.given_up, *plan.folded, *hidden]
     index = extend_index(
-        digest.index, sources, _visible(plan), index_room, reader_of(view.shared, count)
+        digest.index, sources, _visible(plan), index_room, reader_of(view, context)
     )
     return msgspec.structs.replace(digest, index=index)
 

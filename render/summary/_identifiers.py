@@ -5,9 +5,8 @@ words are none, however long.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from string import ascii_letters
-from typing import Any
 
 import attrs
 
@@ -177,22 +176,3 @@ def _is_rare(term: str) -> bool:
     if not LENGTH_MAX >= len(term) >= 6:  # noqa: PLR2004 -- as are shorter names
         return False
     return bool(_INNER.search(term) or _HASH.fullmatch(term)) or (term[0].isdigit() and "-" in term)
-
-
-@attrs.frozen
-class Reader:
-    """What reads texts for an index: counts their tokens, and finds the names in them."""
-
-    count: Callable[[str], int]
-    vocabulary: Vocabulary = attrs.field(factory=Vocabulary)
-
-    def names(self, text: str) -> set[str]:
-        """The identifiers of a text."""
-        return self.vocabulary.identifiers(text)
-
-
-def reader_of(shared: dict[Any, Any], count: Callable[[str], int]) -> Reader:
-    """The reader with the vocabulary of a timeline, which is in what its views share."""
-    if "words" not in shared:
-        shared["words"] = Vocabulary()
-    return Reader(count, shared["words"])

@@ -17,7 +17,7 @@ is no longer worth its tokens falls out.  Between compactions the index does not
 cached prefix.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import chain, starmap
 from operator import attrgetter
 from typing import Any, Final, cast
@@ -26,10 +26,11 @@ from msgspec import structs
 
 from blocks import AssistantCompletion, Excerpt, Index, Layer, Term, ToolCall
 from render.summary._files import follow, line_at
-from render.summary._identifiers import Reader, searched
+from render.summary._identifiers import searched
 from render.summary._market import USES_MAX, IndexBudget, Known, Market
 from render.summary._output import texts_of
 from render.summary._pieces import Source
+from render.summary._reading import Reader
 from render.view._group import Entry
 
 VISIBLE_MAX: Final = 4_000_000
@@ -53,19 +54,19 @@ def build_index(
     """
     known = {term.term: Known(uses=term.uses, seen=term.seen) for term in previous.terms}
     again = {entry.path for entry in folded}  # hidden at the last compaction, folded at this one
-    earlier = [_source(e, e.path) for e in previous.excerpts if e.path not in again]
-    frozen = [[_source(e, "") for e in layer.excerpts] for layer in previous.layers]
-    read = [(entry, list(_sources(entry))) for entry in folded]
+    earlier = [_source(e, e.path, reader) for e in previous.excerpts if e.path not in again]
+    frozen = [[_source(e, "", reader) for e in layer.excerpts] for layer in previous.layers]
+    read = [(entry, list(_sources(entry, reader))) for entry in folded]
     follow(sorted([*chain(*frozen), *earlier], key=attrgetter("seen")), read)
     sources = [*earlier, *(source for _, each in read for source in each)]
-    _read_all(sources, known, reader)
+    _read_all(sources, known)
     ranked = sorted(known, key=lambda term: _rank(term, known[term]))[:TERMS_MAX]
     lines = set[str]()
-    shown = [Source("", 0, text) for text in _in_sight(visible)]
+    shown = [Source("", 0, text, reading=reader.read(text)) for text in _in_sight(visible)]
     # What the model sees with its surroundings needs no excerpt.
     for source in chain(shown, *frozen):
         lines.update(source.holding())
-        for term in reader.names(source.text) & known.keys():
+        for term in source.names & known.keys():
             known[term].sources.append(source)
     market = Market(sources=sources, ranked=ranked, known=known, reader=reader, lines=lines)
     market.buy(budget)
@@ -88,8 +89,9 @@ def _rank(term: str, known: Known) -> tuple[int, int, str]:
     return (-min(known.uses, USES_MAX), -known.seen, term)
 
 
-def _source(excerpt: Excerpt, path: str) -> Source:
-    source = Source(path, excerpt.seen, excerpt.text, is_call=excerpt.own)
+def _source(excerpt: Excerpt, path: str, reader: Reader) -> Source:
+    text, reading = excerpt.text, reader.read(excerpt.text)
+    source = Source(path, excerpt.seen, text, is_call=excerpt.own, reading=reading)
     source.file, source.line, source.is_changed = excerpt.file, excerpt.line, excerpt.changed
     if excerpt.stale:
         starts = source.line_starts()
@@ -108,14 +110,15 @@ def _aged(layer: Layer, sources: Iterable[Source]) -> Layer:
     return structs.replace(layer, excerpts=excerpts)
 
 
-def _sources(entry: Entry) -> Iterable[Source]:
+def _sources(entry: Entry, reader: Reader) -> Iterable[Source]:
     if entry.original is not None:  # what stands for a block hidden on request names nothing of it
         return
     block = entry.block
     own, is_call = isinstance(block, ToolCall | AssistantCompletion), isinstance(block, ToolCall)
     superseded = frozenset(_superseded(block.input) if isinstance(block, ToolCall) else ())
     for text in texts_of(block):
-        yield Source(entry.path, entry.version, text, own, is_call, superseded)
+        reading = reader.read(text)
+        yield Source(entry.path, entry.version, text, own, is_call, superseded, reading=reading)
 
 
 def _superseded(value: Any) -> Iterator[str]:
@@ -133,13 +136,13 @@ def _superseded(value: Any) -> Iterator[str]:
             stack += cast("list[Any]", item)
 
 
-def _read_all(sources: Sequence[Source], known: dict[str, Known], reader: Reader) -> None:
+def _read_all(sources: Sequence[Source], known: dict[str, Known]) -> None:
     """Note the identifiers of all texts that can come among the first in the ranking.
 
     First those that the agent has written; then everything from the newest on.  Once newer texts
     have given enough names, an older one is only looked through for those.
     """
-    names = [reader.names(source.text) for source in sources]
+    names = [source.names for source in sources]
     for source, terms in zip(sources, names, strict=True):
         for term in terms if source.own else ():
             found = known.get(term)
@@ -156,7 +159,7 @@ def _read_all(sources: Sequence[Source], known: dict[str, Known], reader: Reader
         each.sources.reverse()
 
 
-def _read(source: Source, terms: set[str], known: dict[str, Known], *, is_full: bool) -> int:
+def _read(source: Source, terms: Set[str], known: dict[str, Known], *, is_full: bool) -> int:
     """Note the identifiers of a text; how many of them are new."""
     before, seen = len(known), source.seen
     for term in terms & known.keys() if is_full else terms:

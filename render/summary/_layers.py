@@ -18,9 +18,9 @@ import attrs
 import msgspec
 
 from blocks import Index, Layer, Term
-from render.summary._identifiers import Reader
 from render.summary._index import build_index
 from render.summary._market import IndexBudget
+from render.summary._reading import Reader
 from render.summary._text import layer_text, layers_of
 from render.view._group import Entry
 

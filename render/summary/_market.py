@@ -6,8 +6,8 @@ from typing import Final, TypeAlias
 import attrs
 
 from blocks import label_of
-from render.summary._identifiers import Reader
 from render.summary._pieces import Source
+from render.summary._reading import Reader
 from render.summary._text import file_heading
 
 SURROUNDINGS_MIN: Final = 8
@@ -149,18 +149,14 @@ class Market:
         """Choose a piece; what it cost, less what names in it had cost."""
         text = source.piece(number)
         line = text.strip()
-        # A word is a token at least: near the end nothing is counted that could not be paid for.
-        if not line or line in self.lines or len(line.split(maxsplit=left)) > left:
+        if not line or line in self.lines or _is_beyond(line, left):
             return 0
         is_new = bool(source.file) and source.file not in self._files
         heading = self.reader.count(f"{file_heading(source.file)}\n") if is_new else 0
         if source.seen not in self._labels:
             heading += self.reader.count(label_of(source.seen)) + LABEL_TOKENS
         room = left - heading
-        if (
-            len(line.split(maxsplit=max(room, 0))) > room
-            or (cost := self.reader.count(f"{text}\n")) > room
-        ):
+        if _is_beyond(line, room) or (cost := self.reader.cost(source, number)) > room:
             return 0
         source.chosen.add(number)
         self._files.add(source.file)
@@ -170,6 +166,12 @@ class Market:
         terms = self.reader.names(shown) & self.known.keys()
         self._shown.update(terms)
         return heading + cost - sum(self.bare.pop(term, 0) for term in terms)
+
+
+def _is_beyond(line: str, tokens: int) -> bool:
+    """Whether a line has more words than that: a word is a token at least, so near the end nothing is
+    counted that could not be paid for."""
+    return len(line) > tokens and len(line.split(maxsplit=max(tokens, 0))) > tokens
 
 
 def _decay(age: int) -> float:

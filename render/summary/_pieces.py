@@ -8,8 +8,9 @@
 Pieces that stand next to each other become one excerpt, so excerpts are verbatim and never overlap.
 """
 
+from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from itertools import accumulate
 from typing import Final, TypeAlias
 
@@ -21,6 +22,37 @@ WHOLE_CHARACTERS: Final = 500
 """A text that is no longer is one piece: half of it says little."""
 
 Span: TypeAlias = tuple[int, int]
+
+
+@attrs.frozen(eq=False)
+class Pieces:
+    """Where the pieces of a text begin and where they end, in order."""
+
+    starts: "array[int]"
+    ends: "array[int]"
+    costs: "array[int]"
+    """What each costs in tokens, with the end of its line; 0: nobody has counted it."""
+
+
+@attrs.define(eq=False)
+class Reading:
+    """What is known of a text, wherever it stands."""
+
+    text: str
+    names: Set[str] | None = None
+    """Its identifiers, once somebody has looked for them."""
+    _whole: Pieces | None = attrs.field(default=None, init=False)
+    _lines: Pieces | None = attrs.field(default=None, init=False)
+
+    def pieces(self, *, is_whole: bool) -> Pieces:
+        """Its pieces: itself, or its lines."""
+        if is_whole:
+            if self._whole is None:
+                self._whole = pieces_of(self.text, is_whole=True)
+            return self._whole
+        if self._lines is None:
+            self._lines = pieces_of(self.text, is_whole=False)
+        return self._lines
 
 
 @attrs.define(eq=False)
@@ -43,17 +75,24 @@ class Source:
     """Number in the file of its first line, or of where it changes the file; 0: not known."""
     is_changed: bool = False
     """Whether it contradicts what the agent wrote to the file before."""
+    reading: Reading = attrs.field(
+        default=attrs.Factory(lambda self: Reading(self.text), takes_self=True), kw_only=True
+    )
     stale: set[int] = attrs.field(init=False)
     """Where lines begin that no longer hold."""
     worth: dict[int, float] = attrs.field(init=False)
     """Of the pieces that are worth anything, by number."""
     chosen: set[int] = attrs.field(init=False)
-    _starts: list[int] = attrs.field(init=False)
-    _ends: list[int] = attrs.field(init=False)
+    _pieces: Pieces | None = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:  # there are thousands of them: factories are slow
         self.stale, self.worth, self.chosen = set(), {}, set()
-        self._starts, self._ends = [], []
+        self._pieces = None
+
+    @property
+    def names(self) -> Set[str]:
+        """Its identifiers, as far as they were looked for."""
+        return self.reading.names or frozenset()
 
     @property
     def is_whole(self) -> bool:
@@ -61,19 +100,25 @@ class Source:
         return len(self.text) <= WHOLE_CHARACTERS and not self.stale
 
     @property
-    def starts(self) -> list[int]:
+    def pieces(self) -> Pieces:
+        """Its pieces; what no longer holds of it is known by then."""
+        if self._pieces is None:
+            self._pieces = self.reading.pieces(is_whole=self.is_whole)
+        return self._pieces
+
+    @property
+    def starts(self) -> "array[int]":
         """Where each piece begins, in order."""
-        if not self._starts:
-            self._starts, self._ends = pieces_of(self.text, is_whole=self.is_whole)
-        return self._starts
+        return self.pieces.starts
 
     def end(self, number: int) -> int:
-        """Where a piece ends, once the pieces are known."""
-        return self._ends[number]
+        """Where a piece ends."""
+        return self.pieces.ends[number]
 
     def span(self, number: int) -> Span:
         """Start and end of a piece; a line's end is in none of them."""
-        return self.starts[number], self._ends[number]
+        pieces = self.pieces
+        return pieces.starts[number], pieces.ends[number]
 
     def is_stale(self, number: int) -> bool:
         """Whether a piece no longer holds."""
@@ -87,7 +132,8 @@ class Source:
 
     def piece(self, number: int) -> str:
         """The text of a piece."""
-        return self.text[self.starts[number] : self._ends[number]]
+        pieces = self.pieces
+        return self.text[pieces.starts[number] : pieces.ends[number]]
 
     def line_starts(self) -> list[int]:
         """Where its lines begin."""
@@ -115,7 +161,7 @@ class Source:
         """Let the pieces on both sides of these be worth more."""
         if first > 0:
             self.add(first - 1, worth)
-        if last + 1 < len(self._starts):
+        if last + 1 < len(self.starts):
             self.add(last + 1, worth)
 
     def excerpts(self) -> Iterator[Span]:
@@ -135,10 +181,10 @@ class Source:
             yield run
 
 
-def pieces_of(text: str, *, is_whole: bool) -> tuple[list[int], list[int]]:
-    """Where the pieces of a text begin and where they end, in order."""
+def pieces_of(text: str, *, is_whole: bool) -> Pieces:
+    """The pieces of a text: one, or its lines."""
     if is_whole:
-        return [0], [len(text)]
+        return Pieces(array("I", [0]), array("I", [len(text)]), array("I", [0]))
     starts, ends, start = list[int](), list[int](), 0
     for line in text.split("\n"):
         end = start + len(line)
@@ -152,4 +198,4 @@ def pieces_of(text: str, *, is_whole: bool) -> tuple[list[int], list[int]]:
         start = end + 1
     if text.endswith("\n"):  # nothing follows
         del starts[-1], ends[-1]
-    return starts, ends
+    return Pieces(array("I", starts), array("I", ends), array("I", [0]) * len(starts))

@@ -19,9 +19,10 @@ from blocks import (
 )
 from render.policy._policy import ToolPolicy
 from render.summary._artifacts import one_line
-from render.summary._identifiers import Reader, searched
+from render.summary._identifiers import searched
 from render.summary._index import build_index
 from render.summary._market import IndexBudget
+from render.summary._reading import Reader
 from render.view._group import Entry
 
 _LINE_MAX: Final = 160

@@ -23,7 +23,8 @@ from render.compaction.rungs._placeholder import durability_of
 from render.compaction.rungs._plan import Clear
 from render.policy._context import Context
 from render.policy._policy import ToolPolicy
-from render.summary._identifiers import Reader, identifiers, reader_of, searched
+from render.summary._identifiers import identifiers, searched
+from render.summary._reading import Reader, reader_of
 from render.view._group import Entry, Group, Place
 from render.view._view import View
 
@@ -78,7 +79,7 @@ class RungScope:
     @property
     def reader(self) -> Reader:
         """What reads the texts of this view."""
-        return reader_of(self.view.shared, self.context.counter.count)
+        return reader_of(self.view, self.context)
 
     @property
     def groups(self) -> Iterator[Group]:

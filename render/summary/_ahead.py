@@ -1,0 +1,42 @@
+"""Reading ahead: a call that does not compact reads some of what came since, for the one that will.
+
+A little at a time, so that no call takes longer for it, and only once a compaction is in sight.  What was
+not read by then is read when it comes.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import Final
+
+from render.policy._context import Context
+from render.summary._output import texts_of
+from render.summary._reading import reader_of
+from render.view._group import Entry
+from render.view._view import View
+
+AHEAD_SHARE: Final = 0.4
+"""Of the tokens at which a compaction is due, what a request has when reading begins."""
+CALL_CHARACTERS: Final = 6_000
+"""Of texts that one call reads; the last of them is read whole."""
+TEXT_CHARACTERS: Final = 30_000
+"""A longer text is left to the compaction."""
+
+
+def read_ahead(view: View, context: Context) -> None:
+    """Read the oldest texts that were not read yet."""
+    reader, left = reader_of(view, context), CALL_CHARACTERS
+    for entry in _since(view, reader.texts.ahead):
+        if left <= 0:
+            return
+        for text in texts_of(entry.block) if entry.original is None else ():
+            if len(text) <= TEXT_CHARACTERS:
+                reader.read(text)
+                left -= len(text)
+        reader.texts.ahead = entry.version
+
+
+def _since(view: View, version: int) -> Iterator[Entry]:
+    """What came after a version."""
+    for group in view.groups[bisect_right(view.groups, version, key=attrgetter("last")) :]:
+        yield from (entry for entry in group.entries if entry.version > version)
