@@ -12,6 +12,7 @@ from typing import Final
 from render.policy._context import Context
 from render.summary._output import texts_of
 from render.summary._reading import reader_of
+from render.summary._text import layers_of
 from render.view._group import Entry
 from render.view._view import View
 
@@ -24,8 +25,12 @@ TEXT_CHARACTERS: Final = 30_000
 
 
 def read_ahead(view: View, context: Context) -> None:
-    """Read the oldest texts that were not read yet."""
+    """Count the index that is shown; read the oldest texts that were not read yet."""
     reader, left = reader_of(view, context), CALL_CHARACTERS
+    if view.compaction and not reader.texts.layers:
+        for layer in layers_of(view.compaction.event.summary.digest.index):
+            reader.layer_cost(layer)
+        return
     for entry in _since(view, reader.texts.ahead):
         if left <= 0:
             return

@@ -116,7 +116,7 @@ class _File:
 
 def _give_up(places: Iterable[_Place]) -> None:
     for source, start, _ in places:
-        source.stale.add(start)
+        source.give_up(start)
 
 
 def follow(earlier: Iterable[Source], folded: Sequence[tuple[Entry, Sequence[Source]]]) -> None:

@@ -52,7 +52,7 @@ def build_index(
     Terms of the `visible` texts and of the layers of `previous`, which stay, get nothing where the model
     sees them with their surroundings.
     """
-    known = {term.term: Known(uses=term.uses, seen=term.seen) for term in previous.terms}
+    known = {term.term: Known(term.uses, term.seen, []) for term in previous.terms}
     again = {entry.path for entry in folded}  # hidden at the last compaction, folded at this one
     earlier = [_source(e, e.path, reader) for e in previous.excerpts if e.path not in again]
     frozen = [[_source(e, "", reader) for e in layer.excerpts] for layer in previous.layers]
@@ -95,7 +95,9 @@ def _source(excerpt: Excerpt, path: str, reader: Reader) -> Source:
     source.file, source.line, source.is_changed = excerpt.file, excerpt.line, excerpt.changed
     if excerpt.stale:
         starts = source.line_starts()
-        source.stale.update(starts[n] for n in excerpt.stale if 0 <= n < len(starts))
+        for number in excerpt.stale:
+            if 0 <= number < len(starts):
+                source.give_up(starts[number])
     return source
 
 
@@ -147,7 +149,7 @@ def _read_all(sources: Sequence[Source], known: dict[str, Known]) -> None:
         for term in terms if source.own else ():
             found = known.get(term)
             if found is None:
-                found = known[term] = Known()
+                found = known[term] = Known(0, 0, [])
             found.uses += 1
     new, oldest, enough = 0, max((source.seen for source in sources), default=0), -1
     for source, terms in zip(reversed(sources), reversed(names), strict=True):
@@ -165,7 +167,7 @@ def _read(source: Source, terms: Set[str], known: dict[str, Known], *, is_full: 
     for term in terms & known.keys() if is_full else terms:
         found = known.get(term)
         if found is None:
-            found = known[term] = Known()
+            found = known[term] = Known(0, 0, [])
         found.seen = max(found.seen, seen)
         found.sources.append(source)
     return len(known) - before

@@ -52,13 +52,10 @@ class IndexBudget:
 class Known:
     """What is known about one identifier while the index is built."""
 
-    uses: int = 0
-    seen: int = 0
-    sources: list[Source] = attrs.field(init=False)
+    uses: int
+    seen: int
+    sources: list[Source]
     """Texts that it occurs in, in the order in which they were read."""
-
-    def __attrs_post_init__(self) -> None:  # there are thousands of them: a factory is slow
-        self.sources = []
 
 
 _Offer: TypeAlias = tuple[float, int, int, int]
@@ -78,6 +75,8 @@ class Market:
     """Lines that are there anyway, without white space around them."""
     bare: dict[str, int] = attrs.field(factory=dict[str, int])
     """Names that are listed, and what each cost."""
+    _is_naming: bool = True
+    """Whether names are listed, too."""
     _shown: set[str] = attrs.field(factory=set[str])
     """Names in what was bought."""
     _labels: set[int] = attrs.field(factory=set[int])
@@ -87,6 +86,7 @@ class Market:
 
     def buy(self, budget: IndexBudget) -> None:
         """Buy what is worth most for its tokens, as long as it can be paid for."""
+        self._is_naming = budget.is_naming
         names = list(self._names(is_naming=budget.is_naming))
         self._value_own_lines()
         left = budget.tokens
@@ -132,10 +132,9 @@ class Market:
 
     def _pieces(self) -> Iterator[_Offer]:
         for place, source in enumerate(self.sources):
-            newest = -source.seen
+            newest, starts, ends = -source.seen, source.starts, source.ends
             for number, worth in source.worth.items():
-                start, end = source.span(number)
-                size = (end - start) / CHARACTERS_PER_TOKEN + 1
+                size = (ends[number] - starts[number]) / CHARACTERS_PER_TOKEN + 1
                 yield -worth / size**SIZE_POWER, newest, place, number
 
     def _list(self, term: str, left: int) -> int:
@@ -162,6 +161,8 @@ class Market:
         self._files.add(source.file)
         self._labels.add(source.seen)
         self.lines.add(line)
+        if not self._is_naming:
+            return heading + cost
         shown = f"{source.file}\n{text}" if is_new else text
         terms = self.reader.names(shown) & self.known.keys()
         self._shown.update(terms)
@@ -225,7 +226,7 @@ def _value(source: Source, position: int, term: str, worth: float) -> None:
         return
     first = last = source.piece_at(position)
     source.add(first, worth)
-    while position + len(term) > source.end(last) and last + 1 < len(source.starts):
+    while position + len(term) > source.ends[last] and last + 1 < len(source.starts):
         last += 1
         source.add(last, worth)
     source.add_around(first, last, NEIGHBOUR * worth)

@@ -20,19 +20,25 @@ _BEHIND: Final = re.compile(
     r"|Current working directory:|Python interpreter:)[^\n]*\])+\s*\Z"
     r"|\nShell cwd was reset to [^\n]*\s*\Z"
 )
+_BEHIND_MARKS: Final = ("</output>", "\n[", "\nShell cwd")
+"""One of these is in whatever that finds."""
 _BEHIND_MAX: Final = 1000
 """Characters at the end of a result that are searched for it."""
 _LEFT_OUT: Final = re.compile(
     r"(?:…|\.\.\.|\[)\W{0,3}\d+ \w+ (?:truncated|omitted|elided)|<elided_chars>|^Warning: truncated output",
     re.MULTILINE,
 )
+_LEFT_OUT_WORDS: Final = ("truncated", "omitted", "elided")
+"""One of these is in whatever that finds."""
 
 
 def output_of(text: str) -> tuple[int, int]:
     """Where the output begins in a result, and where it ends."""
     before = _BEFORE.match(text)
     start = before.end() if before else 0
-    behind = _BEHIND.search(text, max(start, len(text) - _BEHIND_MAX))
+    tail = max(start, len(text) - _BEHIND_MAX)
+    is_plain = all(text.find(mark, tail) < 0 for mark in _BEHIND_MARKS)
+    behind = None if is_plain else _BEHIND.search(text, tail)
     return start, behind.start() if behind else len(text)
 
 
@@ -57,4 +63,4 @@ def is_output(text: str) -> bool:
 
 def is_cut(text: str) -> bool:
     """Whether an output says that a part of it is left out."""
-    return bool(_LEFT_OUT.search(text))
+    return any(word in text for word in _LEFT_OUT_WORDS) and bool(_LEFT_OUT.search(text))

@@ -83,42 +83,33 @@ class Source:
     worth: dict[int, float] = attrs.field(init=False)
     """Of the pieces that are worth anything, by number."""
     chosen: set[int] = attrs.field(init=False)
-    _pieces: Pieces | None = attrs.field(init=False)
+    starts: "array[int]" = attrs.field(init=False)
+    """Where each piece begins, in order."""
+    ends: "array[int]" = attrs.field(init=False)
+    costs: "array[int]" = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:  # there are thousands of them: factories are slow
         self.stale, self.worth, self.chosen = set(), {}, set()
-        self._pieces = None
+        self._cut(is_whole=len(self.text) <= WHOLE_CHARACTERS)
+
+    def _cut(self, *, is_whole: bool) -> None:
+        pieces = self.reading.pieces(is_whole=is_whole)
+        self.starts, self.ends, self.costs = pieces.starts, pieces.ends, pieces.costs
+
+    def give_up(self, start: int) -> None:
+        """The line that begins there no longer holds: it is told from the others from now on."""
+        if not self.stale:
+            self._cut(is_whole=False)
+        self.stale.add(start)
 
     @property
     def names(self) -> Set[str]:
         """Its identifiers, as far as they were looked for."""
         return self.reading.names or frozenset()
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether it is one piece."""
-        return len(self.text) <= WHOLE_CHARACTERS and not self.stale
-
-    @property
-    def pieces(self) -> Pieces:
-        """Its pieces; what no longer holds of it is known by then."""
-        if self._pieces is None:
-            self._pieces = self.reading.pieces(is_whole=self.is_whole)
-        return self._pieces
-
-    @property
-    def starts(self) -> "array[int]":
-        """Where each piece begins, in order."""
-        return self.pieces.starts
-
-    def end(self, number: int) -> int:
-        """Where a piece ends."""
-        return self.pieces.ends[number]
-
     def span(self, number: int) -> Span:
         """Start and end of a piece; a line's end is in none of them."""
-        pieces = self.pieces
-        return pieces.starts[number], pieces.ends[number]
+        return self.starts[number], self.ends[number]
 
     def is_stale(self, number: int) -> bool:
         """Whether a piece no longer holds."""
@@ -132,8 +123,7 @@ class Source:
 
     def piece(self, number: int) -> str:
         """The text of a piece."""
-        pieces = self.pieces
-        return self.text[pieces.starts[number] : pieces.ends[number]]
+        return self.text[self.starts[number] : self.ends[number]]
 
     def line_starts(self) -> list[int]:
         """Where its lines begin."""

@@ -10,9 +10,11 @@ from typing import Any
 
 import attrs
 
+from blocks import Layer
 from render.policy._context import Context
 from render.summary._identifiers import Vocabulary
 from render.summary._pieces import Reading, Source
+from render.summary._text import layer_text
 from render.view._view import View
 
 
@@ -28,6 +30,8 @@ class Texts:
     """Version of the compaction in force."""
     ahead: int = 0
     """Version of the newest block that was read ahead."""
+    layers: list[tuple[Layer, int]] = attrs.field(factory=list[tuple[Layer, int]])
+    """Layers of the index that is shown, and what each costs."""
     _young: dict[str, Reading] = attrs.field(factory=dict[str, Reading], init=False)
     _old: dict[str, Reading] = attrs.field(factory=dict[str, Reading], init=False)
 
@@ -41,6 +45,7 @@ class Texts:
         if compaction != self.compaction:
             self.compaction = compaction
             self._old, self._young = self._young, {}
+            self.layers = []
 
     def get(self, text: str) -> Reading:
         """What is known of a text."""
@@ -71,10 +76,19 @@ class Reader:
 
     def cost(self, source: Source, number: int) -> int:
         """Tokens of a piece as a line of its own."""
-        costs = source.pieces.costs
+        costs = source.costs
         if not costs[number]:
             costs[number] = self.count(f"{source.piece(number)}\n")
         return costs[number]
+
+    def layer_cost(self, layer: Layer) -> int:
+        """Tokens of a layer as it is shown."""
+        for known, tokens in self.texts.layers:
+            if known is layer:
+                return tokens
+        tokens = self.count(layer_text(layer))
+        self.texts.layers.append((layer, tokens))
+        return tokens
 
 
 def reader_of(view: View, context: Context) -> Reader:

@@ -7,6 +7,7 @@ languages, names, numbers and the place of a sentence in its text have to do.
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -32,6 +33,8 @@ NEAR_SHARE: Final = 0.7
 """Of the words of the shorter of two statements; who shares more repeats the other."""
 NAMES_MAX: Final = 2
 """Names and numbers that count."""
+WORTHS_MAX: Final = 4096
+"""Statements whose worth is remembered: those of a summary are compared at every compaction."""
 _SEARCHED: Final = 20_000
 """Characters of one text that are looked at."""
 _CAUSE: Final = re.compile(
@@ -92,6 +95,7 @@ def statements(entries: Sequence[Entry]) -> Iterator[tuple[str, Entry]]:
                 yield statement, entry
 
 
+@lru_cache(maxsize=WORTHS_MAX)
 def worth(statement: str) -> int:
     """What a statement shows of itself; below `WORTH_MIN` it says nothing."""
     kinds = sum(3 for kind in (_CAUSE, _DECISION) if kind.search(statement))

@@ -1,6 +1,6 @@
 """What a rung is given: the view as the rungs before left it, and what none of them may touch."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Final
 
 import attrs
@@ -23,7 +23,7 @@ from render.compaction.rungs._placeholder import durability_of
 from render.compaction.rungs._plan import Clear
 from render.policy._context import Context
 from render.policy._policy import ToolPolicy
-from render.summary._identifiers import identifiers, searched
+from render.summary._identifiers import searched
 from render.summary._reading import Reader, reader_of
 from render.view._group import Entry, Group, Place
 from render.view._view import View
@@ -145,21 +145,18 @@ class RungScope:
     def used(self) -> Mapping[str, int]:
         """How often the agent itself has written each identifier that is visible."""
         uses: dict[str, int] = {}
-        for names in self.view.group_memo.each("said", self.view.groups, _said):
+        names_of = self.reader.names
+        for names in self.view.group_memo.each("said", self.view.groups, lambda g: _said(g, names_of)):
             for name in names:
                 uses[name] = uses.get(name, 0) + 1
         return uses
 
 
-def _said(group: Group) -> tuple[str, ...]:
+def _said(group: Group, names_of: Callable[[str], Set[str]]) -> tuple[str, ...]:
     """The identifiers that the agent wrote in a group, once for each block."""
     own = (e.block for e in group.entries if isinstance(e.block, ToolCall | AssistantCompletion))
-    return tuple(name for block in own for name in sorted(_names(text_of(block))))
-
-
-def _names(text: str) -> set[str]:
-    """The identifiers of a text, as far as it is searched."""
-    return {name for piece in searched(text, OWN_MAX) for name in identifiers(piece)}
+    texts = ([*map(names_of, searched(text_of(block), OWN_MAX))] for block in own)
+    return tuple(name for names in texts for name in sorted(set[str]().union(*names)))
 
 
 def replayable_calls(view: View, context: Context) -> list[ToolCall]:
