@@ -17,7 +17,7 @@ is no longer worth its tokens falls out.  Between compactions the index does not
 cached prefix.
 """
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, starmap
 from operator import attrgetter
 from typing import Any, Final, cast
@@ -161,7 +161,7 @@ def _read_all(sources: Sequence[Source], known: dict[str, Known]) -> None:
         each.sources.reverse()
 
 
-def _read(source: Source, terms: Set[str], known: dict[str, Known], *, is_full: bool) -> int:
+def _read(source: Source, terms: set[str], known: dict[str, Known], *, is_full: bool) -> int:
     """Note the identifiers of a text; how many of them are new."""
     before, seen = len(known), source.seen
     for term in terms & known.keys() if is_full else terms:

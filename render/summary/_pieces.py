@@ -10,7 +10,7 @@ Pieces that stand next to each other become one excerpt, so excerpts are verbati
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from itertools import accumulate
 from typing import Final, TypeAlias
 
@@ -39,7 +39,7 @@ class Reading:
     """What is known of a text, wherever it stands."""
 
     text: str
-    names: Set[str] | None = None
+    names: set[str] | None = None
     """Its identifiers, once somebody has looked for them."""
     _whole: Pieces | None = attrs.field(default=None, init=False)
     _lines: Pieces | None = attrs.field(default=None, init=False)
@@ -103,9 +103,9 @@ class Source:
         self.stale.add(start)
 
     @property
-    def names(self) -> Set[str]:
+    def names(self) -> set[str]:
         """Its identifiers, as far as they were looked for."""
-        return self.reading.names or frozenset()
+        return self.reading.names or set()
 
     def span(self, number: int) -> Span:
         """Start and end of a piece; a line's end is in none of them."""

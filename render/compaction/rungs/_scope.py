@@ -1,6 +1,6 @@
 """What a rung is given: the view as the rungs before left it, and what none of them may touch."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -146,13 +146,15 @@ class RungScope:
         """How often the agent itself has written each identifier that is visible."""
         uses: dict[str, int] = {}
         names_of = self.reader.names
-        for names in self.view.group_memo.each("said", self.view.groups, lambda g: _said(g, names_of)):
+        for names in self.view.group_memo.each(
+            "said", self.view.groups, lambda g: _said(g, names_of)
+        ):
             for name in names:
                 uses[name] = uses.get(name, 0) + 1
         return uses
 
 
-def _said(group: Group, names_of: Callable[[str], Set[str]]) -> tuple[str, ...]:
+def _said(group: Group, names_of: Callable[[str], set[str]]) -> tuple[str, ...]:
     """The identifiers that the agent wrote in a group, once for each block."""
     own = (e.block for e in group.entries if isinstance(e.block, ToolCall | AssistantCompletion))
     texts = ([*map(names_of, searched(text_of(block), OWN_MAX))] for block in own)

@@ -24,8 +24,8 @@ from blocks import (
 )
 from render.summary._changes import changes_of
 from render.summary._files import numbers_in
-from render.summary._reading import Reader
 from render.summary._layers import IndexRoom, extend_index
+from render.summary._reading import Reader
 from render.summary._text import layer_text, layers_of
 from render.view._group import Entry, Place
 
