@@ -58,9 +58,14 @@ class Known:
     """Texts that it occurs in, in the order in which they were read."""
 
 
-_Offer: TypeAlias = tuple[float, int, int, int]
-"""Worth for its size and age, both negative so that the best comes first; then a source and a piece of it, or
--1 and the rank of a name."""
+_BITS: Final = 32
+_NUMBERS: Final = (1 << _BITS) - 1
+_NAMES: Final = 0
+"""In place of a source, where what is on offer is a name."""
+
+_Offers: TypeAlias = dict[int, float]
+"""By place and number, newest first (see `_offer`): worth for its size, negative so that the best comes first.
+Numbers only: thousands of tuples would be work for the garbage collector."""
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -87,18 +92,20 @@ class Market:
     def buy(self, budget: IndexBudget) -> None:
         """Buy what is worth most for its tokens, as long as it can be paid for."""
         self._is_naming = budget.is_naming
-        names = list(self._names(is_naming=budget.is_naming))
+        offers: _Offers = dict(self._names(is_naming=budget.is_naming))
         self._value_own_lines()
+        offers.update(self._pieces())
         left = budget.tokens
-        for _, _, source, number in sorted([*names, *self._pieces()]):
+        for offer in sorted(sorted(offers), key=offers.__getitem__):
             if left <= 0:
                 break
-            if source < 0:
+            place, number = (offer >> _BITS) & _NUMBERS, offer & _NUMBERS
+            if place == _NAMES:
                 left -= self._list(self.ranked[number], left)
             else:
-                left -= self._cut(self.sources[source], number, left)
+                left -= self._cut(self.sources[place - 1], number, left)
 
-    def _names(self, *, is_naming: bool) -> Iterator[_Offer]:
+    def _names(self, *, is_naming: bool) -> Iterator[tuple[int, float]]:
         """Give the pieces that hold names their worth; offer the names that nothing visible shows."""
         newest = self._newest()
         for rank, term in enumerate(self.ranked):
@@ -110,7 +117,7 @@ class Market:
                 continue
             if is_naming and (not sources or sources[-1].path):
                 size = len(term) / CHARACTERS_PER_TOKEN + 1
-                yield -BARE * worth / size**SIZE_POWER, -known.seen, -1, rank
+                yield _offer(known.seen, _NAMES, rank), -BARE * worth / size**SIZE_POWER
 
     def _newest(self) -> int:
         return max((source.seen for source in self.sources), default=0)
@@ -130,12 +137,12 @@ class Market:
                 if len(piece) >= OWN_MIN and piece.strip() not in source.superseded:
                     source.add(number, worth)
 
-    def _pieces(self) -> Iterator[_Offer]:
-        for place, source in enumerate(self.sources):
-            newest, starts, ends = -source.seen, source.starts, source.ends
+    def _pieces(self) -> Iterator[tuple[int, float]]:
+        for place, source in enumerate(self.sources, 1):
+            first, starts, ends = _offer(source.seen, place, 0), source.starts, source.ends
             for number, worth in source.worth.items():
                 size = (ends[number] - starts[number]) / CHARACTERS_PER_TOKEN + 1
-                yield -worth / size**SIZE_POWER, newest, place, number
+                yield first + number, -worth / size**SIZE_POWER
 
     def _list(self, term: str, left: int) -> int:
         """List a name; what it cost."""
@@ -167,6 +174,11 @@ class Market:
         terms = self.reader.names(shown) & self.known.keys()
         self._shown.update(terms)
         return heading + cost - sum(self.bare.pop(term, 0) for term in terms)
+
+
+def _offer(seen: int, place: int, number: int) -> int:
+    """An offer as one number; of two that are worth the same, the lesser is bought first."""
+    return (-seen << 2 * _BITS) + (place << _BITS) + number
 
 
 def _is_beyond(line: str, tokens: int) -> bool:
