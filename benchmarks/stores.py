@@ -34,9 +34,7 @@ from tests._postgres import running
 Append = Callable[[str, int, list[Event]], object]
 Measure = Callable[[int, float, str], tuple[float, float]]
 """Events a second and p50 in ms, of so many writers, for so many seconds, under a name."""
-LIBRARY = Peer(
-    name="eventsourcing", adapter="eventsourcing_appends.py", place="eventsourcing"
-)
+LIBRARY = Peer(name="eventsourcing", adapter="eventsourcing_appends.py", place="eventsourcing")
 SYNCED = ("fsync=on", "full_page_writes=on", "shared_buffers=128MB")
 
 

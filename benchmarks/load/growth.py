@@ -75,9 +75,9 @@ def _one_log(url: str, length: int) -> Iterator[Row]:
 def _whole(store: EventStore, name: TimelineId, length: int) -> Iterator[Row]:
     """What looks at every event of a log, or copies it."""
     path = folded_path(store, name, length // 2)
-    yield row("path", length, _times(2, lambda: block_at(store, name, path)))
+    yield row("path", length, _times(1, lambda: block_at(store, name, path)))
     for what, query in (("search", WORD), ("search, no hit", f"nowhere {WORD}")):
-        yield row(what, length, _times(2, partial(search_blocks, store, query, name)))
+        yield row(what, length, _times(1, partial(search_blocks, store, query, name)))
     fork = TimelineForked(id=EventId("fork"), at=1.0, parent=name, version=min(length, FORK_AT))
     copy, at = TimelineId(f"fork of {length}"), fork.version
     yield row("fork", at, _times(1, lambda: store.fork(name, copy, fork, at=at)))

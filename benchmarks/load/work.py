@@ -98,7 +98,8 @@ class Load:
             return timed(writers, self.seconds, lambda n: self._steps(store, f"{number}.{n}"))
 
     def _steps(self, store: EventStore, writer: str) -> Steps:
-        random, rows = Random(writer), [0] * self.timelines
+        random = Random(writer)  # noqa: S311 -- the same load each time
+        rows = [0] * self.timelines
         for step in count():
             place = step % self.timelines
             name, version = TimelineId(f"{self.tag} {writer} {place}"), rows[place]
@@ -132,3 +133,7 @@ class Figures:
         """Of `times`, in s, that were measured for so long."""
         p99 = quantiles(times, n=100)[98] if len(times) > 1 else times[0]
         return cls(a_second=len(times) / seconds, p50=1000 * median(times), p99=1000 * p99)
+
+    def row(self) -> dict[str, float]:
+        """For a table or JSON."""
+        return {"a_second": self.a_second, "p50": self.p50, "p99": self.p99}

@@ -66,12 +66,11 @@ def application(store):
 def write(append, seconds):
     """One writer: a sequence of its own."""
     name, times, end = uuid4(), [], time.perf_counter() + seconds
-    for version in count(1, 2):
-        start = time.perf_counter()
-        if start > end:
-            return times
-        append(name, version)
+    versions = count(1, 2)
+    while (start := time.perf_counter()) < end:
+        append(name, next(versions))
         times.append(time.perf_counter() - start)
+    return times
 
 
 def main(host, schema, kind, writers, seconds):
