@@ -16,7 +16,7 @@ from persistence import EventStore, block_at, open_store, search_blocks
 from persistence.testing._events import compacted
 
 WINDOW: Final = 200
-ROUNDS: Final = 5
+ROUNDS: Final = 9
 WINDOWS: Final = 50
 EACH: Final = 10
 """Events of each of many timelines, as long as that makes no more than `EVENTS_MAX`."""

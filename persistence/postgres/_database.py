@@ -54,7 +54,7 @@ def _of_few(count: int) -> LiteralString:
     return cast("LiteralString", INSERT.replace("{rows}", f"(VALUES {rows})"))
 
 
-_OF_MANY: Final = cast("LiteralString", INSERT.replace("{rows}", MANY))
+_OF_MANY: Final = INSERT.replace("{rows}", MANY)
 
 
 @attrs.frozen
