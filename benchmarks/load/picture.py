@@ -44,12 +44,12 @@ def draw(found: dict[str, Any]) -> Any:
         for store, name in STORES.items():
             curve = points(found["rows"], store, what)
             axes.plot([at for at, _ in curve], [value(row) for _, row in curve], "o-", label=name)
-        axes.set_xscale("log")
+        axes.set_xscale("log", base=2 if over == "writers" else 10)
         axes.set_xlabel(over)
         axes.set_ylabel(figures)
-        axes.set_ylim(bottom=0)
+        axes.set_yscale("log" if what == "list" else "linear")
+        axes.set_ylim(bottom=1 if what == "list" else 0)
         axes.grid(alpha=0.2)
-    figure.axes[3].set_yscale("log")
     figure.axes[0].legend()
     figure.suptitle(f"{found['cores']} cores, {found['system']}, {found['date']}", fontsize=9)
     return figure
