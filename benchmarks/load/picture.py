@@ -34,7 +34,7 @@ def points(rows: list[Row], store: str, what: str) -> list[tuple[float, Row]]:
 
 
 def _slowness(row: Row) -> float:
-    return -row["a_second"] if "a_second" in row else row["best"]
+    return -float(row["a_second"]) if "a_second" in row else float(row["best"])
 
 
 def draw(found: dict[str, Any]) -> Any:
