@@ -151,7 +151,7 @@ def one_timeline(report: Report, found: Files, size: Size) -> None:
         for what, again in (("window, asked for first", 1), ("window", 20)):
             one, other = (best_ms(partial(s.load_window, NAME), again) for s in (short, long))
             report.add(what, "one timeline", f"{other:.1f} ms", f"{SHORT:,} events", other / one)
-        path, word = _folded(long, size.events // 2), "parse_order_138"
+        path, word = folded_path(long, NAME, size.events // 2), "parse_order_138"
         took = best_ms(lambda: block_at(long, NAME, path), 3)
         report.add("folded path", "one timeline", f"{took:.0f} ms")
         for what, query in (("search, no hit", f"nowhere {word}"), ("search, hits", word)):
@@ -163,9 +163,9 @@ def one_timeline(report: Report, found: Files, size: Size) -> None:
         report.add(f"fork at {at:,}", "one timeline", f"{took:.0f} ms")
 
 
-def _folded(store: EventStore, version: int) -> str:
+def folded_path(store: EventStore, name: TimelineId, version: int) -> str:
     """The path of a call in the middle of a log."""
-    events = (event for _, event in store.read(NAME, after=version, limit=50))
+    events = (event for _, event in store.read(name, after=version, limit=50))
     blocks = (event.block for event in events if isinstance(event, BlockAppended))
     return next(path_stem(block) for block in blocks if isinstance(block, ToolCall))
 

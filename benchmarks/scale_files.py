@@ -49,7 +49,7 @@ def make(path: Path, size: Size) -> Path:
     if path.exists():
         return path
     DuckDBStore(path).close()
-    texts = list(_material())
+    texts = list(material())
     with duckdb.connect(config={"threads": 1}) as database:
         database.execute(f"ATTACH '{path}' AS store (ROW_GROUP_SIZE 2048)")
         database.execute(MATERIAL)
@@ -64,7 +64,7 @@ def make(path: Path, size: Size) -> Path:
     return path
 
 
-def _material() -> Iterator[str]:
+def material() -> Iterator[str]:
     """Events as JSON, in which number, place and time are left open."""
     for version, event in enumerate(history(1_000), 1):
         text = encode_event(event).decode()

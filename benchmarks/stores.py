@@ -1,16 +1,20 @@
-"""Stores side by side in one run: durable appends of two events, and loading a window out of a long log.
+"""Stores side by side in one run: durable appends of two events, against what could be done without a store.
 
-    python -m benchmarks.stores [--seconds 2] [--rounds 3] [--writers 1,8,32] [--events 10000,100000]
+    python -m benchmarks.stores [--seconds 2] [--rounds 3] [--writers 1,8,32] [--eventsourcing]
 
 PostgreSQL is a server of its own from the wheel that the tests use, here with every commit synced.  *Bare*
-is the statement of an append alone, on a connection a thread: what the server can do.
+is the statement of an append alone, on a connection a thread: what the server can do.  `--eventsourcing`
+installs that library into an environment of its own, and asks its recorders for the same on the same server.
+All take turns in each round; a ratio is the median of those of the rounds.
 """
 
 import argparse
+import subprocess
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
+from itertools import count
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -18,49 +22,32 @@ from typing import Any
 
 import psycopg
 
-from blocks import BlockAppended, BlockId, Event, EventId, TimelineId, TurnId, UserPrompt
+from benchmarks.load.work import Steps, events, timed
+from benchmarks.peers.driver import Peer
+from benchmarks.peers.install import install
+from blocks import Event, TimelineId
 from persistence import EventStore, open_store
 from persistence._log import store_event
-from persistence.postgres._database import INSERT
-from persistence.sql._rows import columns
-from persistence.testing._events import compacted
+from persistence.postgres._database import insertion
 from tests._postgres import running
 
 Append = Callable[[str, int, list[Event]], object]
-TEXT = "Why does the nightly job fail? " * 26
-WINDOW = 200
-PAGE = 5_000
+Measure = Callable[[int, float, str], tuple[float, float]]
+"""Events a second and p50 in ms, of so many writers, for so many seconds, under a name."""
+LIBRARY = Peer(name="eventsourcing", adapter="eventsourcing_appends.py", place="eventsourcing")
+SYNCED = ("fsync=on", "full_page_writes=on", "shared_buffers=128MB")
 
 
-def events(name: str, first: int, count: int) -> list[Event]:
-    """About 0.9 kB of JSON each."""
-    return [
-        BlockAppended(
-            id=EventId(f"{name}.{n}"),
-            at=float(n),
-            block=UserPrompt(id=BlockId(f"b{name}.{n}"), turn=TurnId("t1"), text=TEXT),
-        )
-        for n in range(first, first + count)
-    ]
+def appended(append: Append, writers: int, seconds: float, tag: str) -> tuple[float, float]:
+    """See `Measure`."""
 
+    def steps(writer: int) -> Steps:
+        for version in count(0, 2):
+            append(f"{tag} {writer}", version, events(f"{tag} {writer}", version, 2))
+            yield "append"
 
-def appended(writers: int, seconds: float, tag: str, append: Append) -> tuple[float, float]:
-    """Events a second, and the median time of an append in ms."""
-    end = time.perf_counter() + seconds
     begin = time.perf_counter()
-
-    def write(writer: int) -> list[float]:
-        name, version, times = f"{tag} {writer}", 0, list[float]()
-        while time.perf_counter() < end:
-            pair = events(name, version, 2)
-            start = time.perf_counter()
-            append(name, version, pair)
-            times.append(time.perf_counter() - start)
-            version += 2
-        return times
-
-    with ThreadPoolExecutor(writers) as pool:
-        times = [each for found in pool.map(write, range(writers)) for each in found]
+    times = timed(writers, seconds, steps)["append"]
     return 2 * len(times) / (time.perf_counter() - begin), 1000 * median(times)
 
 
@@ -72,13 +59,18 @@ def bare(url: str, writers: int) -> Iterator[Append]:
 
         def append(name: str, version: int, pair: list[Event]) -> None:
             stored = [store_event(event) for event in pair]
-            ids, times, kinds, refs = map(list, zip(*map(columns, stored), strict=True))
-            data = [event.data for event in stored]
+            statement, given = insertion(stored)
             connection: psycopg.Connection[Any] = free.pop()
-            connection.execute(INSERT, (name, version, ids, times, kinds, refs, data))
+            connection.execute(statement, [name, version, *given])
             free.append(connection)
 
         yield append
+
+
+def without_store(url: str, writers: int, seconds: float, tag: str) -> tuple[float, float]:
+    """See `Measure`."""
+    with bare(url, writers) as append:
+        return appended(append, writers, seconds, tag)
 
 
 def through(store: EventStore) -> Append:
@@ -90,43 +82,34 @@ def through(store: EventStore) -> Append:
     return append
 
 
-def compare_appends(stores: dict[str, EventStore], url: str, options: argparse.Namespace) -> None:
-    """A table: events a second and p50, the median of the rounds, which take turns."""
+def by_library(
+    kind: str, folder: Path, writers: int, seconds: float, tag: str
+) -> tuple[float, float]:
+    """See `Measure`; a process of its own, which connects before it begins to count."""
+    schema = "library_" + "".join(sign for sign in tag if sign.isalnum())
+    command = [*LIBRARY.line, str(folder), schema.lower(), kind, str(writers), str(seconds)]
+    rate, p50 = subprocess.check_output(command, text=True).split()
+    return float(rate), float(p50)
+
+
+def compare(measures: dict[str, Measure], options: argparse.Namespace) -> None:
+    """A table; the first is what the others are measured by."""
+    base = next(iter(measures))
     for writers in map(int, options.writers.split(",")):
-        found: dict[str, list[tuple[float, float]]] = {}
+        found: dict[str, list[tuple[float, float]]] = {name: [] for name in measures}
         for round_ in range(options.rounds):
-            with bare(url, writers) as append:
-                each: dict[str, Append] = {"bare insert": append}
-                each |= {name: through(store) for name, store in stores.items()}
-                for name, how in each.items():
-                    tag = f"{name} {writers} {round_}"
-                    found.setdefault(name, []).append(appended(writers, options.seconds, tag, how))
-        base = median(rate for rate, _ in found["bare insert"])
+            for name, measure in measures.items():
+                tag = f"{name} {writers} {round_}"
+                found[name].append(measure(writers, options.seconds, tag))
         for name, results in found.items():
-            rate = median(rate for rate, _ in results)
-            print(
-                f"{writers:3} writers  {name:12} {rate:8,.0f} events/s"
-                f"  p50 {median(p50 for _, p50 in results):6.2f} ms  {rate / base:5.2f} of bare"
+            ratio = median(
+                rate / other for (rate, _), (other, _) in zip(results, found[base], strict=True)
             )
-
-
-def compare_windows(stores: dict[str, EventStore], options: argparse.Namespace) -> None:
-    """The window of some 200 events behind logs of several lengths."""
-    for count in map(int, options.events.split(",")):
-        for name, store in stores.items():
-            timeline, version = TimelineId(f"long {count}"), 0
-            while version < count:
-                page = events("long", version, min(PAGE, count - version))
-                version = store.append(timeline, page, expected_version=version)
-            fold = compacted("fold", cut=count - WINDOW + 1)
-            store.append(timeline, [fold], expected_version=count)
-            times = list[float]()
-            for _ in range(50):
-                start = time.perf_counter()
-                window = store.load_window(timeline)
-                times.append(time.perf_counter() - start)
-            assert len(window.events) == WINDOW + 1
-            print(f"{count:9,} events  {name:12} window {1000 * median(times):6.2f} ms")
+            print(
+                f"{writers:3} writers  {name:26} {median(rate for rate, _ in results):8,.0f} events/s"
+                f"  p50 {median(p50 for _, p50 in results):6.2f} ms  {ratio:5.2f} of {base}",
+                flush=True,
+            )
 
 
 def main() -> None:
@@ -135,22 +118,26 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--writers", default="1,8,32")
-    parser.add_argument("--events", default="10000,100000")
+    parser.add_argument("--eventsourcing", action="store_true")
     options = parser.parse_args()
-    synced = ("fsync=on", "full_page_writes=on", "shared_buffers=128MB")
+    if options.eventsourcing and (failed := install(LIBRARY)):
+        parser.error(f"eventsourcing could not be installed: {failed}")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="foldline-")))
-        url = stack.enter_context(running(*synced)).new_url()
+        server = stack.enter_context(running(*SYNCED))
+        url = server.new_url()
         places = {
             "PostgreSQL": url,
             "SQLite": f"sqlite:///{folder}/a.sqlite",
             "DuckDB": f"duckdb:///{folder}/a.duckdb",
         }
-        stores = {
-            name: stack.enter_context(closing(open_store(place))) for name, place in places.items()
-        }
-        compare_appends(stores, url, options)
-        compare_windows(stores, options)
+        measures: dict[str, Measure] = {"bare insert": partial(without_store, url)}
+        for name, place in places.items():
+            store = stack.enter_context(closing(open_store(place)))
+            measures[name] = partial(appended, through(store))
+        for kind in ("recorder", "application") if options.eventsourcing else ():
+            measures[f"eventsourcing, {kind}"] = partial(by_library, kind, server.folder)
+        compare(measures, options)
 
 
 if __name__ == "__main__":

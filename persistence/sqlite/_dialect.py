@@ -7,6 +7,11 @@ from persistence.sql._index import Dialect
 
 _TEXT: Final = "CAST(payload AS TEXT)"
 _ODD: Final = ("'*[0-9]e[0-9]*'", "'*[0-9]e-[0-9]*'", "'*0.0000*'")
+_FOLDED: Final = " OR ".join(
+    f"instr(payload, x'{begin.hex()}') > 0"
+    for begin in sorted({letter.encode()[:2] for letter in FOLDED_TO_ASCII})
+)
+"""By how the letters begin: a class of letters in GLOB takes 50 times as long."""
 
 
 def _pattern(run: str) -> str:
@@ -19,7 +24,7 @@ DIALECT: Final = Dialect(
     holds="instr(payload, ?) > 0",
     holds_any_case=f"{_TEXT} LIKE ? ESCAPE '|'",
     pattern=_pattern,
-    folds=f"{_TEXT} GLOB '*[{FOLDED_TO_ASCII}]*'",
+    folds=f"(length(payload) <> length({_TEXT}) AND ({_FOLDED}))",  # most have nothing but ASCII
     odd=(
         f"({_TEXT} GLOB '*react.tool.call*' AND"
         f" ({' OR '.join(f'{_TEXT} GLOB {number}' for number in _ODD)}))"

@@ -19,6 +19,7 @@ from persistence import (
     open_store,
     verify,
 )
+from persistence.postgres._database import FEW
 from persistence.sql._rows import WINDOW
 from persistence.testing import StoreContract
 from tests._postgres import Server
@@ -46,6 +47,19 @@ def asked(url: str, query: str) -> list[tuple[object, ...]]:
 
 def with_password(url: str, password: str) -> str:
     return url.replace("postgres@", f"postgres:{quote(password, safe='')}@")
+
+
+@pytest.mark.parametrize("count", [1, FEW, FEW + 1])
+def test_few_events_and_many_are_written_alike(store: PostgresStore, count: int) -> None:
+    """They are bound in two ways; what they refer to and what is escaped included."""
+    events = [*many(count), compacted("a\\b\0c", cut=1)][-count:]
+    assert store.append(T, events, expected_version=0) == count
+    assert [event for _, event in store.read(T)] == events
+    assert store.append(T, events, expected_version=0) == count, "the repeat of a success"
+    with pytest.raises(VersionConflictError):
+        store.append(T, many(count, first=1_000), expected_version=0)
+    assert store.load_window(T).version == count
+    assert verify(store).ok
 
 
 def test_the_tables_lie_in_the_schema_that_the_url_names(url: str, postgres: Server) -> None:

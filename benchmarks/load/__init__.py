@@ -1,0 +1,1 @@
+"""Load on any store: `python -m benchmarks.load --help`."""

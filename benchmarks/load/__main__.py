@@ -1,0 +1,132 @@
+"""Puts load on stores, and lets them grow; prints figures, and keeps them as JSON.
+
+    python -m benchmarks.load duckdb sqlite postgres --writers 1,8,32,64 --json load.json
+    python -m benchmarks.load postgresql://… --mix 8:1:1 --processes 4 --timelines 1000
+    python -m benchmarks.load sqlite --lengths 10000,1000000 --counts 1000,100000 --json load.json
+
+A store is a URL, or `duckdb`, `sqlite` or `postgres` for a new one that is gone afterwards (PostgreSQL from the
+wheel that the tests use, with every commit synced).  Logs are put into a URL's store and stay there.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.load.growth import Row, grown
+from benchmarks.load.work import Figures, Load
+from blocks import MisuseError
+from tests._postgres import running
+
+SYNCED = ("fsync=on", "full_page_writes=on", "shared_buffers=128MB")
+
+
+def loaded(url: str, options: argparse.Namespace) -> Iterator[Row]:
+    """A row for each number of writers and kind of step: that of the best round."""
+    mix = tuple(float(part) for part in options.mix.split(":"))
+    if len(mix) != 3:
+        raise MisuseError(f"--mix {options.mix}: three numbers, appends, windows and reads")
+    for writers in numbers(options.writers):
+        found: dict[str, list[Figures]] = {}
+        for round_ in range(options.rounds):
+            load = Load(
+                url=url,
+                writers=writers,
+                processes=min(options.processes, writers),
+                seconds=options.seconds,
+                timelines=max(1, options.timelines // writers),
+                mix=(mix[0], mix[1], mix[2]),
+                tag=f"load {os.getpid()} {writers} {round_}",
+            )
+            for what, times in load.run().items():
+                found.setdefault(what, []).append(Figures.of(times, options.seconds))
+        for what, rounds in found.items():
+            best = max(rounds, key=lambda figures: figures.a_second)
+            yield {"what": what, "writers": writers, **best.row()}
+
+
+def numbers(text: str) -> list[int]:
+    """Of an option: `1,8,32`."""
+    return [int(part) for part in text.split(",") if part]
+
+
+def shown(row: Row) -> str:
+    """One line."""
+    if "writers" in row:
+        events = f"{2 * row['a_second']:10,.0f} events/s" if row["what"] == "append" else ""
+        rate = f"{row['a_second']:10,.0f}/s  p50 {row['p50']:8.2f} ms  p99 {row['p99']:8.2f} ms"
+        return f"{row['what']:16} {row['writers']:10,} writers {rate}{events}"
+    return f"{row['what']:16} {row['at']:10,} {row['ms']:10.2f} ms, best {row['best']:.2f} ms"
+
+
+def machine() -> dict[str, Any]:
+    """Where and when."""
+    return {
+        "date": time.strftime("%Y-%m-%d"),
+        "cores": os.cpu_count(),
+        "system": platform.platform(terse=True),
+        "python": platform.python_version(),
+    }
+
+
+def url_of(store: str, stack: ExitStack) -> str:
+    """A new store of this kind, or the URL."""
+    if store == "postgres":
+        return stack.enter_context(running(*SYNCED)).new_url()
+    if store in ("duckdb", "sqlite"):
+        folder = stack.enter_context(TemporaryDirectory(prefix="foldline-"))
+        return f"{store}:///{folder}/load.{store}"
+    return store
+
+
+def main(arguments: list[str]) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="benchmarks.load", description=__doc__.partition("\n")[0])
+    parser.add_argument("stores", nargs="+", help="duckdb, sqlite, postgres or a URL")
+    parser.add_argument("--writers", default="", help="how many at once, such as 1,8,32,64")
+    parser.add_argument("--processes", type=int, default=1, help="that share them")
+    parser.add_argument(
+        "--timelines", type=int, default=1, help="of all writers; at least one each"
+    )
+    parser.add_argument("--mix", default="1:0:0", help="appends : windows : reads")
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--lengths", default="", help="events in one log: 10000,100000,1000000")
+    parser.add_argument("--counts", default="", help="timelines: 1000,10000,100000")
+    parser.add_argument("--json", type=Path, help="a file; what is in it already stays")
+    options = parser.parse_args(arguments)
+    for store in options.stores:
+        with ExitStack() as stack:
+            url, rows = url_of(store, stack), list[Row]()
+            kind = url.partition(":")[0]
+            for row in measured(url, options):
+                print(f"{kind:10} {shown(row)}", flush=True)
+                rows.append({"store": kind, **row})
+        if options.json:
+            add(options.json, rows)
+
+
+def measured(url: str, options: argparse.Namespace) -> Iterator[Row]:
+    """All that was asked for, of one store."""
+    if options.writers:
+        yield from loaded(url, options)
+    if options.lengths or options.counts:
+        yield from grown(url, numbers(options.lengths), numbers(options.counts))
+
+
+def add(path: Path, rows: list[Row]) -> None:
+    """Put rows into a file beside those that are there."""
+    there = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
+    text = json.dumps({**machine(), "rows": [*there, *rows]}, indent=1)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
