@@ -178,6 +178,15 @@ def checked_trim(timeline: TimelineId, before: int, head: Head) -> None:
         )
 
 
+def checked_marks(timeline: TimelineId, head: Head, kept: Kept) -> None:
+    """Refuse an append after which the window would begin in what is gone; `head` is the one after it.
+
+    Raises:
+        ForgottenError: it would.
+    """
+    kept.refuse_forgotten(timeline, head.window_start(), "nothing was appended")
+
+
 def checked_kept_fork(source: TimelineId, at: int, head: Head, kept: Kept) -> None:
     """Refuse a fork whose window is gone; `head` is the one that it begins with.
 

@@ -13,6 +13,7 @@ import attrs
 from blocks import ClosedError
 from persistence._log import StoredEvent
 from persistence.postgres._dialect import DIALECT
+from persistence.postgres._erase import erase
 from persistence.postgres._errors import translated
 from persistence.sql._database import Connection, LostError, PassingError, Rows, TakenError
 from persistence.sql._index import Dialect
@@ -33,6 +34,10 @@ FROM (SELECT %s::text AS name, %s::bigint AS expected) AS here,
 WHERE (SELECT coalesce(max(seq), 0) FROM events WHERE timeline = name) = expected
 """  # noqa: S608 -- constants
 """Only behind the version that is expected: no row otherwise."""
+HOLD: Final = "SELECT pg_advisory_xact_lock(hashtextextended(?, 7310033245123))"
+"""Who holds which timeline, until the transaction ends; the number means nothing."""
+STOP_APPENDS: Final = "LOCK TABLE events IN SHARE ROW EXCLUSIVE MODE"
+"""An insert under way comes before us, and one that waits for us sees what we have done."""
 
 
 @attrs.frozen
@@ -142,6 +147,16 @@ class PostgresDatabase:
         data = [event.data for event in events]
         given = (timeline, expected, ids, times, kinds, refs, data)
         return raw.execute(INSERT, given).rowcount > 0
+
+    def hold(self, connection: Connection, timeline: str) -> None:
+        connection.run(HOLD, [timeline])
+
+    def stop_appends(self, connection: Connection) -> None:
+        connection.run(STOP_APPENDS)
+
+    def erase(self) -> tuple[str, ...]:
+        with self.lent() as connection:
+            return erase(connection.raw, self.name, self._pool.timeout)
 
     def close(self) -> None:
         self._pool.close()
