@@ -14,7 +14,7 @@ import attrs
 from blocks import Event, MisuseError, TimelineId, UnknownTimelineError
 from persistence._log import StoredEvent, is_sound
 from persistence._retention import Kept, Removed, checked_rewrite, checked_trim, unused_archives
-from persistence.sql._database import Database, LostError
+from persistence.sql._database import Connection, Database, LostError
 from persistence.sql._held import Held
 from persistence.sql._past import STEP, rows_of
 from persistence.sql._rows import VERSION_MAX, damaged, events_of
@@ -103,10 +103,7 @@ class Removal:
             nonlocal lost
             try:
                 with self._database.writing() as connection:
-                    held = Held.by(self._database, connection, timeline)
-                    if not held.head.version:
-                        raise UnknownTimelineError(timeline)
-                    answers.append(change(held))
+                    answers.append(change(_existing(self._database, connection, timeline)))
             except LostError:
                 lost = True
                 raise
@@ -116,6 +113,13 @@ class Removal:
             return answers[0 if lost else -1]
 
         return self._settled(once)
+
+
+def _existing(database: Database, connection: Connection, timeline: TimelineId) -> Held:
+    held = Held.by(database, connection, timeline)
+    if not held.head.version:
+        raise UnknownTimelineError(timeline)
+    return held
 
 
 def _trimmed(held: Held, before: int, after: Kept) -> Removed:

@@ -30,8 +30,8 @@ HEAD: Final = "SELECT max(seq) FROM events WHERE timeline = ?"
 RANGE: Final = (
     "SELECT seq, payload FROM events WHERE timeline = ? AND seq > ? AND seq <= ? ORDER BY seq"
 )
-PAGE: Final = f"""
-{RANGE.removesuffix(" ORDER BY seq")}
+PAGE: Final = """
+SELECT seq, payload FROM events WHERE timeline = ? AND seq > ? AND seq <= ?
 UNION ALL SELECT -first, NULL FROM trims WHERE timeline = ? AND first > ? + 1 ORDER BY 1
 """
 """The same, and before them a row with a version below 0 where older ones were removed."""

@@ -41,8 +41,8 @@ from persistence.sql._database import (
     Rows,
     TakenError,
 )
-from persistence.sql._index import SQLIndex
 from persistence.sql._held import append_marks, append_plain, fork
+from persistence.sql._index import SQLIndex
 from persistence.sql._patience import Answer, Patience
 from persistence.sql._retaining_store import SQLRetaining
 
