@@ -139,9 +139,7 @@ def _retaining(engine: Engine) -> Retains:
     return engine.store
 
 
-def _erased(
-    store: Retains, remove: Callable[[], Removed]
-) -> Flow[tuple[Removed, tuple[str, ...]]]:
+def _erased(store: Retains, remove: Callable[[], Removed]) -> Flow[tuple[Removed, tuple[str, ...]]]:
     """Remove something, and whatever is left of it in files of the store and in its archives; where it may
     still be."""
 
