@@ -96,10 +96,10 @@ def _columns(event: Event) -> tuple[object, ...]:
 
 
 def _gone(backend: SQLBackend, entries: Sequence[Entry]) -> Iterator[StoreProblem]:
-    """Artifacts of which there are fewer than were put and have not expired."""
+    """Artifacts of which there are fewer than were put and have neither expired nor been forgotten."""
     due = Counter[str]()
     for record in backend.records():
-        due[record.artifact] += {"put": 1, "expire": -1}.get(record.action, 0)
+        due[record.artifact] += {"put": 1, "expire": -1, "forget": -1}.get(record.action, 0)
     held = Counter(entry.metadata.id for entry in entries)
     for artifact, count in sorted(due.items()):
         if count > held[ArtifactId(artifact)]:

@@ -132,11 +132,13 @@ def test_a_reader_finds_every_event_while_they_are_moved(where: str, old: Path) 
 
         with ThreadPoolExecutor(2) as pool:
             looking = [pool.submit(look) for _ in range(2)]
-            store.append(T, [compacted("c", cut=60)], expected_version=60)
-            for cut in range(10, 61, 10):
-                store.trim(T, cut, archive=old)
-                store.rewrite(T, {cut - 1: said(str(cut - 1), at=float(cut - 1))})
-            stop.set()
+            try:
+                store.append(T, [compacted("c", cut=60)], expected_version=60)
+                for cut in range(10, 61, 10):
+                    store.trim(T, cut, archive=old)
+                    store.rewrite(T, {cut - 1: said(str(cut - 1), at=float(cut - 1))})
+            finally:
+                stop.set()
             for each in looking:
                 each.result()
         assert len(store.kept(T).archives) == 6
@@ -158,12 +160,14 @@ def test_a_timeline_goes_whole_while_others_append_to_it(where: str) -> None:
         with ThreadPoolExecutor(4) as pool:
             growing = [pool.submit(grow, worker) for worker in range(4)]
             gone = 0
-            while gone < 10:
-                with suppress(UnknownTimelineError):
-                    gone += bool(store.remove(T).events)
-                found = versions(store.read(T, limit=10_000))
-                assert found == list(range(1, len(found) + 1))
-            stop.set()
+            try:
+                while gone < 10:
+                    with suppress(UnknownTimelineError):
+                        gone += bool(store.remove(T).events)
+                    found = versions(store.read(T, limit=10_000))
+                    assert found == list(range(1, len(found) + 1))
+            finally:
+                stop.set()
             for each in growing:
                 each.result()
         assert verify(store).ok
