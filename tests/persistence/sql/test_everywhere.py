@@ -110,7 +110,7 @@ def test_the_command_removes_by_its_url(
         filled.startswith("postgres")
     )
     assert main(["list", *at]) == 0
-    assert main(["forget", "invoice", *at]) == 0
+    assert main(["forget", "invoice", "--yes", *at]) == 0
     assert "the whole timeline is forgotten" in capsys.readouterr().out
     assert main(["list", *at]) == 0
     assert "no timelines yet" in capsys.readouterr().out
