@@ -228,11 +228,15 @@ class RetentionContract:
         store.append(T, LOG, expected_version=0)
         store.trim(T, 9)
         before = store.load_window(T)
-        for events in ([expanded("x", 11)], [said("y"), compacted("c3", start=1, cut=2)]):
+        older: tuple[list[Event], ...] = (
+            [expanded("x", 11)],
+            [said("y"), compacted("c3", start=1, cut=2)],
+        )
+        for events in older:
             with refused(ForgottenError, "nothing was appended"):
                 store.append(T, events, expected_version=11)
         assert store.load_window(T) == before
-        more = [compacted("c3", start=9, cut=11), expanded("x", 12)]
+        more: list[Event] = [compacted("c3", start=9, cut=11), expanded("x", 12)]
         assert store.append(T, more, expected_version=11) == 13
         assert store.load_window(T).compaction == (11, compacted("c2", start=4, cut=9))
 

@@ -39,7 +39,7 @@ def test_an_earlier_format_takes_the_steps_that_it_lacks(
     with ThreadPoolExecutor(4) as pool:  # all at once, and the steps are taken once
         stores = [*pool.map(opened, [where] * 4)]
     assert asked(stores[0], "SELECT note FROM notes") == [(7,)]
-    assert asked(stores[0], FOUND) == [(before + 1,)]
+    assert asked(stores[0], FOUND) == [(int(str(before)) + 1,)]
     assert stores[0].head(T) == 2
     for store in stores:
         store.close()

@@ -25,8 +25,9 @@ from tests._builders import Ids, open_timeline, request_bytes
 from tests._postgres import Server
 from tests._sizes import sized
 from tests.conftest import SLOW_IS_FINE
-from tests.strategies import Play, Step, settings, steps
-from timeline import AsyncTimeline, Timeline
+from tests.strategies import Play, settings, steps
+from tests.strategies import Step as Doing
+from timeline import AsyncTimeline, Step, Timeline
 
 T = TimelineId("talk")
 NewStore = Callable[[str], Any]
@@ -53,7 +54,7 @@ def compactions(timeline: Timeline) -> list[int]:
     return [version for version, event in log if isinstance(event, RangeCompacted)]
 
 
-def played(all_steps: list[Step], options: dict[str, Any], store: Any) -> Play:
+def played(all_steps: list[Doing], options: dict[str, Any], store: Any) -> Play:
     play = Play(options, store=store)
     return play.run([step for step in all_steps if step[0] not in STEPS])
 
@@ -62,7 +63,7 @@ def _sent(play: Play) -> Iterator[bytes]:
     return (request_bytes(request.rendered) for request in play.requests)
 
 
-def _same_requests(new: NewStore, all_steps: list[Step], options: dict[str, Any]) -> None:
+def _same_requests(new: NewStore, all_steps: list[Doing], options: dict[str, Any]) -> None:
     with TemporaryDirectory() as folder, ExitStack() as stack:
         stores = [stack.enter_context(closing(new(folder))) for _ in range(3)]
         kept, archived, forgotten = (
@@ -89,7 +90,7 @@ def _same_requests(new: NewStore, all_steps: list[Step], options: dict[str, Any]
 @limits(max_examples=25)  # three timelines each, and files
 @given(steps(), settings())
 def test_the_same_log_renders_to_the_same_requests_whatever_is_kept(
-    all_steps: list[Step], options: dict[str, Any]
+    all_steps: list[Doing], options: dict[str, Any]
 ) -> None:
     _same_requests(lambda _: MemoryStore(), all_steps, options)
 
@@ -98,7 +99,7 @@ def test_the_same_log_renders_to_the_same_requests_whatever_is_kept(
 @limits(max_examples=SOME)
 @given(all_steps=steps(), options=settings())
 def test_the_same_in_every_kind_of_file(
-    kind: str, all_steps: list[Step], options: dict[str, Any]
+    kind: str, all_steps: list[Doing], options: dict[str, Any]
 ) -> None:
     numbers = count()
     _same_requests(
@@ -109,7 +110,7 @@ def test_the_same_in_every_kind_of_file(
 @limits(max_examples=SOME, suppress_health_check=SLOW_IS_FINE)
 @given(all_steps=steps(), options=settings())
 def test_the_same_on_a_server(
-    postgres: Server, all_steps: list[Step], options: dict[str, Any]
+    postgres: Server, all_steps: list[Doing], options: dict[str, Any]
 ) -> None:
     _same_requests(lambda _: open_store(postgres.new_url()), all_steps, options)
 
@@ -228,7 +229,8 @@ def test_a_compaction_holds_when_the_archive_fails_and_the_next_one_catches_up(
 ) -> None:
     folder, store = tmp_path / "old", MemoryStore()
     folder.mkdir()
-    timeline = talked(store, rounds=0, retention="archive", archive=folder)
+    told: list[Step] = []
+    timeline = talked(store, rounds=0, retention="archive", archive=folder, observers=[told.append])
     folder.rmdir()
     with caplog.at_level(logging.WARNING, "foldline"):
         for number in range(6):
@@ -237,6 +239,10 @@ def test_a_compaction_holds_when_the_archive_fails_and_the_next_one_catches_up(
             timeline.render()
     assert timeline.view.compaction is not None
     assert "retention is to be repeated" in caplog.text
+    [step, *_] = [step for step in told if step.kind == "unretained"]
+    assert step.timeline == T
+    assert step.last > 0
+    assert str(folder) in step.detail
     assert store.kept(T).first == 1
     folder.mkdir()
     timeline.user("more\n" + "pad\n" * 300)
