@@ -111,7 +111,7 @@ def archived_rows(archive: ArchivedRange, first: int, last: int) -> list[Row]:
     """
     first, last = max(first, archive.first), min(last, archive.last)
     _check(archive)
-    with _errors(Path(archive.file)), _reader(os.getpid()).cursor() as cursor:
+    with _errors(Path(archive.file)), _reader().cursor() as cursor:
         rows = cursor.execute(_READ, [archive.file, first, last]).fetchall()
     if [version for version, _ in rows] != list(range(first, last + 1)):
         raise _damaged(archive, "does not hold what it should")
@@ -187,13 +187,15 @@ def _damaged(archive: ArchivedRange, what: str) -> DamagedStoreError:
 
 
 @cache
-def _reader(process: int) -> "DuckDBPyConnection":
+def _reader() -> "DuckDBPyConnection":
     """The database in memory by which a process reads archives; a new one each time would take 12 ms more.
-    It holds no file, and keeps nothing of one.  A forked child makes its own."""
+    It holds no file, and keeps nothing of one."""
     import duckdb
 
-    del process
     return duckdb.connect(config={"threads": 1, "enable_external_file_cache": False})
+
+
+os.register_at_fork(before=_reader.cache_clear)  # a child that inherits one hangs when it ends
 
 
 @contextmanager

@@ -80,13 +80,14 @@ def fork(
         TakenError: somebody else has just made the target.
     """
 
+    sound = f"{source}" if is_sound(f"{source}") else ""  # or it is no timeline
+
     def head(name: TimelineId) -> Head:
         rows = connection.rows(HEAD, [name]) if is_sound(name) else [(0,)]
         return Head(version=rows[0][0] or 0)
 
     with database.writing() as connection:
-        if is_sound(source):
-            database.hold(connection, source)
+        database.hold(connection, sound)
         checked_fork(source, target, at, head)
         trimmed = trimmed_of(connection, source)
         if trimmed.kept.removed:

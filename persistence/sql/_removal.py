@@ -97,13 +97,13 @@ class Removal:
         nothing if it was done; then the first answer is the right one."""
         if not is_sound(timeline):
             raise UnknownTimelineError(timeline)
-        lost, answers = False, list[Removed]()
+        name, lost, answers = TimelineId(timeline), False, list[Removed]()
 
         def once() -> Removed:
             nonlocal lost
             try:
                 with self._database.writing() as connection:
-                    answers.append(change(_existing(self._database, connection, timeline)))
+                    answers.append(change(_existing(self._database, connection, name)))
             except LostError:
                 lost = True
                 raise

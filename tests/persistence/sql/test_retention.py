@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -219,13 +219,13 @@ def test_a_connection_that_breaks_at_the_end_of_a_removal_is_no_harm(
 
 
 @contextmanager
-def breaking(store: SQLStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def breaking(store: SQLStore, monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
     """The first transaction is committed, and nobody is told."""
     database, left = store._database, [1]
     writing: Callable[[], Any] = database.writing
 
     @contextmanager
-    def once() -> Iterator[Any]:
+    def once(_: object) -> Generator[Any]:
         with writing() as connection:
             yield connection
         if left:
@@ -233,7 +233,7 @@ def breaking(store: SQLStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
             raise LostError("gone")
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(database), "writing", lambda _: once())
+        patched.setattr(type(database), "writing", once)
         yield
     assert not left
 
