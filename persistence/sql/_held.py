@@ -80,7 +80,7 @@ def fork(
         TakenError: somebody else has just made the target.
     """
 
-    sound = f"{source}" if is_sound(f"{source}") else ""  # or it is no timeline
+    sound = str(source) if is_sound(str(source)) else ""  # or it is no timeline
 
     def head(name: TimelineId) -> Head:
         rows = connection.rows(HEAD, [name]) if is_sound(name) else [(0,)]
