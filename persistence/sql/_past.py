@@ -77,15 +77,16 @@ class Past:
         self, timeline: TimelineId, read: Callable[[Connection, Trimmed], _Found]
     ) -> _Found:
         """What is read, once no archive was replaced meanwhile."""
+        trimmed = Trimmed()
         while True:
-            with self._database.snapshot() as connection:
-                trimmed = trimmed_of(connection, timeline)
-                try:
+            try:
+                with self._database.snapshot() as connection:
+                    trimmed = trimmed_of(connection, timeline)
                     return read(connection, trimmed)
-                except DamagedStoreError:
-                    with self._database.lent() as another:
-                        if trimmed_of(another, timeline) == trimmed:
-                            raise
+            except DamagedStoreError:
+                with self._database.lent() as connection:
+                    if trimmed_of(connection, timeline) == trimmed:
+                        raise
 
 
 def rows_of(

@@ -24,7 +24,7 @@ from blocks import (
     UnknownTimelineError,
     VersionConflictError,
 )
-from persistence import SQLiteStore, block_at, search_blocks, verify
+from persistence import PostgresStore, SQLiteStore, block_at, search_blocks, verify
 from persistence.sql import _trims
 from persistence.sql._database import LostError
 from persistence.sql._store import SQLStore
@@ -407,3 +407,14 @@ def test_a_role_that_does_not_own_the_tables_says_who_can_erase(url: str) -> Non
         assert clerk.kept(T).forgotten == 3
         with pytest.raises(StoreError, match="let its owner run VACUUM FULL"):
             clerk.erase()
+
+
+def test_one_connection_is_enough_to_say_what_is_wrong_with_an_archive(url: str, old: Path) -> None:
+    with PostgresStore(url, connections=1, wait_seconds=5) as store:
+        store.append(T, FOLDED, expected_version=0)
+        store.trim(T, 4, archive=old)
+        assert versions(store.read(T)) == list(range(1, 8))
+        [file] = old.iterdir()
+        file.unlink()
+        with pytest.raises(DamagedStoreError, match=file.name):
+            store.read(T)
