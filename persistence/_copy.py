@@ -4,6 +4,7 @@ A copy has the same versions and the same bytes: hides, compactions, prepared su
 nobody here knows are events like all others.  What is there already is not copied again, so a copy that
 was interrupted goes on where it stopped, and a copy into the same backup every night takes what is new.
 The source may be written to meanwhile: each timeline arrives as it was at some moment.
+Archived events arrive as events; a log that has lost its oldest ones arrives as what is left of it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,6 +22,7 @@ from blocks import (
     decode_event,
     encode_event,
 )
+from persistence._stand_ins import forget_stand_ins, kept_in, stand_in
 from persistence._store import Copyable, EventStore, HoldsArtifacts
 from persistence.artifacts import ArtifactMetadata, Artifacts, copy_artifacts
 
@@ -35,6 +37,8 @@ class CopyReport:
     """Of which something was new."""
     events: int = 0
     artifacts: int = 0
+    forgotten: int = 0
+    """Events of these timelines that the source has no more; the copies begin behind them."""
 
 
 def copy_store(
@@ -47,24 +51,30 @@ def copy_store(
     Raises:
         UnknownTimelineError: `source` has no timeline of a name.
         DamagedStoreError: something cannot be read; what came before it is copied.
-        MisuseError: `target` has another timeline of a name; those before it are copied.
+        MisuseError: `target` has another timeline of a name, or cannot keep one whose oldest events are
+            forgotten; those before it are copied.
         ClosedError: one of them is closed.
 
     Whatever else a store raises: the copy goes on when the call is repeated.
     """
-    names = [info.id for info in source.list()]
+    infos = {info.id: info for info in source.list()}
     if timelines is not None:
         wanted = dict.fromkeys(map(TimelineId, timelines))
-        if unknown := wanted.keys() - set(names):
+        if unknown := wanted.keys() - infos.keys():
             raise UnknownTimelineError(min(unknown))
-        names = [name for name in names if name in wanted]
-    copied, named = list[int](), set[ArtifactId]()
-    for name in names:
+        infos = {name: info for name, info in infos.items() if name in wanted}
+    copied, forgotten, named = list[int](), 0, set[ArtifactId]()
+    for name, info in infos.items():
+        gone = kept_in(source, name).forgotten
+        stand_in(target, info, gone)
         copied.append(_copy_timeline(source, target, name, named))
+        forget_stand_ins(target, name, gone)
+        forgotten += gone if copied[-1] else 0
     return CopyReport(
         timelines=sum(map(bool, copied)),
         events=sum(copied),
-        artifacts=_copy_artifacts(source, target, set(names), named),
+        artifacts=_copy_artifacts(source, target, set(infos), named),
+        forgotten=forgotten,
     )
 
 
@@ -72,12 +82,13 @@ def _copy_timeline(
     source: EventStore, target: EventStore, name: TimelineId, named: set[ArtifactId]
 ) -> int:
     """The number of events that were new; adds the artifacts that the timeline names to `named`."""
-    held, version = target.head(name), 0
+    held, gone = target.head(name), kept_in(target, name).forgotten
+    first = version = kept_in(source, name).forgotten
     while page := read_bytes(source, name, after=version):
         for _, data in page:
             named.update(artifact_ids_in(data.decode()))
         new = [data for seq, data in page if seq > held]
-        if version < held:
+        if version < held and page[-1][0] > gone:
             _check_same(target, name, [(seq, data) for seq, data in page if seq <= held])
         if new:
             append_bytes(target, name, new, expected_version=page[-1][0] - len(new))
@@ -86,7 +97,7 @@ def _copy_timeline(
         raise MisuseError(
             f"{name!r} has {held} events there and {version} here; copy it back first"
         )
-    return version - held
+    return version - max(held, first)
 
 
 def _check_same(target: EventStore, name: TimelineId, page: list[tuple[int, bytes]]) -> None:

@@ -32,6 +32,7 @@ from persistence._retention import (
     Kept,
     Removed,
     checked_kept_fork,
+    checked_marks,
     checked_rewrite,
     checked_trim,
     unused_archives,
@@ -81,6 +82,7 @@ class MemoryStore:
             log = self._log(timeline_id)
             found = log.head.version
             if found == expected_version:
+                checked_marks(timeline_id, log.head.after(stored), log.kept)
                 self._logs[timeline_id] = log
                 return log.extend(stored)
             there = log.since(expected_version, expected_version + len(stored))
@@ -217,10 +219,11 @@ class MemoryStore:
             del self._logs[timeline_id]
             return removed_of(log.events, self._unused(log.kept))
 
-    def erase(self) -> None:
+    def erase(self) -> tuple[str, ...]:
         """Memory keeps nothing of what was removed."""
         with self._lock:
             self._refuse_if_closed()
+        return ()
 
     def _unused(self, before: Kept) -> tuple[str, ...]:
         return unused_archives(before, (log.kept for log in self._logs.values()))

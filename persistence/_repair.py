@@ -14,6 +14,7 @@ from blocks import CodecError, DamagedStoreError, MisuseError, TimelineId
 from persistence._copy import PAGE, append_bytes, read_bytes
 from persistence._open import locate_store
 from persistence._place import checked_path
+from persistence._stand_ins import forget_stand_ins, kept_in, stand_in
 from persistence._store import EventStore, HoldsArtifacts, StoreLocation, TimelineInfo
 from persistence.artifacts import Artifacts, copy_artifacts
 
@@ -78,7 +79,9 @@ def _save_timeline(
     damaged: EventStore, saved: EventStore, info: TimelineInfo, lost: list[str]
 ) -> int:
     """The number of events that were saved."""
-    version, limit = 0, PAGE
+    gone, limit = kept_in(damaged, info.id).forgotten, PAGE
+    stand_in(saved, info, gone)
+    version = gone
     while version < info.version:
         try:
             version = _save_page(damaged, saved, info.id, version, limit)
@@ -87,7 +90,11 @@ def _save_timeline(
                 lost.append(f"{info.id}: events {version + 1} to {info.version}: {damage}")
                 break
             limit = max(1, limit // 8)
-    return version
+    try:
+        forget_stand_ins(saved, info.id, gone)
+    except MisuseError:  # the compaction that needs nothing older is among what is lost
+        lost.append(f"{info.id}: events 1 to {gone}, which were forgotten: others stand for them")
+    return version - gone
 
 
 def _save_page(

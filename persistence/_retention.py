@@ -107,7 +107,10 @@ class Removed:
 
 @runtime_checkable
 class Retains(Protocol):
-    """A store that can remove what a log no longer needs. Every method is durable and all or nothing."""
+    """A store that can remove what a log no longer needs. Every method is durable and all or nothing.
+
+    Once something is forgotten, an append after which the window would begin in it is a `ForgottenError`.
+    """
 
     def kept(self, timeline_id: TimelineId) -> Kept:
         """What is left of a timeline; all of it, for an unknown id."""
@@ -153,8 +156,9 @@ class Retains(Protocol):
         """
         ...
 
-    def erase(self) -> None:
-        """Leave nothing of what was removed in the files of the store.
+    def erase(self) -> tuple[str, ...]:
+        """Leave nothing of what was removed in the files of the store; returned is where it may still be
+        that the store does not reach.
 
         Raises:
             StoreError: that cannot be done now, or cannot be said.
@@ -176,6 +180,15 @@ def checked_trim(timeline: TimelineId, before: int, head: Head) -> None:
             f"cannot remove what is older than version {before} of {timeline!r}: its window begins"
             f" at version {head.window_start()}"
         )
+
+
+def checked_marks(timeline: TimelineId, head: Head, kept: Kept) -> None:
+    """Refuse an append after which the window would begin in what is gone; `head` is the one after it.
+
+    Raises:
+        ForgottenError: it would.
+    """
+    kept.refuse_forgotten(timeline, head.window_start(), "nothing was appended")
 
 
 def checked_kept_fork(source: TimelineId, at: int, head: Head, kept: Kept) -> None:

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import file_digest
 from itertools import islice
 from pathlib import Path
@@ -111,8 +111,8 @@ def archived_rows(archive: ArchivedRange, first: int, last: int) -> list[Row]:
     """
     first, last = max(first, archive.first), min(last, archive.last)
     _check(archive)
-    with _database(Path(archive.file)) as database:
-        rows = database.execute(_READ, [archive.file, first, last]).fetchall()
+    with _errors(Path(archive.file)), _reader().cursor() as cursor:
+        rows = cursor.execute(_READ, [archive.file, first, last]).fetchall()
     if [version for version, _ in rows] != list(range(first, last + 1)):
         raise _damaged(archive, "does not hold what it should")
     return rows
@@ -186,14 +186,34 @@ def _damaged(archive: ArchivedRange, what: str) -> DamagedStoreError:
     )
 
 
-@contextmanager
-def _database(file: Path) -> "Generator[DuckDBPyConnection]":
-    """A database in memory that reads or writes a file."""
+@cache
+def _reader() -> "DuckDBPyConnection":
+    """The database in memory by which a process reads archives; a new one each time would take 12 ms more.
+    It holds no file, and keeps nothing of one."""
     import duckdb
 
-    with duckdb.connect(config={"threads": 1}) as database:
-        try:
-            yield database
-        except duckdb.Error as error:
-            reason = str(error).partition("\n")[0][:300]
-            raise StoreError(f"archive {file}: {reason}; repeat the call") from error
+    return duckdb.connect(config={"threads": 1, "enable_external_file_cache": False})
+
+
+os.register_at_fork(before=_reader.cache_clear)  # a child that inherits one hangs when it ends
+
+
+@contextmanager
+def _database(file: Path) -> "Generator[DuckDBPyConnection]":
+    """A database in memory that writes a file."""
+    import duckdb
+
+    with _errors(file), duckdb.connect(config={"threads": 1}) as database:
+        yield database
+
+
+@contextmanager
+def _errors(file: Path) -> Generator[None]:
+    """Turns the database's errors into ours."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        reason = str(error).partition("\n")[0][:300]
+        raise StoreError(f"archive {file}: {reason}; repeat the call") from error

@@ -54,7 +54,8 @@ class RetainingStore:
         self._refuse_if_not_ours()
         return self._retention.remove(timeline_id)
 
-    def erase(self) -> None:
+    def erase(self) -> tuple[str, ...]:
         """Write the file anew, without what was removed from it."""
         self._refuse_if_not_ours()
         self._retention.erase(self._connection, self.path)
+        return ()

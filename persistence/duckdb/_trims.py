@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 
-from persistence._retention import ArchivedRange, Kept
+from blocks import FoldlineError, ForgottenError, StoreError
+from persistence._retention import ArchivedRange, Kept, checked_marks
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+    from persistence.duckdb._heads import Known
 
 TrimRow: TypeAlias = tuple[int, int, int, float, str, str]
 
@@ -42,6 +45,23 @@ def all_kept(cursor: "DuckDBPyConnection") -> dict[int, Kept]:
     for row in cursor.execute(_ALL).fetchall():
         rows.setdefault(row[0], []).append(row)
     return {number: _kept(found) for number, found in rows.items() if number}
+
+
+def refused_marks(
+    cursor: "DuckDBPyConnection", before: "Known", after: "Known"
+) -> FoldlineError | None:
+    """Why an append between these heads cannot be: the window would begin in what is gone."""
+    import duckdb
+
+    if before.head.marks == after.head.marks or not before.number:
+        return None
+    try:
+        checked_marks(after.name, after.head, kept_of(cursor, after.number))
+    except ForgottenError as refusal:
+        return refusal
+    except duckdb.Error as error:
+        return StoreError(f"{str(error).partition(chr(10))[0][:300]}; repeat the call")
+    return None
 
 
 def removed_events(cursor: "DuckDBPyConnection") -> int:

@@ -27,7 +27,7 @@ from persistence.duckdb._schema import (
     reattach,
     translated,
 )
-from persistence.duckdb._trims import COPY_TRIMS, removed_events
+from persistence.duckdb._trims import COPY_TRIMS, refused_marks, removed_events
 
 if TYPE_CHECKING:
     from duckdb import Appender, DuckDBPyConnection
@@ -134,16 +134,15 @@ class Writer:
 
     def _accept(self, append: Append, known: dict[TimelineId, Known]) -> bool:
         """Whether it goes in; if so, its timeline in `known` is one step further."""
-        append.error = self._refusal()
-        if append.error:
-            return False
         before = known[append.timeline]
         append.found = before.head.version
-        if append.found != append.expected:
+        append.error = self._refusal()
+        if append.error or append.found != append.expected:
             return False
-        head = before.head.after(append.events)
-        known[append.timeline] = Known(before.name, before.number, head)
-        return True
+        after = attrs.evolve(before, head=before.head.after(append.events))
+        append.error = refused_marks(self._cursor, before, after)
+        known[append.timeline] = before if append.error else after
+        return not append.error
 
     def _write(self, accepted: Sequence[Append], known: dict[TimelineId, Known]) -> None:
         new = self._number_new(accepted, known)

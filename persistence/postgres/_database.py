@@ -13,6 +13,7 @@ import attrs
 from blocks import ClosedError
 from persistence._log import StoredEvent
 from persistence.postgres._dialect import DIALECT
+from persistence.postgres._erase import erase
 from persistence.postgres._errors import translated
 from persistence.sql._database import Connection, LostError, PassingError, Rows, TakenError
 from persistence.sql._index import Dialect
@@ -38,6 +39,10 @@ MANY: Final = (
 ONE: Final = "(%b::text, %b::float8, %b::text, %b::bigint, %b::bytea, {place})"
 FEW: Final = 16
 """Up to so many events are bound one by one: a list of each column takes the driver twice as long."""
+HOLD: Final = "SELECT pg_advisory_xact_lock(hashtextextended(?, 7310033245123))"
+"""Who holds which timeline, until the transaction ends; the number means nothing."""
+STOP_APPENDS: Final = "LOCK TABLE events IN SHARE ROW EXCLUSIVE MODE"
+"""An insert under way comes before us, and one that waits for us sees what we have done."""
 
 
 def insertion(events: Sequence[StoredEvent]) -> tuple[LiteralString, list[object]]:
@@ -162,6 +167,16 @@ class PostgresDatabase:
         raw = cast("PostgresConnection", connection).raw
         statement, given = insertion(events)
         return raw.execute(statement, [timeline, expected, *given]).rowcount > 0
+
+    def hold(self, connection: Connection, timeline: str) -> None:
+        connection.run(HOLD, [timeline])
+
+    def stop_appends(self, connection: Connection) -> None:
+        connection.run(STOP_APPENDS)
+
+    def erase(self) -> tuple[str, ...]:
+        with self.lent() as connection:
+            return erase(connection.raw, self.name, self._pool.timeout)
 
     def close(self) -> None:
         self._pool.close()

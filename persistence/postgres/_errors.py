@@ -35,7 +35,8 @@ def translated(error: "psycopg.Error", name: str, *, is_lost: bool) -> FoldlineE
             return StoreError(
                 f"{text}; let an administrator open the store once, which makes its tables, or allow"
                 " this role to: GRANT USAGE, CREATE ON SCHEMA … TO …; to use them it needs SELECT and"
-                " INSERT, and DELETE on artifacts and artifact_pieces"
+                " INSERT, and DELETE on artifacts and artifact_pieces; to remove, UPDATE and DELETE on"
+                " events and trims"
             )
         case _:
             return StoreError(f"{text}; repeat the call")

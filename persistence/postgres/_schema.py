@@ -1,6 +1,7 @@
 """The tables in a PostgreSQL database, and how they are made.
 
     events     one row per event: its position, what is asked for often, the event itself as JSON
+    trims      which timelines lack older events, and where those are
     artifacts, artifact_pieces, artifact_audit      see `persistence.artifacts`
     foldline   the format's number, and which views there are
 
@@ -34,7 +35,11 @@ FIRST: Final = (
                                    record bytea NOT NULL)""",
     "CREATE INDEX artifact_audit_made ON artifact_audit(made)",
 )
-STEPS: Final = (FIRST,)
+TRIMS: Final = (
+    """CREATE TABLE trims(timeline text COLLATE "C" PRIMARY KEY, first bigint NOT NULL,
+                          began_at double precision NOT NULL, manifest bytea NOT NULL)""",
+)
+STEPS: Final = (FIRST, TRIMS)
 """What leads from each format to the next; that of a database is how many were taken."""
 LOCK: Final = "SELECT pg_advisory_xact_lock(7310033245122)"
 """One at a time; the number means nothing."""

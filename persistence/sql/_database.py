@@ -89,6 +89,22 @@ class Database(Protocol):
         """
         ...
 
+    def hold(self, connection: Connection, timeline: str) -> None:
+        """Wait until no other transaction holds this timeline, and hold it until the end of this one."""
+        ...
+
+    def stop_appends(self, connection: Connection) -> None:
+        """Wait until no append is under way, and let none begin until the end of the transaction."""
+        ...
+
+    def erase(self) -> tuple[str, ...]:
+        """Overwrite what was deleted; where it may still be all the same.
+
+        Raises:
+            StoreError: that cannot be done now, or cannot be said.
+        """
+        ...
+
     def close(self) -> None:
         """Let nobody new in, and let go of what nobody uses any more."""
         ...

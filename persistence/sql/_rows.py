@@ -30,6 +30,11 @@ HEAD: Final = "SELECT max(seq) FROM events WHERE timeline = ?"
 RANGE: Final = (
     "SELECT seq, payload FROM events WHERE timeline = ? AND seq > ? AND seq <= ? ORDER BY seq"
 )
+PAGE: Final = """
+SELECT seq, payload FROM events WHERE timeline = ? AND seq > ? AND seq <= ?
+UNION ALL SELECT -first, NULL FROM trims WHERE timeline = ? AND first > ? + 1 ORDER BY 1
+"""
+"""The same, and before them a row with a version below 0 where older ones were removed."""
 IDS: Final = "SELECT id FROM events WHERE timeline = ? AND seq > ? AND seq <= ? ORDER BY seq"
 WINDOW: Final = """
 WITH marks AS (
@@ -47,13 +52,10 @@ ORDER BY seq
 """
 """The window in one question: the compaction in force, found by the index on marks, and a range."""
 LIST: Final = """
-SELECT timeline, ts, (SELECT max(seq) FROM events l WHERE l.timeline = f.timeline),
+SELECT timeline, coalesce((SELECT began_at FROM trims t WHERE t.timeline = f.timeline), ts) AS began,
+       (SELECT max(seq) FROM events l WHERE l.timeline = f.timeline),
        (SELECT ts FROM events l WHERE l.timeline = f.timeline ORDER BY seq DESC LIMIT 1)
-FROM events f WHERE made IS NOT NULL ORDER BY f.ts, f.made, f.timeline
-"""
-COPY: Final = """
-INSERT INTO events SELECT ?, seq, id, ts, kind, ref, payload, CASE WHEN seq = 1 THEN {number} END
-FROM events WHERE timeline = ? AND seq <= ?
+FROM events f WHERE made IS NOT NULL ORDER BY began, f.made, f.timeline
 """
 
 
@@ -99,6 +101,12 @@ def window_of(
     head = Head(version=rows[-1][0], marks=marks)
     page = without_gaps(timeline, head.window_start() - 1, [(row[0], row[1]) for row in rows])
     return head.window(events_of(timeline, page))
+
+
+def begins_late(rows: Sequence[tuple[int, bytes, int | None, int | None]]) -> bool:
+    """Whether the window begins before the rows of the answer to `WINDOW`."""
+    first, _, fold, cut = rows[0] if rows else (1, b"", None, None)
+    return first > (1 if fold is None or cut is None else max(1, min(cut, fold)))
 
 
 def without_gaps(timeline: TimelineId, after: int, rows: Sequence[Row]) -> Sequence[Row]:

@@ -8,6 +8,7 @@ repeat of one that did.  So a connection that breaks does no harm: the append is
 import os
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Self
 from warnings import warn
@@ -24,11 +25,9 @@ from blocks import (
     VersionConflictError,
 )
 from persistence._log import (
-    Head,
     StoredEvent,
     checked_bytes,
     checked_events,
-    checked_fork,
     checked_page,
     is_sound,
 )
@@ -36,21 +35,22 @@ from persistence._store import StoreReport, TimelineInfo
 from persistence._watch import Watchers
 from persistence.sql import _rows
 from persistence.sql._database import (
-    Connection,
     Database,
     LostError,
     PassingError,
     Rows,
     TakenError,
 )
+from persistence.sql._held import append_marks, append_plain, fork
 from persistence.sql._index import SQLIndex
-from persistence.sql._patience import Patience
+from persistence.sql._patience import Answer, Patience
+from persistence.sql._retaining_store import SQLRetaining
 
 if TYPE_CHECKING:
     from persistence.artifacts import Artifacts, KeyRing, SQLBackend
 
 
-class SQLStore:
+class SQLStore(SQLRetaining):
     """An `EventStore` over a database, which is closed with it."""
 
     def __init__(self, database: Database, patience: Patience) -> None:
@@ -85,7 +85,10 @@ class SQLStore:
         def once() -> bool:
             if expected_version >= _rows.VERSION_MAX:
                 return False
-            return self._database.append(timeline_id, expected_version, stored)
+            append = (
+                append_marks if any(event.ref is not None for event in stored) else append_plain
+            )
+            return append(self._database, timeline_id, expected_version, stored)
 
         if not self._settled(once) and not self._is_there(timeline_id, expected_version, stored):
             found = self.head(timeline_id)
@@ -101,6 +104,8 @@ class SQLStore:
 
     def load_window(self, timeline_id: TimelineId) -> LogWindow:
         rows = self._rows(_rows.WINDOW, [timeline_id, timeline_id])
+        if _rows.begins_late(rows):
+            return self._patience.repeated(partial(self._past.window, timeline_id))
         return _rows.window_of(timeline_id, rows)
 
     def read(
@@ -118,7 +123,10 @@ class SQLStore:
         last, size, step = after + limit, 0, min(limit, _rows.FIRST_ROWS)
         while step and size < _rows.PAGE_BYTES:  # nobody knows how large the next ones are
             begin = after + len(found)
-            rows = self._rows(_rows.RANGE, [timeline_id, begin, begin + step])
+            given = [timeline_id, begin, begin + step, timeline_id, begin]
+            rows = self._rows(_rows.PAGE, given)
+            if rows and rows[0][0] < 0:
+                return self._patience.repeated(partial(self._past.page, timeline_id, after, limit))
             size += sum(len(payload) for _, payload in rows)
             found += rows
             room = (_rows.PAGE_BYTES - size) * len(found) // max(size, 1)
@@ -131,14 +139,13 @@ class SQLStore:
     def fork(self, source: TimelineId, target: TimelineId, event: Event, *, at: int) -> int:
         stored = checked_events(target, [event], 0)
         _rows.checked_rows(target, stored)
+        copied = partial(fork, self._database, source, target, stored[0], at)
         lost = False
 
         def once() -> bool:
             nonlocal lost
             try:
-                with self._database.writing() as connection:
-                    self._copy(connection, source, target, at)
-                    return self._database.insert(connection, target, at, stored)
+                return copied()
             except LostError:
                 lost = True
                 raise
@@ -150,17 +157,6 @@ class SQLStore:
         self._settled(once)
         self._watchers.grown(target)
         return at + 1
-
-    def _copy(
-        self, connection: Connection, source: TimelineId, target: TimelineId, at: int
-    ) -> None:
-        def head(name: TimelineId) -> Head:
-            rows = connection.rows(_rows.HEAD, [name]) if is_sound(name) else [(0,)]
-            return Head(version=rows[0][0] or 0)
-
-        checked_fork(source, target, at, head)
-        copy = _rows.COPY.replace("{number}", self._database.number("events"))
-        connection.run(copy, [target, source, at])
 
     def list(self) -> Sequence[TimelineInfo]:
         return [
@@ -178,7 +174,7 @@ class SQLStore:
             return []  # a name that cannot be one
         return self._patience.repeated(once)
 
-    def _settled(self, write: Callable[[], bool]) -> bool:
+    def _settled(self, write: Callable[[], Answer]) -> Answer:
         """What a write returns, repeated until it is known what became of it.
 
         Raises:
@@ -186,7 +182,7 @@ class SQLStore:
         """
         lost = False
 
-        def once() -> bool:
+        def once() -> Answer:
             nonlocal lost
             try:
                 return write()

@@ -1,16 +1,19 @@
 """Whether a database holds together: every promise about its rows, checked one by one."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, Final
 
-from blocks import ArtifactId, CodecError, Event, clean_json, decode_event, kind_of
+from blocks import ArtifactId, CodecError, Event, TimelineId, clean_json, decode_event, kind_of
 from persistence._log import StoredEvent, event_problems, ref_of
+from persistence._retention import Kept
 from persistence._store import PROBLEMS_MAX, StoreProblem, StoreReport
+from persistence.archive import archive_problems
 from persistence.artifacts import Entry, Examination, KeyRing, SQLBackend
 from persistence.sql._database import Connection, Database
 from persistence.sql._rows import columns
+from persistence.sql._trims import all_trimmed
 
 PAGE: Final = 100
 COUNTS: Final = "SELECT count(DISTINCT timeline), count(*) FROM events"
@@ -25,7 +28,7 @@ def verify_tables(database: Database, backend: SQLBackend, keys: KeyRing | None)
     """The report on an open database."""
     with database.snapshot() as connection:
         [(timelines, events)] = connection.rows(COUNTS)
-        problems = [*islice(_problems(connection), PROBLEMS_MAX)]
+        problems = [*islice(_problems(connection, all_trimmed(connection)), PROBLEMS_MAX)]
     examination = Examination(backend, keys)
     entries, damage = examination.entries()
     found = chain(problems, damage, _gone(backend, entries), examination.problems(entries))
@@ -44,21 +47,32 @@ def _rows(connection: Connection) -> Iterator[tuple[Any, ...]]:
         place = page[-1][:2]
 
 
-def _problems(connection: Connection) -> Iterator[StoreProblem]:
-    name, due, blocks = "", 1, dict[str, int]()
+def _problems(connection: Connection, left: Mapping[TimelineId, Kept]) -> Iterator[StoreProblem]:
+    name, first, due, blocks, named = "", 1, 1, dict[str, int](), set[str]()
     for timeline, seq, *row in _rows(connection):
         if timeline != name:
-            name, due, blocks = timeline, 1, {}
+            name, blocks = timeline, {}
+            first = due = left.get(timeline, Kept()).first
+            named.add(name)
         if seq != due:
             what = f"version {due} is not there, version {seq} is in its place"
             yield StoreProblem(timeline=name, version=due, what=what)
         due = seq + 1
         for what in _row_problems(seq, row, blocks):
             yield StoreProblem(timeline=name, version=seq, what=what)
+        if (row[-2] is None) == (seq == first):
+            what = "column made is for the first event of a timeline, and for no other"
+            yield StoreProblem(timeline=name, version=seq, what=what)
+    for timeline, kept in left.items():
+        if timeline not in named:
+            yield StoreProblem(
+                timeline=timeline, what="events were removed, and there are no others"
+            )
+        yield from archive_problems(timeline, kept)
 
 
 def _row_problems(seq: int, row: list[Any], blocks: dict[str, int]) -> Iterator[str]:
-    *held, made, payload = row
+    *held, _, payload = row
     try:
         event = decode_event(payload)
     except CodecError as error:
@@ -67,8 +81,6 @@ def _row_problems(seq: int, row: list[Any], blocks: dict[str, int]) -> Iterator[
     for name, there, due in zip(COLUMNS, held, _columns(event), strict=True):
         if there != due:
             yield f"column {name} has {there!r:.100}, the event has {due!r:.100}"
-    if (made is None) == (seq == 1):
-        yield "column made is for the first event of a timeline, and for no other"
     yield from event_problems(seq, event, blocks)
 
 
@@ -84,10 +96,10 @@ def _columns(event: Event) -> tuple[object, ...]:
 
 
 def _gone(backend: SQLBackend, entries: Sequence[Entry]) -> Iterator[StoreProblem]:
-    """Artifacts of which there are fewer than were put and have not expired."""
+    """Artifacts of which there are fewer than were put and have neither expired nor been forgotten."""
     due = Counter[str]()
     for record in backend.records():
-        due[record.artifact] += {"put": 1, "expire": -1}.get(record.action, 0)
+        due[record.artifact] += {"put": 1, "expire": -1, "forget": -1}.get(record.action, 0)
     held = Counter(entry.metadata.id for entry in entries)
     for artifact, count in sorted(due.items()):
         if count > held[ArtifactId(artifact)]:

@@ -108,6 +108,22 @@ class SQLiteDatabase:
             connection.run(INSERT, (timeline, seq, *columns(event), event.data, seq == 1))
         return True
 
+    def hold(self, connection: Connection, timeline: str) -> None:
+        """There is one writer at a time."""
+
+    def stop_appends(self, connection: Connection) -> None:
+        """There is one writer at a time."""
+
+    def erase(self) -> tuple[str, ...]:
+        with self._writer, self.lent() as connection:
+            connection.run("VACUUM")
+            [(is_busy, *_)] = connection.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+        if is_busy:
+            raise StoreLockedError(
+                f"{self.path}: somebody has been reading all the time; repeat the call when nobody does"
+            )
+        return ()
+
     def _borrowed(self) -> sqlite3.Connection:
         with self._change:
             if self._closed:
@@ -131,9 +147,11 @@ class SQLiteDatabase:
 
 
 def connected(path: Path, wait_seconds: float) -> sqlite3.Connection:
-    """A connection that is its own for a thread; what it commits is on the disk."""
+    """A connection that is its own for a thread; what it commits is on the disk, and what it deletes is
+    overwritten."""
     raw = sqlite3.connect(path, timeout=wait_seconds, isolation_level=None, check_same_thread=False)
     raw.execute("PRAGMA synchronous = FULL")
+    raw.execute("PRAGMA secure_delete = ON")
     return raw
 
 

@@ -1,6 +1,7 @@
 """The tables of an SQLite file, and how a file is made and recognised.
 
     events     one row per event: its position, what is asked for often, the event itself as JSON
+    trims      which timelines lack older events, and where those are
     artifacts, artifact_pieces, artifact_audit      see `persistence.artifacts`
     foldline   the format's number, and which views there are
 
@@ -33,7 +34,11 @@ FIRST: Final = (
                                    record BLOB NOT NULL)""",
     "CREATE INDEX artifact_audit_made ON artifact_audit(made)",
 )
-STEPS: Final = (FIRST,)
+TRIMS: Final = (
+    """CREATE TABLE trims(timeline TEXT PRIMARY KEY, first INTEGER NOT NULL, began_at REAL NOT NULL,
+                          manifest BLOB NOT NULL)""",
+)
+STEPS: Final = (FIRST, TRIMS)
 """What leads from each format to the next; that of a file is how many were taken."""
 OURS: Final = "SELECT count(*) FROM sqlite_master WHERE name = 'foldline'"
 

@@ -224,6 +224,23 @@ class RetentionContract:
             assert versions(store.load_window(T).events) == list(range(4, 13))
 
     @where_it_can
+    def test_a_forgotten_window_cannot_be_expanded_into(self, store: RetainingStore) -> None:
+        store.append(T, LOG, expected_version=0)
+        store.trim(T, 9)
+        before = store.load_window(T)
+        older: tuple[list[Event], ...] = (
+            [expanded("x", 11)],
+            [said("y"), compacted("c3", start=1, cut=2)],
+        )
+        for events in older:
+            with refused(ForgottenError, "nothing was appended"):
+                store.append(T, events, expected_version=11)
+        assert store.load_window(T) == before
+        more: list[Event] = [compacted("c3", start=9, cut=11), expanded("x", 12)]
+        assert store.append(T, more, expected_version=11) == 13
+        assert store.load_window(T).compaction == (11, compacted("c2", start=4, cut=9))
+
+    @where_it_can
     def test_an_event_is_replaced_by_one_that_only_says_something_else(
         self, store: RetainingStore
     ) -> None:

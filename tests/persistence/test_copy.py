@@ -1,6 +1,7 @@
 """A copy of a timeline is the timeline: the same versions, bytes, artifacts and requests."""
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,15 @@ from persistence import (
     Keys,
     MemoryStore,
     Requester,
+    Retains,
     TimelineInfo,
     copy_store,
+    open_store,
     read_bytes,
+    repair,
     verify,
 )
+from persistence._stand_ins import stand_in
 from persistence.sessions import export_lines, exported_events
 from tests.persistence.contract import T, U, compacted, forked, many, said
 from tests.strategies import Play, settings, steps
@@ -199,3 +204,83 @@ def test_a_copy_into_a_store_that_fails_goes_on_when_it_is_repeated(tmp_path: Pa
         assert target.head(T) == 7
         assert copy_store(source, target) == CopyReport(timelines=1, events=4)
         assert target.read_bytes(U) == source.read_bytes(U)
+
+
+RETAINED = [*many(6), compacted("c1", cut=4), *many(3, first=8), compacted("c2", start=4, cut=9)]
+
+
+def test_a_copy_of_what_is_left_has_the_same_versions(tmp_path: Path) -> None:
+    targets = [open_store(f"{kind}:///{tmp_path}/a.{kind}") for kind in ("duckdb", "sqlite")]
+    for target in (MemoryStore(), *targets):
+        source = MemoryStore()
+        source.append(T, RETAINED, expected_version=0)
+        source.append(U, RETAINED, expected_version=0)
+        before = source.read_bytes(U)
+        source.trim(T, 9)
+        source.trim(U, 9, archive=tmp_path)
+        report = copy_store(source, target)
+        assert report == CopyReport(timelines=2, events=14, forgotten=8)
+        assert isinstance(target, Retains)
+        assert target.kept(T) == source.kept(T)
+        assert target.kept(U).first == 1, "what was archived arrives as events"
+        assert read_bytes(target, U) == before
+        assert target.load_window(T) == source.load_window(T)
+        assert target.list() == source.list()
+        source.append(T, [said("more")], expected_version=11)
+        assert copy_store(source, target).events == 1
+        assert copy_store(source, target) == CopyReport()
+        assert verify(target).ok
+        target.close()
+
+
+def test_a_copy_of_what_is_left_goes_on_where_it_stopped() -> None:
+    source, target = MemoryStore(), MemoryStore()
+    source.append(T, RETAINED, expected_version=0)
+    source.trim(T, 9)
+    for already in (3, 8):
+        stand_in(target, source.list()[0], already)
+        assert target.head(T) == already
+    assert copy_store(source, target).events == 3
+    assert target.kept(T) == source.kept(T)
+
+
+def test_a_backup_keeps_what_the_source_forgets_later() -> None:
+    source, target = MemoryStore(), MemoryStore()
+    source.append(T, RETAINED, expected_version=0)
+    copy_store(source, target)
+    source.trim(T, 9)
+    source.append(T, [said("more")], expected_version=11)
+    assert copy_store(source, target).events == 1
+    assert target.kept(T).first == 1
+    assert len(target.read(T)) == 12
+    shorter = MemoryStore()
+    shorter.append(T, RETAINED[:5], expected_version=0)
+    with pytest.raises(MisuseError, match="ends at event 5 there and begins at event 9 here"):
+        copy_store(source, shorter)
+    assert shorter.head(T) == 5
+
+
+def test_a_store_that_cannot_forget_is_given_no_log_that_has() -> None:
+    source, target = MemoryStore(), Plain()
+    source.append(T, RETAINED, expected_version=0)
+    source.trim(T, 9)
+    with pytest.raises(MisuseError, match=r"events 1 to 8 .* are forgotten"):
+        copy_store(source, target)
+    assert target.head(T) == 0
+
+
+def test_what_is_left_is_saved_from_damage(tmp_path: Path) -> None:
+    for kind in ("duckdb", "sqlite"):
+        where, saved = f"{kind}:///{tmp_path}/b.{kind}", f"sqlite:///{tmp_path}/saved.{kind}"
+        with closing(open_store(where)) as store:
+            store.append(T, RETAINED, expected_version=0)
+            assert isinstance(store, Retains)
+            store.trim(T, 9)
+            window, kept = store.load_window(T), store.kept(T)
+        report = repair(where, saved)
+        assert (report.events, report.lost) == (3, ())
+        with closing(open_store(saved)) as store:
+            assert store.load_window(T) == window
+            assert isinstance(store, Retains)
+            assert store.kept(T) == kept
+        assert verify(saved).ok

@@ -3,7 +3,7 @@
 import argparse
 from contextlib import closing
 
-from timeline.cli._console import answer, plural
+from timeline.cli._console import answer, complain, plural
 from timeline.cli._store import checked_name, existing, store_option
 
 NAME = "copy"
@@ -34,5 +34,7 @@ def run(options: argparse.Namespace) -> int:
             report = copy_store(ours, theirs, options.ids or None)
     said = f"{plural(report.timelines, 'timeline')}, {plural(report.events, 'event')}"
     said += f", {plural(report.artifacts, 'artifact')}"
+    if report.forgotten:
+        complain(f"{plural(report.forgotten, 'event')} of these timelines were forgotten before")
     facts = {**attrs.asdict(report), "store": str(source), "target": str(target)}
     return answer(options, facts, f"{said} copied from {source} to {target}")

@@ -1,8 +1,9 @@
 """`foldline forget`: remove a timeline, a block or an artifact for good."""
 
 import argparse
+import sys
 
-from timeline.cli._console import answer, plural, say
+from timeline.cli._console import UsageError, answer, complain, plural, say
 from timeline.cli._store import checked_name, opened, store_option
 
 NAME = "forget"
@@ -18,6 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--artifacts", metavar="WHERE", help="folder or URL of the artifacts, if not in the store"
     )
+    parser.add_argument("--yes", action="store_true", help="do not ask before a timeline goes")
     store_option(parser)
 
 
@@ -30,6 +32,8 @@ def run(options: argparse.Namespace) -> int:
     where = {} if options.artifacts is None else {"artifacts": options.artifacts}
     with opened(options) as store:
         checked_name(store, options.id)
+        if options.path is None and options.artifact is None and not options.yes:
+            _confirm(options.id)
         with Timeline.open(options.id, store=store, **where) as timeline:
             done = timeline.forget(options.path, artifact=options.artifact)
     what = options.path or options.artifact or "the whole timeline"
@@ -41,3 +45,18 @@ def run(options: argparse.Namespace) -> int:
     for place in () if options.json else done.may_remain:
         say(f"may remain: {place}")
     return code
+
+
+def _confirm(name: str) -> None:
+    """Ask on the terminal, and wait for the answer.
+
+    Raises:
+        UsageError: it is not yes, or nobody can be asked.
+    """
+    if not sys.stdin.isatty():
+        raise UsageError(
+            f"this removes all of {name!r} for good; say so with --yes, or name a path"
+        )
+    complain(f"this removes all of {name!r} for good, with its artifacts; type yes to go on")
+    if sys.stdin.readline().strip() != "yes":
+        raise UsageError("nothing was removed")

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from timeline.cli._console import answer, plural
+from timeline.cli._console import answer, plural, say
 from timeline.cli._store import checked_name, opened, store_option
 
 if TYPE_CHECKING:
@@ -36,8 +36,7 @@ def run(options: argparse.Namespace) -> int:
         with Timeline.open(options.id, store=store) as timeline:
             done = timeline.retain(keeping, archive=options.archive)
             is_erased = options.erase and isinstance(store, Retains)
-            if is_erased and isinstance(store, Retains):
-                store.erase()
+            left = store.erase() if is_erased and isinstance(store, Retains) else ()
             first = store.kept(timeline.id).first if isinstance(store, Retains) else 1
     facts = {
         "timeline": options.id,
@@ -47,9 +46,13 @@ def run(options: argparse.Namespace) -> int:
         "first": first,
         "erased": is_erased,
         "unused": list(done.unused),
+        "may_remain": list(left),
     }
     verb = "forgotten" if options.forget else f"archived in {options.archive}"
     said = (
         f"{options.id}: {plural(done.events, 'event')} {verb}; the store has those from {first} on"
     )
-    return answer(options, facts, said)
+    code = answer(options, facts, said)
+    for place in () if options.json else left:
+        say(f"may remain: {place}")
+    return code

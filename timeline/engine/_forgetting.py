@@ -54,7 +54,8 @@ def forget_timeline(engine: Engine) -> Flow[Forgotten]:
     kept = yield from engine.kept()
     copies = yield from _copies(engine)
     artifacts, size, lasting = yield from _forget_artifacts(engine)
-    removed: Removed = yield RunBlocking(partial(_erased, store, partial(store.remove, engine.id)))
+    remove = partial(store.remove, engine.id)
+    removed, left = yield from _erased(store, remove)
     engine.pending = ()
     yield from engine.load()
     shared = [archive.file for archive in kept.archives if archive.file not in removed.unused]
@@ -64,7 +65,13 @@ def forget_timeline(engine: Engine) -> Flow[Forgotten]:
         blocks=blocks,
         artifacts=artifacts,
         size=removed.size + size,
-        may_remain=(*copies, *(f"the archive {file}" for file in shared), *lasting, *OUTSIDE),
+        may_remain=(
+            *copies,
+            *(f"the archive {file}" for file in shared),
+            *lasting,
+            *left,
+            *OUTSIDE,
+        ),
     )
 
 
@@ -87,7 +94,7 @@ def forget_block(engine: Engine, key: str) -> Flow[Forgotten]:
         (yield from _forget_artifacts(engine, found)) if found else (0, 0, ())
     )
     rewrite = partial(store.rewrite, engine.id, changed)
-    removed: Removed = yield RunBlocking(partial(_erased, store, rewrite))
+    removed, left = yield from _erased(store, rewrite)
     yield from engine.load()
     copies = yield from _copies(engine)
     return Forgotten(
@@ -96,7 +103,7 @@ def forget_block(engine: Engine, key: str) -> Flow[Forgotten]:
         blocks=1,
         artifacts=artifacts,
         size=removed.size + size,
-        may_remain=(*copies, *lasting, REPEATED, *OUTSIDE),
+        may_remain=(*copies, *lasting, *left, REPEATED, *OUTSIDE),
     )
 
 
@@ -115,13 +122,14 @@ def forget_artifact(engine: Engine, artifact: str) -> Flow[Forgotten]:
         )
         raise MisuseError(f"no artifact {artifact!r} of timeline {engine.id!r} was removed: {why}")
     store = engine.store
+    left: tuple[str, ...] = ()
     if isinstance(store, Retains):
-        yield RunBlocking(store.erase)
+        left = yield RunBlocking(store.erase)
     return Forgotten(
         timeline=engine.id,
         artifacts=number,
         size=size,
-        may_remain=("the block that it was made of; forget that, too", *OUTSIDE),
+        may_remain=("the block that it was made of; forget that, too", *left, *OUTSIDE),
     )
 
 
@@ -131,13 +139,18 @@ def _retaining(engine: Engine) -> Retains:
     return engine.store
 
 
-def _erased(store: Retains, remove: Callable[[], Removed]) -> Removed:
-    """Remove something, and whatever is left of it in files of the store and in its archives."""
-    removed = remove()
-    for file in removed.unused:
-        Path(file).unlink(missing_ok=True)
-    store.erase()
-    return removed
+def _erased(store: Retains, remove: Callable[[], Removed]) -> Flow[tuple[Removed, tuple[str, ...]]]:
+    """Remove something, and whatever is left of it in files of the store and in its archives; where it may
+    still be."""
+
+    def erased() -> tuple[Removed, tuple[str, ...]]:
+        removed = remove()
+        for file in removed.unused:
+            Path(file).unlink(missing_ok=True)
+        return removed, store.erase()
+
+    done: tuple[Removed, tuple[str, ...]] = yield RunBlocking(erased)
+    return done
 
 
 def _forget_artifacts(

@@ -81,12 +81,14 @@ def verbs_of(
         probe=options.get("probe"),
     )
     settings = attrs.evolve(settings, can_externalize=artifact_service.opener is not None)
+    retention = Retention.of(options.get("retention"), options.get("archive"), store)
+    observers, tracer = tuple(options.get("observers", ())), options.get("tracer")
     engine = Engine(
         id=name,
         store=store,
         ids=options.get("ids", time_ordered),
         clock=clock,
-        retention=Retention.of(options.get("retention"), options.get("archive"), store),
+        retention=attrs.evolve(retention, observers=observers),
         artifact_service=artifact_service,
         compactor=Compactor(
             hooks=options.get("hooks", Hooks()),
@@ -94,7 +96,6 @@ def verbs_of(
             artifact_service=artifact_service,
         ),
     )
-    observers, tracer = tuple(options.get("observers", ())), options.get("tracer")
     watch = (
         Observers(observers=observers, tracer=tracer) if observers or tracer is not None else None
     )

@@ -4,8 +4,8 @@
     archive   older events go into files in a folder, and are read from there
     forget    they are removed
 
-It is applied once a compaction is committed.  What goes wrong then is logged: the compaction holds, and
-the next one catches up.
+It is applied once a compaction is committed.  What goes wrong then is logged, and observers are told: the
+compaction holds, and the next one catches up.
 """
 
 import logging
@@ -28,7 +28,8 @@ from blocks import (
     window_of,
 )
 from persistence import EventStore, Kept, Removed, Retains
-from timeline._flow import Flow, RunBlocking
+from timeline._flow import CallHook, Flow, RunBlocking
+from timeline.observe._steps import Observer, Step
 
 log = logging.getLogger("foldline")
 
@@ -44,6 +45,8 @@ class Retention:
 
     keeping: Keeping = "keep"
     folder: str = ""
+    observers: tuple[Observer, ...] = ()
+    """Who is told when it fails."""
 
     @classmethod
     def of(
@@ -74,8 +77,10 @@ class Retention:
             return
         try:
             yield RunBlocking(partial(self.trim, store, timeline, folds[-1].cut))
-        except (FoldlineError, OSError):
+        except (FoldlineError, OSError) as error:
             log.warning("%r: retention is to be repeated", timeline, exc_info=True)
+            for observer in self.observers:
+                yield CallHook(observer, _failed(timeline, folds[-1], error))
 
     def trim(self, store: Retains, timeline: TimelineId, before: int) -> Removed:
         """Do it to all that is older than a version."""
@@ -86,6 +91,19 @@ class Retention:
             step = store.trim(timeline, min(first + STEP, before), archive=self.folder)
             done = Removed(events=done.events + step.events, size=done.size + step.size)
         return done
+
+
+def _failed(timeline: TimelineId, fold: RangeCompacted, error: Exception) -> Step:
+    return Step(
+        timeline=timeline,
+        kind="unretained",
+        at=fold.at,
+        tokens_before=fold.tokens_after,
+        tokens_after=fold.tokens_after,
+        limit=0,
+        last=fold.cut - 1,
+        detail=str(error),
+    )
 
 
 def kept_of(store: EventStore, timeline: TimelineId) -> Kept:

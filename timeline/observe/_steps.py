@@ -34,6 +34,7 @@ StepKind: TypeAlias = Literal[
     "prepared",
     "rehydrated",
     "rendered",
+    "unretained",
 ]
 _KINDS: Final[dict[HideReason, StepKind]] = {
     "expired": "pruned",
@@ -64,7 +65,8 @@ class Step:
     last: int = 0
     """Versions of the oldest and the newest of them; 0: none in particular."""
     detail: str = ""
-    """The trigger of a fold, the reason of a skip, the artifacts that came back."""
+    """The trigger of a fold, the reason of a skip, the artifacts that came back, or why what a fold left
+    behind is still in the store."""
 
     @property
     def tokens_freed(self) -> int:

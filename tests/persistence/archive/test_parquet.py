@@ -1,6 +1,9 @@
 """An archive is one Parquet file, whole or not there, whose JSON is byte for byte what the store held."""
 
 import stat
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import duckdb
@@ -102,3 +105,33 @@ def test_only_the_files_of_what_changes_are_written_anew(tmp_path: Path) -> None
     assert archived_rows(after.archives[0], 6, 8) == [ROWS[1], (7, "{}"), ROWS[3]]
     assert archived_rows(first, 7, 7) == [ROWS[2]], "the old file is its owner's to remove"
     assert rewritten(before, T, {}) == before
+
+
+def test_threads_read_at_once(tmp_path: Path) -> None:
+    archives = [write_archive(tmp_path, TimelineId(f"t{n}"), ROWS) for n in range(3)]
+
+    def read(n: int) -> bool:
+        return archived_rows(archives[n % 3], 5 + n, 9 + n) == ROWS[n : n + 5]
+
+    with ThreadPoolExecutor(6) as pool:
+        assert all(pool.map(read, range(60)))
+
+
+FORKED = """
+import os, sys
+from persistence import MemoryStore
+from persistence.testing._events import T, compacted, many
+
+store = MemoryStore()
+store.append(T, [*many(6), compacted("c", cut=4)], expected_version=0)
+store.trim(T, 4, archive=sys.argv[1])
+before = store.read(T)
+child = os.fork()
+assert store.read(T) == before
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) if child else 0)
+"""
+
+
+def test_a_forked_child_reads_archives(tmp_path: Path) -> None:
+    run = subprocess.run([sys.executable, "-c", FORKED, str(tmp_path)], timeout=60, check=False)
+    assert run.returncode == 0

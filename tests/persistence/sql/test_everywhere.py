@@ -96,3 +96,22 @@ def test_repair_keeps_what_comes_before_the_damage(where: str, tmp_path: Path) -
     assert (report.timelines, report.events) == (2, 6)
     assert "events 4 to 5" in report.lost[0]
     assert verify(saved).ok
+
+
+def test_the_command_removes_by_its_url(
+    filled: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = ("--store", filled)
+    assert main(["retain", "invoice", "--archive", str(tmp_path), *at]) == 0
+    assert "events archived in" in capsys.readouterr().out
+    assert main(["retain", "invoice", "--forget", "--erase", *at]) == 0
+    remains = capsys.readouterr().out.splitlines()[1:]
+    assert [line.startswith("may remain: the write-ahead log") for line in remains] == [True] * (
+        filled.startswith("postgres")
+    )
+    assert main(["list", *at]) == 0
+    assert main(["forget", "invoice", "--yes", *at]) == 0
+    assert "the whole timeline is forgotten" in capsys.readouterr().out
+    assert main(["list", *at]) == 0
+    assert "no timelines yet" in capsys.readouterr().out
+    assert verify(filled).ok

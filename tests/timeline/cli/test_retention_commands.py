@@ -1,6 +1,7 @@
 """The commands that remove: retain and forget, and what the others say afterwards."""
 
 import json
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -83,10 +84,29 @@ def test_a_block_is_forgotten_with_a_statement(run: Run) -> None:
 
 
 def test_a_timeline_is_forgotten(run: Run) -> None:
-    done = json.loads(run("forget", "invented", "--json").out)
+    done = json.loads(run("forget", "invented", "--yes", "--json").out)
     assert done["events"] > 90
     assert "no timelines yet" in run("list").out
     assert b"settings_1" not in Path("foldline.duckdb").read_bytes()
+
+
+class Terminal(StringIO):
+    """Somebody who answers."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("typed", "code"), [("yes\n", 0), ("y\n", 2), ("", 2)])
+def test_a_whole_timeline_goes_after_a_yes(
+    run: Run, monkeypatch: pytest.MonkeyPatch, typed: str, code: int
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal(typed))
+    ran = run("forget", "invented")
+    assert ran.code == code
+    assert "removes all of 'invented' for good" in ran.err
+    assert ("nothing was removed" in ran.err) == bool(code)
+    assert ("no timelines yet" in run("list").out) == (not code)
 
 
 @pytest.mark.parametrize(
@@ -97,6 +117,7 @@ def test_a_timeline_is_forgotten(run: Run) -> None:
         (("retain", "invented", "--archive", "missing"), 2, "create it"),
         (("forget", "nobody"), 1, "no timeline 'nobody'"),
         (("forget", "invented", "ar:t99.x"), 2, "no block at path"),
+        (("forget", "invented"), 2, "say so with --yes"),
         (("forget", "invented", "--artifact", "x"), 2, "no artifact 'x'"),
         (("forget", "invented", PATH, "--artifact", "x"), 2, "not allowed with"),
     ],

@@ -1,6 +1,5 @@
 """Forgetting on request: nothing of it is left in the store's files, and the statement says what may be elsewhere."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +36,6 @@ from timeline.engine._sharing import without_hidden
 T = TimelineId("talk")
 SECRET = "xyzzy4711plugh"  # noqa: S105 -- of nobody
 PROMPT, ANSWER = "ar:t1.user.prompt", "ar:t1.assistant.completion"
-
-
-@pytest.fixture(params=["memory", "duckdb"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
-    made = MemoryStore() if request.param == "memory" else DuckDBStore(tmp_path / "a.duckdb")
-    yield made
-    made.close()
 
 
 class Quoting:

@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,12 +20,18 @@ from blocks import (
     TimelineId,
     UnknownPathError,
 )
-from persistence import DuckDBStore, EventStore, MemoryStore, Removed, verify
+from persistence import EventStore, MemoryStore, Removed, open_store, verify
 from tests._builders import Ids, open_timeline, request_bytes
-from tests.strategies import Play, Step, settings, steps
-from timeline import AsyncTimeline, Timeline
+from tests._postgres import Server
+from tests._sizes import sized
+from tests.conftest import SLOW_IS_FINE
+from tests.strategies import Play, settings, steps
+from tests.strategies import Step as Doing
+from timeline import AsyncTimeline, Step, Timeline
 
 T = TimelineId("talk")
+NewStore = Callable[[str], Any]
+SOME = sized(5, 100)
 LINES = 120
 STEPS: tuple[str, ...] = ("expand", "hide", "restore")
 """What needs what is folded: of that, `forget` leaves nothing."""
@@ -46,23 +54,26 @@ def compactions(timeline: Timeline) -> list[int]:
     return [version for version, event in log if isinstance(event, RangeCompacted)]
 
 
-def played(all_steps: list[Step], options: dict[str, Any], **more: Any) -> Play:
-    return Play({**options, **more}).run([step for step in all_steps if step[0] not in STEPS])
+def played(all_steps: list[Doing], options: dict[str, Any], store: Any) -> Play:
+    play = Play(options, store=store)
+    return play.run([step for step in all_steps if step[0] not in STEPS])
 
 
 def _sent(play: Play) -> Iterator[bytes]:
     return (request_bytes(request.rendered) for request in play.requests)
 
 
-@limits(max_examples=25)  # three timelines each, and files
-@given(steps(), settings())
-def test_the_same_log_renders_to_the_same_requests_whatever_is_kept(
-    all_steps: list[Step], options: dict[str, Any]
-) -> None:
-    with TemporaryDirectory() as folder:
-        kept = played(all_steps, options)
-        archived = played(all_steps, options, retention="archive", archive=folder)
-        forgotten = played(all_steps, options, retention="forget")
+def _same_requests(new: NewStore, all_steps: list[Doing], options: dict[str, Any]) -> None:
+    with TemporaryDirectory() as folder, ExitStack() as stack:
+        stores = [stack.enter_context(closing(new(folder))) for _ in range(3)]
+        kept, archived, forgotten = (
+            played(all_steps, {**options, **more}, store)
+            for store, more in zip(
+                stores,
+                ({}, {"retention": "archive", "archive": folder}, {"retention": "forget"}),
+                strict=True,
+            )
+        )
         sent = [[*_sent(play)] for play in (kept, archived, forgotten)]
         reopened: list[bytes] = []
         assert sent[0] == sent[1] == sent[2]
@@ -70,17 +81,38 @@ def test_the_same_log_renders_to_the_same_requests_whatever_is_kept(
             with play.open() as timeline:
                 reopened.append(request_bytes(timeline.render()))
         assert reopened[0] == reopened[1] == reopened[2]
-        assert archived.store.read(T, limit=10_000) == kept.store.read(T, limit=10_000)
+        assert list(archived.store.read(T, limit=10_000)) == list(kept.store.read(T, limit=10_000))
         window = kept.store.load_window(T)
         first = window.events[0][0] if window.events else 1
         assert forgotten.store.kept(T).first == archived.store.kept(T).first == first
 
 
-@pytest.fixture(params=["memory", "duckdb"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    made = MemoryStore() if request.param == "memory" else DuckDBStore(tmp_path / "a.duckdb")
-    yield made
-    made.close()
+@limits(max_examples=25)  # three timelines each, and files
+@given(steps(), settings())
+def test_the_same_log_renders_to_the_same_requests_whatever_is_kept(
+    all_steps: list[Doing], options: dict[str, Any]
+) -> None:
+    _same_requests(lambda _: MemoryStore(), all_steps, options)
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
+@limits(max_examples=SOME)
+@given(all_steps=steps(), options=settings())
+def test_the_same_in_every_kind_of_file(
+    kind: str, all_steps: list[Doing], options: dict[str, Any]
+) -> None:
+    numbers = count()
+    _same_requests(
+        lambda folder: open_store(f"{kind}:///{folder}/{next(numbers)}.{kind}"), all_steps, options
+    )
+
+
+@limits(max_examples=SOME, suppress_health_check=SLOW_IS_FINE)
+@given(all_steps=steps(), options=settings())
+def test_the_same_on_a_server(
+    postgres: Server, all_steps: list[Doing], options: dict[str, Any]
+) -> None:
+    _same_requests(lambda _: open_store(postgres.new_url()), all_steps, options)
 
 
 def test_by_default_everything_is_kept(store: Any) -> None:
@@ -197,7 +229,8 @@ def test_a_compaction_holds_when_the_archive_fails_and_the_next_one_catches_up(
 ) -> None:
     folder, store = tmp_path / "old", MemoryStore()
     folder.mkdir()
-    timeline = talked(store, rounds=0, retention="archive", archive=folder)
+    told: list[Step] = []
+    timeline = talked(store, rounds=0, retention="archive", archive=folder, observers=[told.append])
     folder.rmdir()
     with caplog.at_level(logging.WARNING, "foldline"):
         for number in range(6):
@@ -206,6 +239,10 @@ def test_a_compaction_holds_when_the_archive_fails_and_the_next_one_catches_up(
             timeline.render()
     assert timeline.view.compaction is not None
     assert "retention is to be repeated" in caplog.text
+    [step, *_] = [step for step in told if step.kind == "unretained"]
+    assert step.timeline == T
+    assert step.last > 0
+    assert str(folder) in step.detail
     assert store.kept(T).first == 1
     folder.mkdir()
     timeline.user("more\n" + "pad\n" * 300)

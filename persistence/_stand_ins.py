@@ -1,0 +1,65 @@
+"""Copies a log that has lost its oldest events: until the copy is whole, others stand in their place.
+
+Versions are counted from the first event, so something has to be at those that are gone.  Once all that is
+left has arrived, and with it the compaction that needs nothing older, the stand-ins are forgotten as well.
+They say nothing, and a copy that was interrupted goes on behind them.
+"""
+
+from typing import Final
+
+from blocks import Event, MisuseError, OpaqueEvent, TimelineId, decode_event
+from persistence._retention import Kept, Retains
+from persistence._store import EventStore, TimelineInfo
+
+PAGE: Final = 1_000
+
+
+def kept_in(store: EventStore, name: TimelineId) -> Kept:
+    """What a store has left of a timeline."""
+    return store.kept(name) if isinstance(store, Retains) else Kept()
+
+
+def stand_in(target: EventStore, info: TimelineInfo, gone: int) -> None:
+    """Append what stands for events up to version `gone`, as far as that is not there.
+
+    Raises:
+        MisuseError: the target cannot remove events, or has older ones, behind which some are missing.
+    """
+    held = target.head(info.id)
+    if held >= gone:
+        return
+    if not isinstance(target, Retains):
+        raise MisuseError(
+            f"events 1 to {gone} of {info.id!r} are forgotten, and the other store cannot keep a log that"
+            " begins later; choose another store"
+        )
+    if held and not _is_stand_in(target, info.id, held):
+        raise MisuseError(
+            f"{info.id!r} ends at event {held} there and begins at event {gone + 1} here, so what is"
+            " between them is nowhere; choose another store"
+        )
+    for first in range(held, gone, PAGE):
+        versions = range(first + 1, min(first + PAGE, gone) + 1)
+        events = [_event(version, info.created_at) for version in versions]
+        target.append(info.id, events, expected_version=first)
+
+
+def forget_stand_ins(target: EventStore, name: TimelineId, gone: int) -> None:
+    """Remove them.
+
+    Raises:
+        MisuseError: the window needs them.
+    """
+    if not gone or kept_in(target, name).forgotten >= gone or not isinstance(target, Retains):
+        return
+    if _is_stand_in(target, name, gone):
+        target.trim(name, gone + 1)
+
+
+def _event(version: int, at: float) -> Event:
+    return decode_event(f'{{"event":"Forgotten","id":"forgotten {version}","at":{at!r}}}'.encode())
+
+
+def _is_stand_in(store: EventStore, name: TimelineId, version: int) -> bool:
+    [(_, event)] = store.read(name, after=version - 1, limit=1)
+    return isinstance(event, OpaqueEvent) and event.id == f"forgotten {version}"

@@ -1,0 +1,108 @@
+"""Reads the events that are no longer among the rows: from archives, or not at all.
+
+The rows are asked first, always.  Where they begin later than they should, what is left of the log is read
+here, in one snapshot: a removal is in it as a whole or not at all.  A file of an archive may be replaced
+after that; then all is read again.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+import attrs
+
+from blocks import DamagedStoreError, LogWindow, TimelineId
+from persistence._retention import Kept
+from persistence.sql._database import Connection, Database
+from persistence.sql._rows import (
+    PAGE_BYTES,
+    RANGE,
+    VERSION_MAX,
+    Row,
+    events_of,
+    without_gaps,
+)
+from persistence.sql._trims import Trimmed, head_of, trimmed_of
+
+STEP: Final = 64
+"""Events that are in memory before it is known how large they are."""
+
+_Found = TypeVar("_Found")
+
+
+@attrs.frozen
+class Past:
+    """Reads logs that do not begin in the rows."""
+
+    _database: Database
+
+    def page(self, timeline: TimelineId, after: int, limit: int) -> Sequence[Row]:
+        """What `read_bytes` gives.
+
+        Raises:
+            ForgottenError: the first of them is gone.
+            DamagedStoreError: one is not where it should be.
+        """
+
+        def page(connection: Connection, trimmed: Trimmed) -> Sequence[Row]:
+            trimmed.kept.refuse_forgotten(timeline, after + 1)
+            found, size, last = list[Row](), 0, after + limit
+            while size < PAGE_BYTES and (begin := after + len(found)) < last:
+                rows = rows_of(connection, timeline, trimmed.kept, begin, min(begin + STEP, last))
+                if not rows:
+                    break
+                found += rows
+                size += sum(len(payload) for _, payload in rows)
+            return found
+
+        return self._steady(timeline, page)
+
+    def window(self, timeline: TimelineId) -> LogWindow:
+        """The window, which begins in an archive.
+
+        Raises:
+            ForgottenError: it begins in what is gone.
+            DamagedStoreError: an event is not where it should be.
+        """
+
+        def window(connection: Connection, trimmed: Trimmed) -> LogWindow:
+            head = head_of(connection, timeline, trimmed)
+            after = head.window_start() - 1
+            trimmed.kept.refuse_forgotten(timeline, after + 1)
+            rows = rows_of(connection, timeline, trimmed.kept, after, VERSION_MAX)
+            return head.window(events_of(timeline, rows))
+
+        return self._steady(timeline, window)
+
+    def _steady(
+        self, timeline: TimelineId, read: Callable[[Connection, Trimmed], _Found]
+    ) -> _Found:
+        """What is read, once no archive was replaced meanwhile."""
+        trimmed = Trimmed()
+        while True:
+            try:
+                with self._database.snapshot() as connection:
+                    trimmed = trimmed_of(connection, timeline)
+                    return read(connection, trimmed)
+            except DamagedStoreError:
+                with self._database.lent() as connection:
+                    if trimmed_of(connection, timeline) == trimmed:
+                        raise
+
+
+def rows_of(
+    connection: Connection, timeline: TimelineId, kept: Kept, after: int, last: int
+) -> Sequence[Row]:
+    """The rows behind version `after` up to `last`, those in archives included.
+
+    Raises:
+        DamagedStoreError: one is not where it should be.
+    """
+    from persistence.archive import archived_rows
+
+    found: list[Row] = []
+    for archive in kept.within(after + 1, last):
+        rows = archived_rows(archive, after + 1, last)
+        found += [(version, payload.encode()) for version, payload in rows]
+    if last >= kept.first:
+        found += connection.rows(RANGE, [timeline, max(after, kept.removed), last])
+    return without_gaps(timeline, after, found)
