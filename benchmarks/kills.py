@@ -25,7 +25,14 @@ import attrs
 
 from blocks import BlockAppended, BlockId, Event, EventId, TimelineId, TurnId, UserPrompt
 from blocks import VersionConflictError as Conflict
-from persistence import ArtifactDescription, EventStore, HoldsArtifacts, open_store, verify
+from persistence import (
+    ArtifactDescription,
+    EventStore,
+    HoldsArtifacts,
+    Requester,
+    open_store,
+    verify,
+)
 from tests._postgres import Server, running
 
 KINDS = ("duckdb", "sqlite", "postgres", "server")
@@ -135,7 +142,7 @@ class Killing:
         """Processes write, and are killed at the end."""
         names = [f"{self.toll.kills}-{n}" for n in range(self.processes)]
         files = [self.folder / f"told {name}" for name in names]
-        started: list[BaseProcess] = []
+        started = list[BaseProcess]()
         try:
             for name, file in zip(names, files, strict=True):
                 process = FORKS.Process(target=write, args=(self.where, str(file), name))
@@ -144,10 +151,10 @@ class Killing:
             _wait_until_grown(files)
             yield files
         finally:
-            for process in started:
-                process.kill()
-            for process in started:
-                process.join()
+            for each in started:
+                each.kill()
+            for each in started:
+                each.join()
 
     def heard(self, files: Sequence[Path]) -> None:
         """Note what was acknowledged, and that a new process sees so much."""
@@ -174,7 +181,8 @@ class Killing:
             for info in store.list():
                 self._check(info.id, _log(store, info.id))
             if isinstance(store, HoldsArtifacts):
-                held = {entry.metadata.id for entry in store.artifacts().backend.entries()}
+                about = store.artifacts().list(Requester("kills"))
+                held = {str(metadata.id) for metadata in about}
                 toll.lost += len(self._artifacts - held)
             toll.problems = tuple(problem.what for problem in verify(store).problems)
         return toll

@@ -47,9 +47,9 @@ class ArtifactTables:
         ):
             if there != due:
                 yield f"column {name} has {there!r:.100}, the entry has {due!r:.100}"
-        due = pieces_of(entry.metadata)
-        if (there := self.pieces.get(entry.slot, 0)) > due:
-            yield f"{there} pieces are there, its content has {due}"
+        count, held = pieces_of(entry.metadata), self.pieces.get(entry.slot, 0)
+        if held > count:
+            yield f"{held} pieces are there, its content has {count}"
 
     def _miscounted(self) -> Iterator[StoreProblem]:
         """Artifacts of which there are more or fewer than the audit says."""

@@ -185,6 +185,10 @@ def translated(error: sqlite3.Error, path: Path) -> FoldlineError:
             )
         case sqlite3.SQLITE_FULL:
             return StoreError(f"{path}: the disk is full; make room and repeat the call")
+        case sqlite3.SQLITE_IOERR:
+            return StoreError(
+                f"{path}: {text}: the disk is full, or fails; make room and repeat the call"
+            )
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
             return StoreError(
                 f"{path}: {text}; let this user read and write the file and its folder, or choose"

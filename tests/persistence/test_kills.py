@@ -17,8 +17,8 @@ def test_what_was_acknowledged_before_a_kill_is_there_once_and_whole(
         with running() as server:  # of its own: others use that of the session
             toll = survived(kind, tmp_path, sized(3, 60), 1, server)
     else:
-        server = request.getfixturevalue("postgres") if kind == "postgres" else None
-        toll = survived(kind, tmp_path, sized(6, 200), 1, server)
+        shared = request.getfixturevalue("postgres") if kind == "postgres" else None
+        toll = survived(kind, tmp_path, sized(6, 200), 1, shared)
     assert (toll.lost, toll.doubled, toll.torn, toll.problems) == (0, 0, 0, ())
     assert toll.acknowledged > toll.kills
     assert toll.artifacts

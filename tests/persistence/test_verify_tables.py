@@ -3,6 +3,7 @@
 Which tables and columns there are is asked of the database, so that a new one is not forgotten: it is looked
 at, or it is said here why not.
 """
+# ruff: noqa: S608 -- the names are those that the database gives
 
 import shutil
 import sqlite3
