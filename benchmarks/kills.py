@@ -39,7 +39,7 @@ KINDS = ("duckdb", "sqlite", "postgres", "server")
 BATCH = 3
 LARGE, SMALL = 20_000, 300
 ARTIFACT_EVERY = 8
-CHECKED_EVERY = 50
+CHECKED_EVERY = 25
 UP_SECONDS = 60
 FORKS = get_context(
     "forkserver"
@@ -123,8 +123,10 @@ class Killing:
             with self.writing() as files:
                 time.sleep(self.chance.uniform(0.0, 0.2))
             self.toll.kills += 1
+            if is_time := self.toll.kills % CHECKED_EVERY == 0:
+                self.verified()  # as the kill has left it
             self.heard(files)
-            if self.toll.kills % CHECKED_EVERY == 0:
+            if is_time:
                 self.checked()
 
     def server(self, server: Server, kills: int) -> None:
@@ -172,11 +174,16 @@ class Killing:
         for file in files:
             file.unlink()
 
+    def verified(self) -> None:
+        """Note what `verify` says."""
+        self.toll.problems += tuple(problem.what for problem in verify(self.where).problems)
+
     def checked(self) -> Toll:
         """Read all there is."""
         toll = self.toll
         toll.lost = toll.doubled = toll.torn = 0
         toll.artifacts = len(self._artifacts)
+        self.verified()
         with closing(open_store(self.where)) as store:
             for info in store.list():
                 self._check(info.id, _log(store, info.id))
@@ -184,7 +191,6 @@ class Killing:
                 about = store.artifacts().list(Requester("kills"))
                 held = {str(metadata.id) for metadata in about}
                 toll.lost += len(self._artifacts - held)
-            toll.problems = tuple(problem.what for problem in verify(store).problems)
         return toll
 
     def _check(self, timeline: TimelineId, log: Sequence[str]) -> None:

@@ -29,7 +29,7 @@ def filled(path: Path) -> None:
 @pytest.fixture(params=["closed", "killed"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Of a sound store: one file, or the newest events are in its write-ahead log."""
-    made, folder = tmp_path / "made", tmp_path / request.param
+    made, folder = tmp_path / "made", tmp_path / str(request.param)
     for each in (made, folder):
         each.mkdir()
     filled(made / "talks.sqlite")
