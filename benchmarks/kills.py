@@ -11,7 +11,7 @@ import argparse
 import logging
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from itertools import count
 from multiprocessing import get_context
@@ -140,7 +140,7 @@ class Killing:
         self.heard(files)
 
     @contextmanager
-    def writing(self) -> Iterator[Sequence[Path]]:
+    def writing(self) -> Generator[Sequence[Path]]:
         """Processes write, and are killed at the end."""
         names = [f"{self.toll.kills}-{n}" for n in range(self.processes)]
         files = [self.folder / f"told {name}" for name in names]

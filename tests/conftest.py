@@ -58,6 +58,14 @@ def postgres() -> Iterator[Server]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def victim(postgres: Server) -> Iterator[Server]:
+    """Another one, which tests may kill: nobody else uses it meanwhile."""
+    del postgres  # it is there, or the test is skipped
+    with running() as server:
+        yield server
+
+
 @pytest.fixture
 def url(postgres: Server) -> str:
     """Of a database without a store."""

@@ -78,11 +78,10 @@ class _Link:
     def ask(self) -> None:
         with suppress(OSError):
             while data := self.client.recv(1 << 16):
-                match self.proxy.is_due():
-                    case "request":
-                        break
-                    case "answer":
-                        self.is_cut = True
+                before = self.proxy.is_due()
+                if before == "request":
+                    break
+                self.is_cut = self.is_cut or before == "answer"
                 self.server.sendall(data)
         self._end()
 

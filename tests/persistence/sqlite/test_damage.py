@@ -3,7 +3,7 @@
 import resource
 import shutil
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -138,7 +138,7 @@ def test_a_log_that_ends_early_is_taken_up_to_there(folder: Path, tmp_path: Path
 
 
 @contextmanager
-def full_disk(limit: int) -> Iterator[None]:
+def full_disk(limit: int) -> Generator[None]:
     """No file grows beyond `limit` bytes; afterwards there is room again."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
