@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -31,6 +32,7 @@ BATCH = 3
 # Appends batches to its own timeline and to one for all, and prints what was acknowledged.
 WRITER = f"""
 import sys
+import time
 from blocks import BlockAppended, UserPrompt, VersionConflictError
 from persistence import open_store
 
