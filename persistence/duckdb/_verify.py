@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
+from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from blocks import CodecError, MisuseError, TimelineId, decode_event, kind_of
 from persistence._log import event_problems, ref_of
@@ -45,13 +46,23 @@ SELECT coalesce(name, ''), seq, count(*)
 FROM pieces ANTI JOIN events USING (timeline, seq) LEFT JOIN timelines USING (timeline)
 GROUP BY ALL ORDER BY ALL
 """
+NO_EVENT = """
+SELECT coalesce(name, ''), timeline, seq FROM marks ANTI JOIN events USING (timeline, seq)
+LEFT JOIN timelines USING (timeline) ORDER BY ALL
+"""
+DOUBLED = {
+    "marks": "timeline, seq",
+    "pieces": "timeline, seq, number",
+    "trims": "timeline, first",
+}
+"""Tables, and what no two rows of one have in common."""
 NAMELESS = "SELECT DISTINCT timeline FROM events ANTI JOIN timelines USING (timeline)"
 TWICE = """
 SELECT coalesce(name, ''), count(*) FROM timelines
 GROUP BY name HAVING count(*) > 1 OR count(DISTINCT timeline) > 1
 """
 EVENTS = """
-SELECT timeline, seq, payload, kind, ref FROM events LEFT JOIN marks USING (timeline, seq)
+SELECT timeline, seq, payload, ts, kind, ref FROM events LEFT JOIN marks USING (timeline, seq)
 WHERE timeline BETWEEN ? AND ?
 """
 
@@ -86,28 +97,21 @@ def verify_tables(
         removed = removed_events(cursor) if trimmed else 0
         held = Marks(events + removed, audit_records(cursor))
         problems = tuple(islice(_problems(cursor, counts, kept), PROBLEMS_MAX))
+        entries, damage = DuckDBReader(cursor, path).tables().examined()
     finally:
         cursor.execute("ROLLBACK")
     if what := lost(held, acknowledged):
         missing = StoreProblem(what=f"the file holds {what}; was a .wal deleted?")
         problems = (missing, *problems)
     with cursor_of(cursor) as second:  # an error of the file's ends a snapshot
-        reader = DuckDBReader(second, path)
-        examination = Examination(reader, keys)
-        entries, damage = examination.entries()
-        found = chain(damage, _gone(reader), examination.problems(entries))
+        examination = Examination(DuckDBReader(second, path), keys)
+        found = chain(damage, examination.problems(entries))
         return StoreReport(
             timelines=len(counts),
             events=events,
             artifacts=len(entries),
             problems=tuple(islice(chain(problems, found), PROBLEMS_MAX)),
         )
-
-
-def _gone(reader: DuckDBReader) -> Iterator[StoreProblem]:
-    for artifact, due, there in reader.gone():
-        what = f"artifact {artifact}: it was put {due} times and is there {there} times"
-        yield StoreProblem(artifact=artifact, what=what)
 
 
 def _problems(
@@ -128,9 +132,23 @@ def _problems(
         yield from archive_problems(TimelineId(name), kept)
     for some in _together(counts):
         yield from _event_problems(cursor, some)
+    for name, number, seq in cursor.execute(NO_EVENT).fetchall():
+        if seq >= left.get(number, Kept()).first:  # those of what was removed stay
+            yield StoreProblem(timeline=name, version=seq, what="a mark of no event")
+    yield from _doubled(cursor)
     if has_table(cursor, "pieces"):
         for name, seq, count in cursor.execute(LEFT_OVER).fetchall():
             yield StoreProblem(timeline=name, version=seq, what=f"{count} pieces of no event")
+
+
+def _doubled(cursor: "DuckDBPyConnection") -> Iterator[StoreProblem]:
+    for table, key in DOUBLED.items():
+        if has_table(cursor, table):
+            twice = (
+                f"SELECT {key} FROM {table} WHERE timeline <> 0 GROUP BY ALL HAVING count(*) > 1"  # noqa: S608 -- constants
+            )
+            for place in cursor.execute(twice).fetchall():
+                yield StoreProblem(what=f"table {table} has more than one row of {key} {place}")
 
 
 def _together(counts: Iterable[Versions]) -> Iterator[dict[int, str]]:
@@ -154,22 +172,23 @@ def _event_problems(
     with cursor_of(cursor) as second:
         cursor.execute(EVENTS, [min(names), max(names)])
         while page := cursor.fetchmany(PAGE):
-            for number, seq, payload, *mark in page:
+            for number, seq, payload, *columns in page:
                 if number in names:
                     row = whole([(seq, payload)], fetching(second, number))
-                    for what in _row_problems(row, mark, blocks[number]):
+                    for what in _row_problems(row, columns, blocks[number]):
                         yield StoreProblem(timeline=names[number], version=seq, what=what)
 
 
-def _row_problems(
-    row: Iterator[Row], mark: list[str | int | None], blocks: dict[str, int]
-) -> Iterator[str]:
+def _row_problems(row: Iterator[Row], columns: list[Any], blocks: dict[str, int]) -> Iterator[str]:
     try:
         [(seq, payload)] = row
         event = decode_event(payload)
     except CodecError as error:
         yield str(error)
         return
+    at, *mark = columns
+    if isfinite(event.at) and at != event.at:
+        yield f"column ts has {at}, the event has {event.at}"
     ref = ref_of(event)
     if mark != [None if ref is None else kind_of(event), ref]:
         yield f"it should have left the mark {ref} and left {mark[1]}"

@@ -178,5 +178,9 @@ class PostgresDatabase:
         with self.lent() as connection:
             return erase(connection.raw, self.name, self._pool.timeout)
 
+    def page_problems(self, connection: Connection) -> Sequence[str]:
+        del connection  # the server compares checksums, of every page that it reads
+        return ()
+
     def close(self) -> None:
         self._pool.close()

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 LOST: Final = ("08", "57P01", "57P02", "57P03", "57P05")
 """How the codes begin of what ends a connection."""
+NO_TABLE: Final = ("42P01", "42P07", "42703")
+"""A table or a column is not there, or is there already."""
 AGAIN: Final = ("40001", "40P01", "55P03")
 """A serialization failure, a deadlock, a lock that was not to be had."""
 
@@ -37,6 +39,11 @@ def translated(error: "psycopg.Error", name: str, *, is_lost: bool) -> FoldlineE
                 " this role to: GRANT USAGE, CREATE ON SCHEMA … TO …; to use them it needs SELECT and"
                 " INSERT, and DELETE on artifacts and artifact_pieces; to remove, UPDATE and DELETE on"
                 " events and trims"
+            )
+        case _ if code in NO_TABLE:
+            return DamagedStoreError(
+                f"the tables are not those that they should be: {text}; restore the database from a"
+                " backup"
             )
         case _:
             return StoreError(f"{text}; repeat the call")

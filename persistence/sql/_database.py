@@ -105,6 +105,10 @@ class Database(Protocol):
         """
         ...
 
+    def page_problems(self, connection: Connection) -> Sequence[str]:
+        """What the database itself finds wrong with its files, where it can be asked."""
+        ...
+
     def close(self) -> None:
         """Let nobody new in, and let go of what nobody uses any more."""
         ...

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Final
 
-from blocks import StoreError
+from blocks import DamagedStoreError, StoreError
 from persistence.sql._database import Connection, Database
 
 NEW: Final = (
@@ -23,6 +23,7 @@ def bring_up_to_date(
     `lock` is a statement that waits until nobody else does the same.
 
     Raises:
+        DamagedStoreError: it has no format.
         StoreError: a later version has made it.
     """
     current = (len(steps), sha256("".join(views).encode()).hexdigest()[:16])
@@ -41,8 +42,19 @@ def bring_up_to_date(
         connection.run("UPDATE foldline SET format = ?, views = ?", current)
 
 
+def format_problems(connection: Connection) -> Sequence[str]:
+    """What is wrong with the table `foldline` of a database that is open."""
+    found = connection.rows(FOUND)
+    return [] if len(found) == 1 else [f"table foldline has {len(found)} rows, and should have 1"]
+
+
 def _format(connection: Connection, name: str, newest: int) -> tuple[int, str]:
-    [(there, mark)] = connection.rows(FOUND)
+    try:
+        [(there, mark)] = connection.rows(FOUND)
+    except ValueError:
+        raise DamagedStoreError(
+            f"{name} does not say which format it has; restore the database from a backup"
+        ) from None
     if there > newest:
         raise StoreError(
             f"{name} has format {there}, this version reads up to {newest}; upgrade foldline"

@@ -1,17 +1,17 @@
 """Whether a database holds together: every promise about its rows, checked one by one."""
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from typing import Any, Final
 
-from blocks import ArtifactId, CodecError, Event, TimelineId, clean_json, decode_event, kind_of
+from blocks import CodecError, Event, TimelineId, clean_json, decode_event, kind_of
 from persistence._log import StoredEvent, event_problems, ref_of
 from persistence._retention import Kept
 from persistence._store import PROBLEMS_MAX, StoreProblem, StoreReport
 from persistence.archive import archive_problems
-from persistence.artifacts import Entry, Examination, KeyRing, SQLBackend
+from persistence.artifacts import ArtifactTables, Examination, KeyRing, SQLBackend
 from persistence.sql._database import Connection, Database
+from persistence.sql._format import format_problems
 from persistence.sql._rows import columns
 from persistence.sql._trims import all_trimmed
 
@@ -21,6 +21,9 @@ EVENTS: Final = """
 SELECT timeline, seq, id, ts, kind, ref, made, payload FROM events
 WHERE (timeline, seq) > (?, ?) ORDER BY timeline, seq LIMIT ?
 """
+ARTIFACTS: Final = "SELECT artifact, slot, entry FROM artifacts ORDER BY artifact, slot"
+PIECE_COUNTS: Final = "SELECT slot, count(*) FROM artifact_pieces GROUP BY slot"
+RECORDS: Final = "SELECT record FROM artifact_audit ORDER BY made"
 COLUMNS: Final = ("id", "ts", "kind", "ref")
 
 
@@ -28,15 +31,24 @@ def verify_tables(database: Database, backend: SQLBackend, keys: KeyRing | None)
     """The report on an open database."""
     with database.snapshot() as connection:
         [(timelines, events)] = connection.rows(COUNTS)
-        problems = [*islice(_problems(connection, all_trimmed(connection)), PROBLEMS_MAX)]
-    examination = Examination(backend, keys)
-    entries, damage = examination.entries()
-    found = chain(problems, damage, _gone(backend, entries), examination.problems(entries))
+        said = [*database.page_problems(connection), *format_problems(connection)]
+        problems = [StoreProblem(what=what) for what in said]
+        problems += islice(_problems(connection, all_trimmed(connection)), PROBLEMS_MAX)
+        entries, damage = _artifacts(connection).examined()
+    found = chain(problems, damage, Examination(backend, keys).problems(entries))
     return StoreReport(
         timelines=timelines,
         events=events,
         artifacts=len(entries),
         problems=tuple(islice(found, PROBLEMS_MAX)),
+    )
+
+
+def _artifacts(connection: Connection) -> ArtifactTables:
+    return ArtifactTables(
+        rows=connection.rows(ARTIFACTS),
+        pieces=dict(connection.rows(PIECE_COUNTS)),
+        records=[data for (data,) in connection.rows(RECORDS)],
     )
 
 
@@ -93,15 +105,3 @@ def _columns(event: Event) -> tuple[object, ...]:
         data=b"",
     )
     return columns(told)
-
-
-def _gone(backend: SQLBackend, entries: Sequence[Entry]) -> Iterator[StoreProblem]:
-    """Artifacts of which there are fewer than were put and have neither expired nor been forgotten."""
-    due = Counter[str]()
-    for record in backend.records():
-        due[record.artifact] += {"put": 1, "expire": -1, "forget": -1}.get(record.action, 0)
-    held = Counter(entry.metadata.id for entry in entries)
-    for artifact, count in sorted(due.items()):
-        if count > held[ArtifactId(artifact)]:
-            what = f"it was put {count} times and is there {held[ArtifactId(artifact)]} times"
-            yield StoreProblem(artifact=artifact, what=f"artifact {artifact}: {what}")

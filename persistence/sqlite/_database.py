@@ -24,6 +24,7 @@ from blocks import (
     StoreLockedError,
 )
 from persistence._log import StoredEvent
+from persistence._store import PROBLEMS_MAX
 from persistence.sql._database import Connection, Rows, TakenError
 from persistence.sql._index import Dialect
 from persistence.sql._rows import HEAD, columns
@@ -31,6 +32,8 @@ from persistence.sqlite._dialect import DIALECT
 
 IDLE_MAX: Final = 8
 """Connections that are kept for the next."""
+NO_TABLE: Final = ("no such table", "no such column", "table ")
+"""How the database begins to say that a table is not there, is another one, or is there already."""
 NUMBER: Final = "(SELECT coalesce(max(made), 0) + 1 FROM {table} WHERE made IS NOT NULL)"
 INSERT: Final = f"""
 INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, CASE WHEN ? THEN {NUMBER.format(table="events")} END)
@@ -139,6 +142,10 @@ class SQLiteDatabase:
                 return
         raw.close()
 
+    def page_problems(self, connection: Connection) -> Sequence[str]:
+        found = connection.rows(f"PRAGMA integrity_check({PROBLEMS_MAX})")
+        return [f"{self.path}: {what}" for (what,) in found if what != "ok"]
+
     def close(self) -> None:
         with self._change:
             self._closed = True
@@ -196,10 +203,18 @@ def translated(error: sqlite3.Error, path: Path) -> FoldlineError:
             )
         case sqlite3.SQLITE_FULL:
             return StoreError(f"{path}: the disk is full; make room and repeat the call")
+        case sqlite3.SQLITE_IOERR:
+            return StoreError(
+                f"{path}: {text}: the disk is full, or fails; make room and repeat the call"
+            )
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
             return StoreError(
                 f"{path}: {text}; let this user read and write the file and its folder, or choose"
                 " another file"
+            )
+        case sqlite3.SQLITE_ERROR if text.startswith(NO_TABLE):
+            return DamagedStoreError(
+                f"{path} has not the tables that it should have ({text}); restore it from a backup"
             )
         case _ if "malformed JSON" in text:
             return DamagedStoreError(

@@ -3,17 +3,24 @@
 from os import PathLike
 from pathlib import Path
 from shutil import copyfile
-from typing import TYPE_CHECKING
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from blocks import MisuseError
 from persistence._place import database_path, path_in, system_errors
-from persistence._store import StoreReport
+from persistence._store import StoreProblem, StoreReport
 from persistence.sqlite._store import SQLiteStore
+from persistence.sqlite._wal import lost_commits
 
 if TYPE_CHECKING:
     from persistence.artifacts import KeyRing
+
+SAVE: Final = (
+    "restore both from a backup, or let `foldline repair` save what comes before that into a new"
+    " store, before anything else opens the file"
+)
 
 
 @attrs.frozen
@@ -32,8 +39,15 @@ class SQLiteLocation:
     def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
         if not self.exists():
             raise MisuseError(f"no file {self.path} to verify")
-        with self.open() as store:
-            return store.verify(keys=keys)
+        if not lost_commits(database_path(self.path)):
+            with self.open() as store:
+                return store.verify(keys=keys)
+        with TemporaryDirectory() as folder:  # to open the file would take its log away
+            copy, lost = self.readable_copy(Path(folder))
+            with copy.open() as store:
+                report = store.verify(keys=keys)
+        problem = StoreProblem(what=f"{lost}; {SAVE}")
+        return attrs.evolve(report, problems=(problem, *report.problems))
 
     def readable_copy(self, folder: Path) -> "tuple[SQLiteLocation, str]":
         path = database_path(self.path)
@@ -41,7 +55,7 @@ class SQLiteLocation:
             for name in (path.name, f"{path.name}-wal"):
                 if (part := path.with_name(name)).exists():
                     copyfile(part, folder / name)
-        return SQLiteLocation(folder / path.name), ""
+        return SQLiteLocation(folder / path.name), lost_commits(folder / path.name)
 
     def remove(self) -> None:
         """Unless another process has it open by now, which is seen from a file beside it."""

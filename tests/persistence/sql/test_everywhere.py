@@ -8,6 +8,7 @@ import pytest
 from blocks import TimelineId
 from persistence import (
     ArtifactDescription,
+    DuckDBStore,
     Requester,
     copy_store,
     open_store,
@@ -15,19 +16,15 @@ from persistence import (
     repair,
     verify,
 )
-from persistence.sessions import read_session
 from tests.persistence.contract import T, U, many, opened
 from timeline import Timeline
 from timeline.cli import main
-from timeline.replay import ReplayOptions, replay
-
-EXAMPLE = Path(__file__).parents[3] / "docs/examples/invoice-service.jsonl"
 
 
 @pytest.fixture
-def filled(where: str) -> str:
-    options = ReplayOptions(window=30_000, counter="estimate", name="invoice")
-    replay(read_session(EXAMPLE), options, store=where)
+def filled(where: str, replayed: Path) -> str:
+    with opened(where) as store, DuckDBStore(replayed) as session:
+        copy_store(session, store)
     return where
 
 

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from blocks import StoreError
+from blocks import DamagedStoreError, StoreError
 from persistence import verify
 from persistence.postgres import _schema as postgres
 from persistence.sql._store import SQLStore
@@ -54,7 +54,7 @@ def test_a_step_that_fails_leaves_everything_as_it_was(
     with monkeypatch.context() as patched:
         for module in (sqlite, postgres):
             patched.setattr(module, "STEPS", (*module.STEPS, (NOTES, "SELECT nonsense")))
-        with pytest.raises(StoreError, match="nonsense"):
+        with pytest.raises(DamagedStoreError, match="nonsense"):
             opened(where)
     with opened(where) as store:
         assert asked(store, FOUND) == before

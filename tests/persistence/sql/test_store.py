@@ -1,6 +1,5 @@
 """What a store that many processes share promises, whatever database it is in."""
 
-import signal
 import subprocess
 import sys
 import time
@@ -33,6 +32,7 @@ BATCH = 3
 # Appends batches to its own timeline and to one for all, and prints what was acknowledged.
 WRITER = f"""
 import sys
+import time
 from blocks import BlockAppended, UserPrompt, VersionConflictError
 from persistence import open_store
 
@@ -89,24 +89,6 @@ def test_processes_write_their_own_timelines_and_one_together(where: str) -> Non
         for n in range(4):
             assert store.head(TimelineId(f"writer {n}")) == 10 * BATCH
         assert verify(store).ok
-
-
-def test_a_writer_that_is_killed_loses_nothing_acknowledged_and_tears_nothing(where: str) -> None:
-    with opened(where) as store:
-        for round_ in range(4):
-            with writing(where, "killed", 10**9) as writer:
-                assert writer.stdout is not None
-                lines = [writer.stdout.readline()]
-                time.sleep(0.05 + 0.05 * round_)
-                writer.send_signal(signal.SIGKILL)
-                lines += writer.stdout.read().splitlines(keepends=True)
-            acknowledged = dict(line.rsplit(None, 1) for line in lines if line.endswith("\n"))
-            for name, version in acknowledged.items():
-                head = store.head(TimelineId(name))
-                assert head >= int(version)
-                assert head % BATCH == 0
-        assert verify(store).ok
-    assert verify(where).ok
 
 
 def test_what_one_store_writes_another_reads_at_once(where: str) -> None:

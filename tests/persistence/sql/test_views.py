@@ -30,13 +30,10 @@ from blocks import (
     UserPrompt,
 )
 from persistence import DuckDBStore
-from persistence.sessions import read_session
 from persistence.testing._search import odd_log
 from tests.persistence.contract import T, U, compacted, expanded, forked, many, opened
 from tests.persistence.duckdb.test_views import TURN, appended, call, request, result, usage
-from timeline.replay import ReplayOptions, replay
 
-EXAMPLE = Path(__file__).parents[3] / "docs/examples/invoice-service.jsonl"
 VIEWS = ("log", "blocks", "compactions", "requests", "tool_usage")
 
 
@@ -160,10 +157,8 @@ def test_the_views_of_every_store_say_the_same(where: str, log: str, tmp_path: P
     check(where, LOGS[log](), tmp_path)
 
 
-def test_so_do_they_of_a_whole_session(where: str, tmp_path: Path) -> None:
-    session, place = read_session(EXAMPLE), tmp_path / "replayed.duckdb"
-    replay(session, ReplayOptions(window=30_000, counter="estimate"), store=place)
-    with DuckDBStore(place) as store:
+def test_so_do_they_of_a_whole_session(where: str, replayed: Path, tmp_path: Path) -> None:
+    with DuckDBStore(replayed) as store:
         [info] = store.list()
         events = [event for _, event in store.read(info.id, limit=10_000)]
         assert len(events) == info.version

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import ClosedError, MisuseError, Recorded, StoreError, TimelineId
-from persistence import DuckDBStore, EventStore, MemoryStore, Watchable
+from persistence import EventStore, MemoryStore, Watchable
 from persistence.testing import RecordingStore
 from tests._builders import open_timeline
-from tests.persistence.contract import many
+from tests.persistence.contract import STORES, many, new_store
 from timeline import AsyncTimeline, Timeline
 from timeline._flow import Doze, RunBlocking
 from timeline.engine._following import Following
@@ -35,14 +35,10 @@ class Silent(RecordingStore):
         return super().__getattr__(name)
 
 
-@pytest.fixture(params=["memory", "duckdb", "silent"])
+@pytest.fixture(params=[*STORES, "silent"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[EventStore]:
-    made: dict[str, Callable[[], EventStore]] = {
-        "memory": MemoryStore,
-        "duckdb": lambda: DuckDBStore(tmp_path / "talks.duckdb"),
-        "silent": lambda: Silent(MemoryStore()),
-    }
-    found = made[request.param]()
+    is_silent = request.param == "silent"
+    found = Silent(MemoryStore()) if is_silent else new_store(request, tmp_path)
     yield found
     found.close()
 

@@ -1,8 +1,7 @@
 """Several timelines on one log, in any interleaving, with faults: whatever happens, it is one log.
 
 Each step is done by one of the timelines.  Right before something is appended another one may append,
-hide or compact first, and an append may fail before it happened, or after.  To try another store, add
-a line to `STORES`.
+hide or compact first, and an append may fail before it happened, or after.
 """
 
 import tempfile
@@ -27,17 +26,17 @@ from blocks import (
     UserPrompt,
     text_of,
 )
-from persistence import DuckDBStore, EventStore, MemoryStore
+from persistence import EventStore, MemoryStore
 from persistence.testing import RecordingStore
 from render import open_view, show
 from tests._builders import context, open_timeline, request_bytes, response, text, tool_use
+from tests._sizes import sized
+from tests.persistence.contract import STORES, new_store
 from timeline import Timeline
 
-STORES: Final[dict[str, tuple[Callable[[Path], EventStore], int]]] = {
-    "memory": (lambda _: MemoryStore(), 25),
-    "duckdb": (lambda folder: DuckDBStore(folder / "talks.duckdb"), 2),
-}
-"""How to make one in an empty folder, and how many histories to try."""
+HISTORIES: Final = {"memory": 25}
+"""How many to try, where it is not `FEW`."""
+FEW: Final = sized(3, 20)
 NAME = TimelineId("talk")
 TIMELINES = 3
 STEPS = 30
@@ -74,7 +73,7 @@ class Racing(RecordingStore):
 class Interleaved(RuleBasedStateMachine):
     """What several agents, or several processes of one, do to a timeline."""
 
-    make: Callable[[Path], EventStore] = STORES["memory"][0]
+    make: Callable[[Path], EventStore] = staticmethod(lambda _: MemoryStore())
 
     @initialize()
     def begin(self) -> None:
@@ -244,12 +243,20 @@ class Interleaved(RuleBasedStateMachine):
             self.folder.cleanup()
 
 
-@pytest.mark.parametrize("name", STORES)
-def test_whatever_is_interleaved_is_one_log(name: str) -> None:
+@pytest.fixture(params=STORES)
+def store_kind(request: pytest.FixtureRequest) -> pytest.FixtureRequest:
+    """Names the kind of store that `new_store` makes."""
+    return request
+
+
+def test_whatever_is_interleaved_is_one_log(store_kind: pytest.FixtureRequest) -> None:
     from hypothesis.stateful import run_state_machine_as_test
 
-    make, histories = STORES[name]
+    def make(folder: Path) -> EventStore:
+        return new_store(store_kind, folder)
+
     kind = type("Machine", (Interleaved,), {"make": staticmethod(make)})
+    histories = HISTORIES.get(store_kind.param, FEW)
     run_state_machine_as_test(
         kind, settings=settings(max_examples=histories, stateful_step_count=STEPS, deadline=None)
     )

@@ -34,7 +34,7 @@ from blocks import (
     VersionConflictError,
     text_of,
 )
-from persistence import DuckDBStore, EventStore, MemoryStore
+from persistence import EventStore, MemoryStore
 from persistence.testing import RecordingStore
 from render import Summary, extractive
 from tests._builders import (
@@ -46,6 +46,8 @@ from tests._builders import (
     text_in,
     tool_use,
 )
+from tests._sizes import sized
+from tests.persistence.contract import STORES, new_store
 from timeline import (
     AsyncTimeline,
     Compacted,
@@ -58,12 +60,12 @@ from timeline import (
 from timeline.engine._contest import CONFLICTS_MAX, rest_after
 
 WRITERS = 6
-EACH = 12
+EACH = sized(12, 40)
 
 
-@pytest.fixture(params=["memory", "duckdb"])
+@pytest.fixture(params=STORES)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[EventStore]:
-    made = MemoryStore() if request.param == "memory" else DuckDBStore(tmp_path / "talks.duckdb")
+    made = new_store(request, tmp_path)
     yield made
     made.close()
 
@@ -141,25 +143,26 @@ def assert_live_is_reopened(timeline: Timeline) -> None:
     )
 
 
+def talk(store: EventStore, worker: int) -> None:
+    """What one of many does."""
+    timeline = open_timeline(store=store, window=3000)
+    for n in range(EACH):
+        timeline.steer(f"{worker}.{n}")
+        timeline.record(response(text("word " * 60), id=f"r{worker}.{n}"))
+        assert timeline.render().violations == ()
+        if worker == n % WRITERS:
+            timeline.compact()
+            timeline.hide(timeline.view.entries[-1].block.id)
+
+
 # ---------------------------------------------------------------- many at once
 
 
 def test_timelines_in_threads_are_never_refused_and_lose_nothing(store: EventStore) -> None:
     """Whatever they do; and each call of the store could have been made after the other."""
     recording = RecordingStore(store)
-
-    def talk(worker: int) -> None:
-        timeline = open_timeline(store=recording, window=3000)
-        for n in range(EACH):
-            timeline.steer(f"{worker}.{n}")
-            timeline.record(response(text("word " * 60), id=f"r{worker}.{n}"))
-            assert timeline.render().violations == ()
-            if worker == n % WRITERS:
-                timeline.compact()
-                timeline.hide(timeline.view.entries[-1].block.id)
-
     with ThreadPoolExecutor(WRITERS) as pool:
-        list(pool.map(talk, range(WRITERS)))
+        list(pool.map(lambda worker: talk(recording, worker), range(WRITERS)))
     assert recording.problems() == []
     assert_all_there(texts_in(open_timeline(store=store)))
     assert_ranges_follow_one_another(open_timeline(store=store))
