@@ -1,8 +1,9 @@
 """The tables in a PostgreSQL database, and how they are made.
 
-    events     one row per event: its position, what is asked for often, the event itself as JSON
-    artifacts, artifact_pieces, artifact_audit      see `persistence.artifacts`
-    foldline   the format's number, and which views there are
+    stored_events   one row per event: its position, what is asked for often, the event itself as JSON
+    stored_artifacts, stored_artifact_pieces, stored_artifact_audit      see `persistence.artifacts`
+    events, artifacts, ...   the rows of the connection's tenant, see `_tenants`
+    foldline        the format's number, and which views there are
 
 They lie in the first schema of the connection's `search_path`, which is made if it is not there.  There is
 no sequence, trigger or foreign key, and an append and a window touch one timeline: so the table can be
@@ -12,7 +13,7 @@ spread over many servers by `timeline`.  `made` orders timelines whose first eve
 from typing import Final
 
 from blocks import MisuseError
-from persistence.postgres import _views
+from persistence.postgres import _tenants, _views
 from persistence.postgres._database import PostgresDatabase
 from persistence.postgres._url import HAS_STORE
 from persistence.sql._database import Connection
@@ -34,7 +35,7 @@ FIRST: Final = (
                                    record bytea NOT NULL)""",
     "CREATE INDEX artifact_audit_made ON artifact_audit(made)",
 )
-STEPS: Final = (FIRST,)
+STEPS: Final = (FIRST, _tenants.STEP)
 """What leads from each format to the next; that of a database is how many were taken."""
 LOCK: Final = "SELECT pg_advisory_xact_lock(7310033245122)"
 """One at a time; the number means nothing."""
