@@ -42,7 +42,7 @@ WITH marks AS (
 )
 SELECT seq, payload, (SELECT seq FROM fold) AS fold, (SELECT ref FROM fold) AS cut FROM events
 WHERE timeline = ?
-  AND seq >= coalesce((SELECT CASE WHEN ref < seq THEN ref ELSE seq END FROM fold), 1)
+  AND seq >= (SELECT coalesce((SELECT CASE WHEN ref < seq THEN ref ELSE seq END FROM fold), 1))
 ORDER BY seq
 """
 """The window in one question: the compaction in force, found by the index on marks, and a range."""
