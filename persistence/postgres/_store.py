@@ -4,10 +4,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from blocks import MisuseError
-from persistence._log import is_sound
 from persistence.postgres._database import PostgresDatabase
 from persistence.postgres._schema import set_up
-from persistence.postgres._tenants import NAME_BYTES_MAX, SETTING
+from persistence.postgres._tenants import SETTING, checked_tenant
 from persistence.postgres._url import Address
 from persistence.sql._patience import Patience
 from persistence.sql._store import SQLStore
@@ -54,7 +53,9 @@ class PostgresStore(SQLStore):
         configure = _configures(tenant)
         address = Address.of(url)
         is_there = address.has_store()  # the pool would only say that it took too long
-        database = PostgresDatabase(address.name, _pool(address, configure, connections, wait_seconds))
+        database = PostgresDatabase(
+            address.name, _pool(address, configure, connections, wait_seconds)
+        )
         super().__init__(database, Patience(seconds=wait_seconds))
         try:
             self._patience.repeated(lambda: set_up(database, is_there=is_there))
@@ -81,16 +82,8 @@ def _pool(
 
 
 def _configures(tenant: str) -> "Configure":
-    """What a new connection is told.
-
-    Raises:
-        MisuseError: no tenant can have this name.
-    """
-    if not is_sound(tenant) or len(tenant.encode()) > NAME_BYTES_MAX:
-        raise MisuseError(
-            f"tenant={tenant!r:.60} cannot name a tenant; use some printable text of up to"
-            f" {NAME_BYTES_MAX} bytes"
-        )
+    """What a new connection is told."""
+    checked_tenant(tenant)
 
     def configure(connection: "Connection[Any]") -> None:
         connection.execute(SETTINGS)

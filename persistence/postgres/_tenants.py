@@ -12,6 +12,9 @@ from typing import Final
 
 import attrs
 
+from blocks import MisuseError
+from persistence._log import is_sound
+
 SETTING: Final = "foldline.tenant"
 TENANT: Final = f"coalesce(current_setting('{SETTING}', true), '')"
 NAME_BYTES_MAX: Final = 200
@@ -66,4 +69,19 @@ TABLES: Final = (
     Scoped("artifact_pieces", "slot, number, at, piece", "slot, number"),
     Scoped("artifact_audit", "id, made, record", "id", (("artifact_audit_made", "made)"),)),
 )
+
+
+def checked_tenant(name: str) -> str:
+    """
+    Raises:
+        MisuseError: no tenant can have this name.
+    """
+    if not is_sound(name) or len(name.encode()) > NAME_BYTES_MAX:
+        raise MisuseError(
+            f"tenant={name!r:.60} cannot name a tenant; use some printable text of up to"
+            f" {NAME_BYTES_MAX} bytes"
+        )
+    return name
+
+
 STEP: Final = tuple(statement for table in TABLES for statement in table.steps())

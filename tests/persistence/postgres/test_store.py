@@ -130,7 +130,10 @@ def test_a_role_that_may_not_make_tables_says_what_to_run_and_uses_those_that_ar
     with PostgresStore(url) as store:
         store.append(T, many(2), expected_version=0)
     asked(url, f"GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA {schema} TO {schema}")
-    asked(url, f"GRANT DELETE ON artifacts, artifact_pieces, stored_artifacts, stored_artifact_pieces TO {schema}")
+    asked(
+        url,
+        f"GRANT DELETE ON artifacts, artifact_pieces, stored_artifacts, stored_artifact_pieces TO {schema}",
+    )
     with PostgresStore(theirs) as store:
         assert store.append(T, many(2, first=3), expected_version=2) == 4
         store.fork(T, U, forked(T, 3), at=3)

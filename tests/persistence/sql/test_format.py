@@ -66,7 +66,9 @@ def test_a_step_that_fails_leaves_everything_as_it_was(
 def test_a_later_format_is_refused(where: str) -> None:
     with opened(where) as store, store._database.writing() as connection:
         connection.run("UPDATE foldline SET format = 9")
-    with pytest.raises(StoreError, match=f"has format 9, this version reads up to {newest(where)}; up"):
+    with pytest.raises(
+        StoreError, match=f"has format 9, this version reads up to {newest(where)}; up"
+    ):
         opened(where)
 
 
