@@ -44,7 +44,7 @@ def members(postgres: Server) -> None:
 
 
 @pytest.fixture
-def login(url: str) -> Callable[[str], str]:
+def login(url: str, members: None) -> Callable[[str], str]:
     """The URL of a store with its roles, for a login."""
     del members
     PostgresStore(url).close()
