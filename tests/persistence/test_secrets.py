@@ -27,8 +27,8 @@ from tests.persistence.contract import T, many
 from timeline import Timeline
 from timeline.cli import main
 
-SECRET = "c4nary/p@ss w0rd%?"
-FORMS = (SECRET, quote(SECRET, safe=""), quote(SECRET), "c4nary", "w0rd")
+CANARY = "c4nary/p@ss w0rd%?"
+FORMS = (CANARY, quote(CANARY, safe=""), quote(CANARY), "c4nary", "w0rd")
 KEY = b"c4nary c4nary c4nary c4nary c4na"
 
 
@@ -46,18 +46,16 @@ def told(error: BaseException) -> str:
 
 def with_secret(url: str, way: str) -> str:
     """The URL of a database, with the password at one of the places that libpq takes it from."""
-    secret = quote(SECRET, safe="")
+    secret = quote(CANARY, safe="")
     if way == "in front":
         return url.replace("postgres@", f"postgres:{secret}@")
     return f"{url}&password={secret}" if way == "option" else f"{url}&sslpassword={secret}"
 
 
 @pytest.fixture(params=["in front", "option", "key of a certificate", "environment"])
-def secret_url(
-    request: pytest.FixtureRequest, url: str, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[str]:
+def secret_url(request: pytest.FixtureRequest, url: str, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "environment":
-        monkeypatch.setenv("PGPASSWORD", SECRET)
+        monkeypatch.setenv("PGPASSWORD", CANARY)
         return url
     return with_secret(url, request.param)
 
@@ -80,7 +78,13 @@ def test_the_password_of_a_server_is_nowhere(
         shown.append(told(caught.value))
         for flags in ([], ["--debug"], ["--json"]):
             assert main(["list", *flags, "--store", wrong]) > 0
-    for command in (["list"], ["show", str(T)], ["verify"], ["list", "--json"], ["verify", "--json"]):
+    for command in (
+        ["list"],
+        ["show", str(T)],
+        ["verify"],
+        ["list", "--json"],
+        ["verify", "--json"],
+    ):
         assert main([*command, "--store", secret_url]) == 0, command
     printed = capsys.readouterr()
     assert leaked("\n".join([*shown, caplog.text, printed.out, printed.err])) == []
@@ -105,13 +109,13 @@ def test_keys_and_what_they_protect_are_nowhere(ring: KeyRing, place: str, tmp_p
     where = tmp_path / "there"
     with _artifacts(place, where, ring) as artifacts:
         about = ArtifactDescription(timeline=T, sensitivity="restricted")
-        name = artifacts.put(SECRET.encode(), about)
+        name = artifacts.put(CANARY.encode(), about)
         shown = [repr(artifacts), repr(artifacts.backend), repr(artifacts.audit())]
         with pytest.raises(AccessRefusedError) as refused:
             artifacts.read(name, Requester("me"))
         shown += [told(refused.value), repr(artifacts.verify(keys=ring))]
         with pytest.raises(MisuseError) as none:
-            Artifacts(artifacts.backend).put(SECRET.encode(), about)
+            Artifacts(artifacts.backend).put(CANARY.encode(), about)
         shown.append(told(none.value))
     assert leaked("\n".join(shown)) == []
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
