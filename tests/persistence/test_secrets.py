@@ -4,7 +4,7 @@ Each test puts a word that occurs nowhere else where a secret goes, provokes wha
 the word in all that came out.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from traceback import format_exception
@@ -123,7 +123,7 @@ def test_keys_and_what_they_protect_are_nowhere(ring: KeyRing, place: str, tmp_p
 
 
 @contextmanager
-def _artifacts(place: str, where: Path, ring: KeyRing) -> Iterator[Artifacts]:
+def _artifacts(place: str, where: Path, ring: KeyRing) -> Generator[Artifacts]:
     if place == "folder":
         with open_artifacts(where, keys=ring) as artifacts:
             yield artifacts
