@@ -182,6 +182,10 @@ def checked_bytes(
     return [store_bytes(data) for data in events]
 
 
+NAME_BYTES_MAX = 1_000
+"""Of a timeline's name in UTF-8: what an index of any database takes, with room."""
+
+
 def _check_append(timeline_id: TimelineId, events: Sequence[object], expected_version: int) -> None:
     if not events:
         raise MisuseError(f"an append to {timeline_id!r} needs at least one event")
@@ -189,6 +193,10 @@ def _check_append(timeline_id: TimelineId, events: Sequence[object], expected_ve
         raise MisuseError(f"expected_version={expected_version}: versions start at 0")
     if not timeline_id or not is_sound(timeline_id):
         raise MisuseError(f"{timeline_id!r} cannot name a timeline; use some printable text")
+    if len(timeline_id.encode()) > NAME_BYTES_MAX:
+        raise MisuseError(
+            f"{timeline_id[:40]!r}… cannot name a timeline: it has more than {NAME_BYTES_MAX} bytes"
+        )
 
 
 def is_sound(text: object) -> TypeGuard[str]:

@@ -45,7 +45,7 @@ class Artifacts:
     """An `ArtifactStore` over a backend; the keys, the clock and the random bytes are the caller's."""
 
     backend: Backend
-    _keys: KeyRing | None = attrs.field(default=None, kw_only=True, alias="keys")
+    _keys: KeyRing | None = attrs.field(default=None, kw_only=True, alias="keys", repr=False)
     _clock: Callable[[], float] = attrs.field(default=time.time, kw_only=True, alias="clock")
     _random: Callable[[int], bytes] = attrs.field(default=os.urandom, kw_only=True, alias="random")
     _closed: bool = attrs.field(default=False, init=False)

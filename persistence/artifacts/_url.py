@@ -40,8 +40,8 @@ class FileSystem(Protocol):
 class UrlBackend:
     """`root` on a file system; `opening` tells this backend's audit records from those of others."""
 
-    _files: FileSystem
-    _root: str
+    _files: FileSystem = attrs.field(repr=False)
+    _root: str = attrs.field(repr=False)
     _opening: str
     lock: Lock = attrs.field(factory=Lock, init=False, repr=False)
     _numbers: Iterator[int] = attrs.field(factory=count, init=False)
@@ -156,6 +156,11 @@ def reached(url: str) -> tuple[FileSystem, str]:
     try:
         files, root = cast("tuple[FileSystem, str]", core.url_to_fs(url))
     except (ImportError, ValueError) as error:
+        scheme, _, rest = url.partition("://")
+        if "@" in rest:  # there may be a password in it, which such errors quote
+            raise MisuseError(
+                f"{scheme}:// with a user in it cannot be reached; install its driver, or correct it"
+            ) from None
         raise MisuseError(f"{url} cannot be reached: {error}") from error
     root = root.rstrip("/")
     for folder in ("audit", "content", "entries"):

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 TABLES: Final = """
 SELECT oid::regclass::text FROM pg_class
 WHERE relkind = 'r' AND relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'foldline'::regclass)
-  AND relname IN ('events', 'trims', 'artifacts', 'artifact_pieces', 'artifact_audit')
+  AND relname IN ('stored_events', 'stored_trims', 'stored_artifacts', 'stored_artifact_pieces',
+                  'stored_artifact_audit')
 """
 REMAINS: Final = (
     "the write-ahead log of the server, until its segments are used again, and copies of it",

@@ -36,9 +36,8 @@ def translated(error: "psycopg.Error", name: str, *, is_lost: bool) -> FoldlineE
         case "42" if code == "42501":
             return StoreError(
                 f"{text}; let an administrator open the store once, which makes its tables, or allow"
-                " this role to: GRANT USAGE, CREATE ON SCHEMA … TO …; to use them it needs SELECT and"
-                " INSERT, and DELETE on artifacts and artifact_pieces; to remove, UPDATE and DELETE on"
-                " events and trims"
+                " this role to: GRANT USAGE, CREATE ON SCHEMA … TO …; to use them it needs what"
+                " `python -m persistence.postgres` prints, and the tenant that the role is bound to"
             )
         case _ if code in NO_TABLE:
             return DamagedStoreError(

@@ -1,9 +1,10 @@
 """The tables in a PostgreSQL database, and how they are made.
 
-    events     one row per event: its position, what is asked for often, the event itself as JSON
-    trims      which timelines lack older events, and where those are
-    artifacts, artifact_pieces, artifact_audit      see `persistence.artifacts`
-    foldline   the format's number, and which views there are
+    stored_events   one row per event: its position, what is asked for often, the event itself as JSON
+    stored_trims    which timelines lack older events, and where those are
+    stored_artifacts, stored_artifact_pieces, stored_artifact_audit      see `persistence.artifacts`
+    events, artifacts, ...   the rows of the connection's tenant, see `_tenants`
+    foldline        the format's number, and which views there are
 
 They lie in the first schema of the connection's `search_path`, which is made if it is not there.  There is
 no sequence, trigger or foreign key, and an append and a window touch one timeline: so the table can be
@@ -13,7 +14,7 @@ spread over many servers by `timeline`.  `made` orders timelines whose first eve
 from typing import Final
 
 from blocks import MisuseError
-from persistence.postgres import _views
+from persistence.postgres import _tenants, _views
 from persistence.postgres._database import PostgresDatabase
 from persistence.postgres._url import HAS_STORE
 from persistence.sql._database import Connection
@@ -39,7 +40,7 @@ TRIMS: Final = (
     """CREATE TABLE trims(timeline text COLLATE "C" PRIMARY KEY, first bigint NOT NULL,
                           began_at double precision NOT NULL, manifest bytea NOT NULL)""",
 )
-STEPS: Final = (FIRST, TRIMS)
+STEPS: Final = (FIRST, TRIMS, _tenants.STEP)
 """What leads from each format to the next; that of a database is how many were taken."""
 LOCK: Final = "SELECT pg_advisory_xact_lock(7310033245122)"
 """One at a time; the number means nothing."""

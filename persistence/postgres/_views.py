@@ -54,5 +54,8 @@ def _at(path: str) -> str:
     return "{" + path.replace(".", ",") + "}"
 
 
-ALL: Final = tuple(f"CREATE OR REPLACE VIEW {name} AS {query}" for name, query in views(_Words()))
+ALL: Final = tuple(
+    f"CREATE OR REPLACE VIEW {name} WITH (security_invoker = true) AS {query}"
+    for name, query in views(_Words())
+)
 """What gives a database its views, or replaces those of another version."""

@@ -8,7 +8,6 @@ from blocks import (
     CodecError,
     DamagedStoreError,
     LogWindow,
-    MisuseError,
     Recorded,
     TimelineId,
     decode_event,
@@ -19,8 +18,6 @@ Row: TypeAlias = tuple[int, bytes]
 """A version and its payload."""
 
 VERSION_MAX: Final = 2**62
-NAME_BYTES_MAX: Final = 1_000
-"""What an index of any of the databases takes, with room."""
 PAGE_BYTES: Final = 4_000_000
 """Of payloads in one page; it is full with the event that reaches it."""
 FIRST_ROWS: Final = 64
@@ -47,7 +44,7 @@ WITH marks AS (
 )
 SELECT seq, payload, (SELECT seq FROM fold) AS fold, (SELECT ref FROM fold) AS cut FROM events
 WHERE timeline = ?
-  AND seq >= coalesce((SELECT CASE WHEN ref < seq THEN ref ELSE seq END FROM fold), 1)
+  AND seq >= (SELECT coalesce((SELECT CASE WHEN ref < seq THEN ref ELSE seq END FROM fold), 1))
 ORDER BY seq
 """
 """The window in one question: the compaction in force, found by the index on marks, and a range."""
@@ -59,17 +56,12 @@ FROM events f WHERE made IS NOT NULL ORDER BY began, f.made, f.timeline
 """
 
 
-def checked_rows(timeline: TimelineId, events: Sequence[StoredEvent]) -> None:
+def checked_rows(events: Sequence[StoredEvent]) -> None:
     """Refuse what no column takes.
 
     Raises:
-        MisuseError: the timeline's name is too long.
         CodecError: a reference is no version.
     """
-    if len(timeline.encode()) > NAME_BYTES_MAX:
-        raise MisuseError(
-            f"{timeline[:40]!r}… cannot name a timeline here: it has more than {NAME_BYTES_MAX} bytes"
-        )
     for event in events:
         if event.ref is not None and abs(event.ref) > VERSION_MAX:
             raise CodecError(f"event {event.id!r:.100} refers to {event.ref}, which is no version")

@@ -80,7 +80,7 @@ class SQLStore(SQLRetaining):
     def _append(
         self, timeline_id: TimelineId, stored: Sequence[StoredEvent], expected_version: int
     ) -> int:
-        _rows.checked_rows(timeline_id, stored)
+        _rows.checked_rows(stored)
 
         def once() -> bool:
             if expected_version >= _rows.VERSION_MAX:
@@ -138,7 +138,7 @@ class SQLStore(SQLRetaining):
 
     def fork(self, source: TimelineId, target: TimelineId, event: Event, *, at: int) -> int:
         stored = checked_events(target, [event], 0)
-        _rows.checked_rows(target, stored)
+        _rows.checked_rows(stored)
         copied = partial(fork, self._database, source, target, stored[0], at)
         lost = False
 

@@ -2,7 +2,7 @@
 
 from blocks import CodecError, MisuseError, OpaqueBlock, TimelineId, VersionConflictError
 from persistence._store import EventStore
-from persistence.testing._events import T, U, holding, many, refused, said, versions
+from persistence.testing._events import T, U, forked, holding, many, refused, said, versions
 
 
 class AppendContract:
@@ -55,6 +55,16 @@ class AppendContract:
             with refused(MisuseError, "name a timeline"):
                 store.append(TimelineId(name), many(1), expected_version=0)
         assert not store.list()
+
+    def test_a_name_has_up_to_1000_bytes(self, store: EventStore) -> None:
+        longest = TimelineId("語" * 333 + "x")
+        assert store.append(longest, many(1), expected_version=0) == 1
+        too_long = TimelineId(f"{longest}y")
+        with refused(MisuseError, "more than 1000 bytes"):
+            store.append(too_long, many(1), expected_version=0)
+        with refused(MisuseError, "more than 1000 bytes"):
+            store.fork(longest, too_long, forked(longest, 1), at=1)
+        assert [info.id for info in store.list()] == [longest]
 
     def test_any_other_text_is_a_name(self, store: EventStore) -> None:
         name = TimelineId("'; DROP TABLE events; -- 語\n" + "x" * 300)

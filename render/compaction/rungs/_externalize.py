@@ -67,8 +67,8 @@ def _proposal(
     about = f"{found.call.name} {target}".strip()[:ABOUT_CHARACTERS]
     way_back = (READ if _can_read(context) else NAME).format(artifact)
     line = POINTER.format(tokens=context.counter.count(text), about=about, way_back=way_back)
-    around = ""
-    if not _is_brief(found, kept, scope):
+    around, sensitivity = "", sensitivity_of(found.result, found.policy)
+    if sensitivity not in ENCRYPTED and not _is_brief(found, kept, scope):
         around = excerpts_of(found.entry, used, policy.pointer_tokens, scope.reader)
     pointer = f"{line}\n{around}" if around else line
     freed = scope.freed_by(found, pointer)
@@ -84,7 +84,7 @@ def _proposal(
         artifact=artifact,
         replacement=pointer,
         path=found.entry.path,
-        sensitivity=sensitivity_of(found.result, found.policy),
+        sensitivity=sensitivity,
     )
 
 

@@ -15,6 +15,10 @@ FOUND = "SELECT format FROM foldline"
 NOTES = "CREATE TABLE notes(note INTEGER)"
 
 
+def newest(where: str) -> int:
+    return len((sqlite if where.startswith("sqlite") else postgres).STEPS)
+
+
 def asked(store: SQLStore, query: str) -> list[tuple[object, ...]]:
     with store._database.lent() as connection:
         return connection.rows(query)
@@ -22,8 +26,7 @@ def asked(store: SQLStore, query: str) -> list[tuple[object, ...]]:
 
 def test_a_new_database_has_the_newest_format(where: str) -> None:
     with opened(where) as store:
-        assert asked(store, FOUND) == [(len(sqlite.STEPS),)]
-        assert len(sqlite.STEPS) == len(postgres.STEPS)
+        assert asked(store, FOUND) == [(newest(where),)]
 
 
 def test_an_earlier_format_takes_the_steps_that_it_lacks(
@@ -31,7 +34,6 @@ def test_an_earlier_format_takes_the_steps_that_it_lacks(
 ) -> None:
     with opened(where) as store:
         store.append(T, many(2), expected_version=0)
-        [(before,)] = asked(store, FOUND)
     for module in (sqlite, postgres):
         monkeypatch.setattr(
             module, "STEPS", (*module.STEPS, (NOTES, "INSERT INTO notes VALUES (7)"))
@@ -39,7 +41,7 @@ def test_an_earlier_format_takes_the_steps_that_it_lacks(
     with ThreadPoolExecutor(4) as pool:  # all at once, and the steps are taken once
         stores = [*pool.map(opened, [where] * 4)]
     assert asked(stores[0], "SELECT note FROM notes") == [(7,)]
-    assert asked(stores[0], FOUND) == [(int(str(before)) + 1,)]
+    assert asked(stores[0], FOUND) == [(newest(where),)]
     assert stores[0].head(T) == 2
     for store in stores:
         store.close()
@@ -50,14 +52,13 @@ def test_a_step_that_fails_leaves_everything_as_it_was(
 ) -> None:
     with opened(where) as store:
         store.append(T, many(2), expected_version=0)
-        before = asked(store, FOUND)
     with monkeypatch.context() as patched:
         for module in (sqlite, postgres):
             patched.setattr(module, "STEPS", (*module.STEPS, (NOTES, "SELECT nonsense")))
         with pytest.raises(DamagedStoreError, match="nonsense"):
             opened(where)
     with opened(where) as store:
-        assert asked(store, FOUND) == before
+        assert asked(store, FOUND) == [(newest(where),)]
         assert store.head(T) == 2
     assert verify(where).ok
 
@@ -65,7 +66,9 @@ def test_a_step_that_fails_leaves_everything_as_it_was(
 def test_a_later_format_is_refused(where: str) -> None:
     with opened(where) as store, store._database.writing() as connection:
         connection.run("UPDATE foldline SET format = 9")
-    with pytest.raises(StoreError, match=r"has format 9, this version reads up to \d; upgrade"):
+    with pytest.raises(
+        StoreError, match=f"has format 9, this version reads up to {newest(where)}; up"
+    ):
         opened(where)
 
 

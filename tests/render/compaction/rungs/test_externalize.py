@@ -124,6 +124,16 @@ def test_a_result_with_a_picture_stays() -> None:
 # The pointer.
 
 
+@pytest.mark.parametrize("sensitivity", ["confidential", "restricted"])
+def test_a_pointer_quotes_nothing_of_what_is_encrypted(sensitivity: Any) -> None:
+    drawn = scene(ONE)
+    context = within(tools={"tool_1": ToolPolicy(sensitivity=sensitivity)}, pointer_tokens=200)
+    [moved] = proposed(drawn, attrs.evolve(context, can_encrypt=True))
+    [open_] = proposed(drawn, within(pointer_tokens=200))
+    assert FIRST_LINE.fullmatch(moved.replacement)
+    assert open_.replacement.startswith(f"{moved.replacement}\n")
+
+
 @pytest.mark.parametrize("tokens", [0, 3, 40, 400])
 def test_the_first_line_of_a_pointer_is_a_format(tokens: int) -> None:
     """However little room there is, the id is whole, and it is the id of what was there."""

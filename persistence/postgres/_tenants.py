@@ -1,0 +1,88 @@
+"""Whose rows are whose: a table keeps a tenant with every row, and a connection has those of one tenant.
+
+A connection says for whom it works by the setting `foldline.tenant`; without one it is the tenant "".  All
+statements go to a view of the table's former name that holds the rows of this tenant, so that they are the
+same as in a database of one tenant, whoever is connected.  Row-level security says so again for all roles
+that are not superusers, also where they go to the table.  The tenant leads every key: the same name of a
+timeline is another timeline for another tenant.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import attrs
+
+from blocks import MisuseError
+from persistence._log import is_sound
+
+SETTING: Final = "foldline.tenant"
+TENANT: Final = f"coalesce(current_setting('{SETTING}', true), '')"
+NAME_BYTES_MAX: Final = 200
+"""Of a tenant: a key of it and of a timeline's name fits into a page of an index."""
+
+
+@attrs.frozen
+class Scoped:
+    """A table that was there before there were tenants."""
+
+    name: str
+    columns: str
+    key: str
+    indexes: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def stored(self) -> str:
+        """The table, of which `name` is the view."""
+        return f"stored_{self.name}"
+
+    def steps(self) -> Iterator[str]:
+        """What makes it one of tenants; the rows that it has are those of the tenant ""."""
+        table = self.stored
+        yield f"ALTER TABLE {self.name} RENAME TO {table}"
+        yield f"""ALTER TABLE {table} ADD COLUMN tenant text COLLATE "C" NOT NULL DEFAULT ''"""
+        yield f"ALTER TABLE {table} ALTER COLUMN tenant SET DEFAULT {TENANT}"
+        yield f"ALTER TABLE {table} DROP CONSTRAINT {self.name}_pkey"
+        yield f"ALTER TABLE {table} ADD PRIMARY KEY (tenant, {self.key})"
+        for name, what in self.indexes:
+            yield f"DROP INDEX {name}"
+            yield f"CREATE INDEX {name} ON {table}(tenant, {what}"
+        yield f"CREATE POLICY own_rows ON {table} USING (tenant = {TENANT})"
+        yield f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY"
+        yield f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY"
+        yield (
+            f"CREATE VIEW {self.name} WITH (security_invoker = true) AS"  # noqa: S608 -- constants
+            f" SELECT {self.columns} FROM {table} WHERE tenant = {TENANT}"
+        )
+
+
+TABLES: Final = (
+    Scoped(
+        "events",
+        "timeline, seq, id, ts, kind, ref, payload, made",
+        "timeline, seq",
+        (
+            ("events_marks", "timeline, seq, kind, ref) WHERE ref IS NOT NULL"),
+            ("events_first", "made, timeline) WHERE made IS NOT NULL"),
+        ),
+    ),
+    Scoped("trims", "timeline, first, began_at, manifest", "timeline"),
+    Scoped("artifacts", "slot, artifact, entry", "slot", (("artifacts_by_id", "artifact)"),)),
+    Scoped("artifact_pieces", "slot, number, at, piece", "slot, number"),
+    Scoped("artifact_audit", "id, made, record", "id", (("artifact_audit_made", "made)"),)),
+)
+
+
+def checked_tenant(name: str) -> str:
+    """
+    Raises:
+        MisuseError: no tenant can have this name.
+    """
+    if not is_sound(name) or len(name.encode()) > NAME_BYTES_MAX:
+        raise MisuseError(
+            f"tenant={name!r:.60} cannot name a tenant; use some printable text of up to"
+            f" {NAME_BYTES_MAX} bytes"
+        )
+    return name
+
+
+STEP: Final = tuple(statement for table in TABLES for statement in table.steps())

@@ -1,0 +1,232 @@
+"""Tenants that share a database do not meet, and a role may do what it needs and nothing else."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import LiteralString, cast
+
+import psycopg
+import pytest
+
+from blocks import AccessRefusedError, MisuseError, StoreError, UnknownTimelineError
+from persistence import ArtifactDescription, EventStore, PostgresStore, Requester, search_blocks
+from persistence.postgres import _schema, _views
+from persistence.postgres._roles import roles
+from persistence.sql._format import NEW
+from persistence.sql._rows import HEAD, WINDOW
+from persistence.testing import StoreContract
+from tests._postgres import Server
+from tests.persistence.contract import T, U, compacted, forked, many, said
+
+TABLES = ("stored_events", "stored_artifacts", "stored_artifact_pieces", "stored_artifact_audit")
+
+
+def asked(url: str, *queries: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        for query in queries:
+            cursor = connection.execute(cast("LiteralString", query))
+        return cursor.fetchall() if cursor.description else []
+
+
+def script(url: str, *tenants: tuple[str, str]) -> str:
+    return roles(url.rpartition("%3D")[2], tenants)
+
+
+@pytest.fixture(scope="module")
+def members(postgres: Server) -> None:
+    """Logins for the three roles, and one for each of two tenants."""
+    url = postgres.new_url()
+    PostgresStore(url).close()
+    asked(url, *(f"CREATE ROLE {role} LOGIN" for role in ("own", "app", "look", "acme", "globex")))
+    asked(url, script(url))
+    asked(url, "GRANT foldline_owner TO own", "GRANT foldline_app TO app")
+    asked(url, "GRANT foldline_reader TO look")
+
+
+@pytest.fixture
+def login(url: str, members: None) -> Callable[[str], str]:
+    """The URL of a store with its roles, for a login."""
+    del members
+    PostgresStore(url).close()
+    asked(url, script(url, ("acme", "acme"), ("globex", "globex")))
+    return lambda role: url.replace("postgres@", f"{role}@")
+
+
+class TestTheContractAsTheRoleOfAProgram(StoreContract):
+    @pytest.fixture
+    def store(self, login: Callable[[str], str]) -> Iterator[EventStore]:
+        with PostgresStore(login("app"), tenant="it's /ours") as store:
+            yield store
+
+
+@pytest.fixture(params=["a superuser", "a program of many", "logins of their own"])
+def both(request: pytest.FixtureRequest) -> Iterator[tuple[PostgresStore, PostgresStore]]:
+    """Stores of two tenants in one database."""
+    users = {"a superuser": ("postgres",) * 2, "a program of many": ("app",) * 2}
+    one, other = users.get(request.param, ("acme", "globex"))
+    login = request.getfixturevalue("login")
+    with (
+        PostgresStore(login(one), tenant="acme") as store,
+        PostgresStore(login(other), tenant="globex") as second,
+    ):
+        yield store, second
+
+
+def test_the_same_name_is_another_timeline_for_another_tenant(
+    both: tuple[PostgresStore, PostgresStore],
+) -> None:
+    one, other = both
+    one.append(T, many(3), expected_version=0)
+    assert (other.head(T), other.list(), other.read(T)) == (0, [], [])
+    assert [*search_blocks(other, "text")] == []
+    with pytest.raises(UnknownTimelineError):
+        other.fork(T, U, forked(T, 2), at=2)
+    other.append(T, [said("a secret")], expected_version=0)
+    assert (one.head(T), other.head(T)) == (3, 1)
+    assert len(one.list()) == len(other.list()) == 1
+    assert [*search_blocks(one, "secret")] == []
+    assert [hit.timeline for hit in search_blocks(other, "secret")] == [T]
+    assert (one.verify().events, other.verify().events) == (3, 1)
+
+
+def test_artifacts_and_what_is_on_record_of_them_are_a_tenants_own(
+    both: tuple[PostgresStore, PostgresStore],
+) -> None:
+    one, other = both
+    me, about = Requester("me"), ArtifactDescription(timeline=T, expires_at=1.0)
+    name = one.artifacts().put(b"abc", ArtifactDescription(timeline=T))
+    one.artifacts().put(b"old", about)
+    assert other.artifacts().list(me) == []
+    with pytest.raises(AccessRefusedError) as refused:
+        other.artifacts().read(name, me)
+    assert refused.value.reason == "unknown"
+    assert {record.action for record in other.artifacts().audit()} == {"list", "read"}
+    assert other.artifacts().sweep() == 0
+    assert one.artifacts().sweep() == 1
+    assert one.artifacts().read(name, me) == b"abc"
+    assert (one.verify().ok, other.verify().artifacts) == (True, 0)
+
+
+def test_no_statement_of_a_login_of_one_tenant_touches_the_rows_of_another(
+    login: Callable[[str], str],
+) -> None:
+    """Whatever it sets, and whether it goes to the tables or to the views."""
+    with PostgresStore(login("acme")) as store:  # the tenant is that of the role
+        store.append(T, many(2), expected_version=0)
+        store.artifacts().put(b"abc", ArtifactDescription(timeline=T))
+    assert asked(login("postgres"), "SELECT DISTINCT tenant FROM stored_events") == [("acme",)]
+    for setting in ("", "acme", "globex"):
+        pretends = f"SET foldline.tenant = '{setting}'"
+        for name in (*TABLES, "events", "log", "blocks", "artifacts", "artifact_audit"):
+            assert asked(login("globex"), pretends, f"TABLE {name}") == [], name
+    row = "SELECT 't', 1, '1', 0, 'k', NULL, '{}', NULL"
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+        asked(login("globex"), "SET foldline.tenant = 'acme'", f"INSERT INTO events {row}")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="set role"):
+        asked(login("globex"), "SET ROLE foldline_app")
+    with PostgresStore(login("globex"), tenant="acme") as stranger:
+        assert stranger.head(T) == 0
+        with pytest.raises(StoreError, match="the tenant that the role is bound to"):
+            stranger.append(T, many(1), expected_version=0)
+
+
+@pytest.mark.parametrize("role", ["app", "look"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE events SET payload = '{}'",
+        "DELETE FROM events",
+        "DELETE FROM stored_events",
+        "TRUNCATE stored_events",
+        "DELETE FROM artifact_audit",
+        "UPDATE foldline SET format = 1",
+        "ALTER TABLE stored_events DISABLE ROW LEVEL SECURITY",
+        "DROP POLICY own_rows ON stored_events",
+        "CREATE TABLE more(n int)",
+    ],
+)
+def test_what_was_written_is_changed_by_nobody_but_the_owner(
+    login: Callable[[str], str], role: str, statement: str
+) -> None:
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        asked(login(role), statement)
+
+
+def test_a_reader_reads_the_log_of_its_tenant_and_writes_nothing(
+    login: Callable[[str], str],
+) -> None:
+    with PostgresStore(login("app"), tenant="acme") as store:
+        store.append(T, many(2), expected_version=0)
+    count = "SELECT count(*) FROM blocks"
+    assert asked(login("look"), count) == [(0,)]
+    assert asked(login("look"), "SET foldline.tenant = 'acme'", count) == [(2,)]
+    for statement in ("INSERT INTO events SELECT * FROM events", "SELECT * FROM artifacts"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            asked(login("look"), statement)
+
+
+def test_a_window_of_a_role_is_found_by_the_index(login: Callable[[str], str]) -> None:
+    """The policy lets no condition through that might tell of rows: ours are of those that it does."""
+    with PostgresStore(login("app"), tenant="acme") as store:
+        store.append(T, many(300), expected_version=0)
+        store.append(T, [compacted("c", cut=290)], expected_version=300)
+        with store._database.lent() as connection:
+            plan = [line for (line,) in connection.rows(f"EXPLAIN {WINDOW}", [T, T])]
+            head = [line for (line,) in connection.rows(f"EXPLAIN {HEAD}", [T])]
+    assert any("Index Cond" in line and "(seq >= " in line for line in plan), plan
+    assert any("Scan Backward" in line for line in head), head
+
+
+@pytest.mark.usefixtures("members")
+def test_a_database_from_before_there_were_tenants_is_brought_up_to_date_by_its_owner(
+    url: str,
+) -> None:
+    schema = url.rpartition("%3D")[2]
+    rows = """INSERT INTO events SELECT 'my talk', n, n::text, 0, 'K', NULL,
+              convert_to('{"event":"K","id":"' || n || '","at":0}', 'UTF8'),
+              CASE WHEN n = 1 THEN 1 END FROM generate_series(1, 3) AS n"""
+    asked(url, f"CREATE SCHEMA {schema} AUTHORIZATION foldline_owner", "SET ROLE foldline_owner",
+          *NEW, *_schema.FIRST, *(view.replace(" WITH (security_invoker = true)", "") for view in _views.ALL),
+          "UPDATE foldline SET format = 1, views = 'older'", rows)  # fmt: skip
+    asked(url, f"GRANT USAGE ON SCHEMA {schema} TO app", "GRANT SELECT ON foldline TO app")
+    with pytest.raises(StoreError, match="let an administrator open the store once"):
+        PostgresStore(url.replace("postgres@", "app@"))
+    owner = url.replace("postgres@", "own@").replace(
+        "options=", "options=-crole%3Dfoldline_owner%20"
+    )
+    with PostgresStore(owner) as store:
+        assert store.head(T) == 3
+        assert store.verify().problems == ()
+    asked(url, script(url))
+    with PostgresStore(url.replace("postgres@", "app@")) as store:
+        assert [version for version, _ in store.read(T)] == [1, 2, 3]
+        store.append(T, many(1, first=4), expected_version=3)
+
+
+@pytest.mark.parametrize("name", ["\0", "x" * 201, "\ud800"])
+def test_a_name_that_no_tenant_can_have_is_refused(url: str, name: str) -> None:
+    with pytest.raises(MisuseError, match="cannot name a tenant; use some printable text"):
+        PostgresStore(url, tenant=name)
+
+
+@pytest.mark.usefixtures("members")
+def test_hostile_names_in_the_script_stay_names(url: str) -> None:
+    PostgresStore(url).close()
+    role, tenant = 'a"; DROP TABLE x; --', "o'; DROP TABLE stored_events; --"
+    asked(url, 'CREATE ROLE "a""; DROP TABLE x; --" LOGIN')
+    asked(url, script(url, (role, tenant)))
+    bound = "SELECT qual FROM pg_policies WHERE permissive = 'RESTRICTIVE' AND schemaname = current_schema()"
+    assert {tenant.replace("'", "''") in str(qual) for (qual,) in asked(url, bound)} == {True}
+
+
+def test_the_command_prints_the_script_and_connects_to_nothing() -> None:
+    def said(*given: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", "persistence.postgres", *given]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert said("--schema", "s", "me=acme").stdout == roles("s", [("me", "acme")])
+    assert (
+        "GRANT DELETE, UPDATE ON stored_events, events TO foldline_app"
+        in said("--retention").stdout
+    )
+    assert "names no schema or role" in said("=acme").stderr
