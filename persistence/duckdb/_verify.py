@@ -52,7 +52,7 @@ LEFT JOIN timelines USING (timeline) ORDER BY ALL
 """
 DOUBLED = {
     "marks": "timeline, seq",
-    "pieces": "timeline, seq, number",
+    "pieces": "timeline, seq, number, piece",
     "trims": "timeline, first",
 }
 """Tables, and what no two rows of one have in common."""

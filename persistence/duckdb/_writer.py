@@ -134,13 +134,13 @@ class Writer:
 
     def _accept(self, append: Append, known: dict[TimelineId, Known]) -> bool:
         """Whether it goes in; if so, its timeline in `known` is one step further."""
-        before = known[append.timeline]
-        append.found = before.head.version
-        append.error = self._refusal()
+        before = known.get(append.timeline) or Known(append.timeline)
+        append.found, append.error = before.head.version, self._refusal()
         if append.error or append.found != append.expected:
             return False
         after = attrs.evolve(before, head=before.head.after(append.events))
-        append.error = refused_marks(self._cursor, before, after)
+        with interrupts():
+            append.error = refused_marks(self._cursor, before, after)
         known[append.timeline] = before if append.error else after
         return not append.error
 

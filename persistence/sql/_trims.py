@@ -4,7 +4,7 @@ There is one row a timeline, written in the transaction that removes the events 
 JSON, names what is forgotten, the archive files, and the marks of compactions that the archives hold.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import attrs
@@ -13,11 +13,13 @@ import msgspec
 from blocks import TimelineId
 from persistence._log import Head, Mark
 from persistence._retention import ArchivedRange, Kept
+from persistence._store import StoreProblem
 from persistence.sql._database import Connection
 from persistence.sql._rows import damaged
 
 FOUND: Final = "SELECT timeline, began_at, manifest FROM trims WHERE timeline = ?"
 ALL: Final = "SELECT timeline, began_at, manifest FROM trims ORDER BY timeline"
+FIRSTS: Final = "SELECT timeline, first, began_at, manifest FROM trims ORDER BY timeline"
 DROP: Final = "DELETE FROM trims WHERE timeline = ?"
 ADD: Final = "INSERT INTO trims(timeline, first, began_at, manifest) VALUES (?, ?, ?, ?)"
 END: Final = "SELECT max(seq) FROM events WHERE timeline = ?"
@@ -68,6 +70,17 @@ def trimmed_of(connection: Connection, timeline: TimelineId) -> Trimmed:
 def all_trimmed(connection: Connection) -> dict[TimelineId, Kept]:
     """What is left of all timelines from which something was removed."""
     return {TimelineId(row[0]): _read(*row).kept for row in connection.rows(ALL)}
+
+
+def trim_problems(connection: Connection) -> Iterator[StoreProblem]:
+    """Rows whose column says something else than their manifest."""
+    for timeline, first, began_at, manifest in connection.rows(FIRSTS):
+        due = _read(timeline, began_at, manifest).kept.first
+        if first != due:
+            what = (
+                f"table trims says that it begins at version {first}, and its manifest says {due}"
+            )
+            yield StoreProblem(timeline=timeline, what=what)
 
 
 def put_trimmed(connection: Connection, timeline: TimelineId, trimmed: Trimmed) -> None:

@@ -13,7 +13,7 @@ from persistence.artifacts import ArtifactTables, Examination, KeyRing, SQLBacke
 from persistence.sql._database import Connection, Database
 from persistence.sql._format import format_problems
 from persistence.sql._rows import columns
-from persistence.sql._trims import all_trimmed
+from persistence.sql._trims import all_trimmed, trim_problems
 
 PAGE: Final = 100
 COUNTS: Final = "SELECT count(DISTINCT timeline), count(*) FROM events"
@@ -33,6 +33,7 @@ def verify_tables(database: Database, backend: SQLBackend, keys: KeyRing | None)
         [(timelines, events)] = connection.rows(COUNTS)
         said = [*database.page_problems(connection), *format_problems(connection)]
         problems = [StoreProblem(what=what) for what in said]
+        problems += trim_problems(connection)
         problems += islice(_problems(connection, all_trimmed(connection)), PROBLEMS_MAX)
         entries, damage = _artifacts(connection).examined()
     found = chain(problems, damage, Examination(backend, keys).problems(entries))

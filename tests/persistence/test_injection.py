@@ -23,6 +23,7 @@ REVIEWED = {
     "duckdb/_large_events.py fetch": "as many question marks as there are versions",
     "duckdb/_retention.py change": "tables of ours",
     "duckdb/_schema.py _attach": "the file's own path, with its quotes doubled",
+    "duckdb/_verify.py _doubled": "tables and keys of ours",
     "postgres/_schema.py _make": "the schema that the connection names, with its quotes doubled",
     "postgres/_roles.py": "a script for people, with names quoted",
     "postgres/_tenants.py": "tables of ours, when the module is loaded",

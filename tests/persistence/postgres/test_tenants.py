@@ -9,7 +9,14 @@ import psycopg
 import pytest
 
 from blocks import AccessRefusedError, MisuseError, StoreError, UnknownTimelineError
-from persistence import ArtifactDescription, EventStore, PostgresStore, Requester, search_blocks
+from persistence import (
+    ArtifactDescription,
+    EventStore,
+    PostgresStore,
+    Requester,
+    Retains,
+    search_blocks,
+)
 from persistence.postgres import _schema, _views
 from persistence.postgres._roles import roles
 from persistence.sql._format import NEW
@@ -54,9 +61,16 @@ def login(url: str, members: None) -> Callable[[str], str]:
 
 class TestTheContractAsTheRoleOfAProgram(StoreContract):
     @pytest.fixture
-    def store(self, login: Callable[[str], str]) -> Iterator[EventStore]:
+    def store(self, url: str, login: Callable[[str], str]) -> Iterator[EventStore]:
+        asked(url, roles(url.rpartition("%3D")[2], extra="DELETE, UPDATE"))
         with PostgresStore(login("app"), tenant="it's /ours") as store:
             yield store
+
+    def test_what_was_removed_can_be_erased(self, store: EventStore) -> None:
+        """By the owner of the tables, and no one else."""
+        assert isinstance(store, Retains)
+        with pytest.raises(StoreError, match="let its owner run VACUUM FULL"):
+            store.erase()
 
 
 @pytest.fixture(params=["a superuser", "a program of many", "logins of their own"])
@@ -226,7 +240,7 @@ def test_the_command_prints_the_script_and_connects_to_nothing() -> None:
 
     assert said("--schema", "s", "me=acme").stdout == roles("s", [("me", "acme")])
     assert (
-        "GRANT DELETE, UPDATE ON stored_events, events TO foldline_app"
+        "GRANT DELETE, UPDATE ON stored_events, events, stored_trims, trims TO foldline_app"
         in said("--retention").stdout
     )
     assert "names no schema or role" in said("=acme").stderr
