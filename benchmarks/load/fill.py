@@ -63,10 +63,10 @@ def _rows(name: str, first: int, timelines: int, each: int) -> Iterator[Row]:
 
 def _copy(connection: Any, rows: Iterable[Row]) -> None:
     with connection.cursor() as cursor:
-        with cursor.copy(f"COPY events({COLUMNS}) FROM STDIN") as copy:
+        with cursor.copy(f"COPY stored_events({COLUMNS}) FROM STDIN") as copy:
             for row in rows:
                 copy.write_row(row)
-        cursor.execute("VACUUM ANALYZE events")  # what a server does by itself after a minute
+        cursor.execute("VACUUM ANALYZE stored_events")  # what a server does by itself after a minute
 
 
 def _insert(path: str, rows: Iterator[Row]) -> None:

@@ -2,6 +2,7 @@
 
 _database, _errors: test_store.py, test_faults.py
 _dialect: ../search/test_search.py, ../search/test_find_by_path.py
+_erase: ../sql/test_retention.py
 _location: ../test_open.py
 _roles: test_tenants.py
 _schema, _url: test_store.py, ../sql/test_format.py

@@ -56,13 +56,24 @@ def test_a_trigger_or_a_reserve_that_is_too_large_for_the_window_is_cut_to_it() 
     view = make.view_of(*turns(10))
     total = total_tokens(view, context())
     late = steady(trigger_tokens=10 * total, safety_ratio=0.5)
-    roomy = steady(trigger_ratio=1.0, rehydration_tokens=10 * total)
+    roomy = steady(trigger_ratio=1.0, trigger_room=0, rehydration_tokens=10 * total)
     for limit in range(2 * total - 4, 2 * total + 5):
         due = compaction_due(view, context(limit=limit, policy=late))
         assert bool(due) == (total > limit // 2)
     for limit in range(total * 5 // 4 - 2, total * 5 // 4 + 3):
         due = compaction_due(view, context(limit=limit, policy=roomy))
         assert bool(due) == (total > limit - limit // 5)
+
+
+def test_room_for_a_summariser_is_kept_whatever_the_share_and_at_most_a_twentieth() -> None:
+    view = make.view_of(*turns(10))
+    total = total_tokens(view, context())
+    for room in (10 * total, total // 50):
+        late = steady(trigger_ratio=1.0, trigger_room=room)
+        for limit in range(total, total + total // 10):
+            kept = min(room, int(0.05 * limit))
+            due = compaction_due(view, context(limit=limit, policy=late))
+            assert bool(due) == (total > limit - kept), (limit, room)
 
 
 def test_when_the_cache_is_cold_half_is_enough() -> None:
