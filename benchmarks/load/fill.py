@@ -66,7 +66,9 @@ def _copy(connection: Any, rows: Iterable[Row]) -> None:
         with cursor.copy(f"COPY stored_events({COLUMNS}) FROM STDIN") as copy:
             for row in rows:
                 copy.write_row(row)
-        cursor.execute("VACUUM ANALYZE stored_events")  # what a server does by itself after a minute
+        cursor.execute(
+            "VACUUM ANALYZE stored_events"
+        )  # what a server does by itself after a minute
 
 
 def _insert(path: str, rows: Iterator[Row]) -> None:
