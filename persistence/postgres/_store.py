@@ -22,6 +22,10 @@ WAIT_SECONDS: Final = 30.0
 SETTINGS: Final = "SET max_parallel_workers_per_gather = 0; SET enable_bitmapscan = off"
 """A parallel plan costs 25 ms where half of one is right.  In a table without statistics yet a bitmap seems
 cheap, and reads a whole timeline for its last row."""
+DURABLE: Final = """
+SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
+"""
+"""What is acknowledged is on the server's disk, also where a server or a role has it otherwise."""
 
 
 class PostgresStore(SQLStore):
@@ -87,6 +91,7 @@ def _configures(tenant: str) -> "Configure":
 
     def configure(connection: "Connection[Any]") -> None:
         connection.execute(SETTINGS)
+        connection.execute(DURABLE)
         if tenant:
             connection.execute("SELECT set_config(%s, %s, false)", (SETTING, tenant))
 

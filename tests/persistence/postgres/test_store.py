@@ -164,6 +164,20 @@ def test_no_plan_of_ours_is_parallel(store: PostgresStore) -> None:
         assert connection.rows("SHOW max_parallel_workers_per_gather") == [("0",)]
 
 
+@pytest.mark.parametrize(
+    ("theirs", "ours"), [("off", "on"), ("local", "local"), ("remote_apply", "remote_apply")]
+)
+def test_a_commit_is_durable_also_where_the_server_would_not_wait_for_it(
+    url: str, theirs: str, ours: str
+) -> None:
+    asked(url, f"ALTER ROLE postgres IN DATABASE postgres SET synchronous_commit = {theirs}")
+    try:
+        with PostgresStore(url) as store, store._database.lent() as connection:
+            assert connection.rows("SHOW synchronous_commit") == [(ours,)]
+    finally:
+        asked(url, "ALTER ROLE postgres IN DATABASE postgres RESET synchronous_commit")
+
+
 def test_a_window_is_found_by_the_index_on_marks(store: PostgresStore, url: str) -> None:
     """One range from the cut: what is older is not touched, however much it is."""
     asked(
