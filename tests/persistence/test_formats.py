@@ -2,24 +2,26 @@
 
     summary-N.jsonl.gz   the log of a replay with compactions, written when summaries had form N
     file-N.duckdb.gz     the DuckDB file of such a replay, in the file's format N
+    file-N.sqlite.gz     the same in SQLite
 
 When a shape changes, `test_this_version_writes_the_newest_form` fails: give the old shape an upcaster in
 `blocks/_codec.py` and add a log of the new one, with `foldline export --hidden` and `gzip`.
 """
 
 import gzip
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from blocks import OpaqueEvent, RangeCompacted, TimelineId, decode_event, encode_event
-from persistence import DuckDBStore, MemoryStore, verify
+from persistence import MemoryStore, open_store, read_bytes, verify
 from persistence.sessions import exported_events, read_session
 from tests._builders import Clock, Ids, open_timeline
 
 FORMATS = Path(__file__).parent / "formats"
 LOGS = sorted(FORMATS.glob("summary-*.jsonl.gz"))
-FILES = sorted(FORMATS.glob("file-*.duckdb.gz"))
+FILES = sorted(FORMATS.glob("file-*.gz"))
 NAME = TimelineId("invoice-service")
 
 
@@ -64,15 +66,17 @@ def test_this_version_writes_the_newest_form() -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_a_file_of_any_version_opens_and_goes_on(path: Path, tmp_path: Path) -> None:
-    file = tmp_path / "old.duckdb"
+    kind = path.stem.rpartition(".")[2]
+    file = tmp_path / f"old.{kind}"
     file.write_bytes(gzip.decompress(path.read_bytes()))
-    assert verify(file).ok
-    with DuckDBStore(file) as store:
-        held = store.read_bytes(NAME)
+    url = f"{kind}:///{file}"
+    assert verify(url).ok
+    with closing(open_store(url)) as store:
+        held = read_bytes(store, NAME)
         with open_timeline(str(NAME), store=store, window=12_000) as timeline:
             timeline.user("And now?")
             assert timeline.render().messages
-    with DuckDBStore(file) as store:
-        assert list(store.read_bytes(NAME, limit=len(held))) == list(held)
+    with closing(open_store(url)) as store:
+        assert list(read_bytes(store, NAME, limit=len(held))) == list(held)
         assert store.head(NAME) > len(held)
-    assert verify(file).ok
+    assert verify(url).ok
