@@ -1,6 +1,7 @@
 """The part of a DuckDB store that removes events; see `persistence.Retains`."""
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,15 +14,16 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
-class RetainingStore:
+class RetainingStore(ABC):
     """A store with a file and a `Retention`."""
 
     path: Path
     _retention: Retention
     _connection: "DuckDBPyConnection"
 
+    @abstractmethod
     def _refuse_if_not_ours(self) -> None:
-        raise NotImplementedError
+        """Raise what is raised by a store that is closed, or another process's."""
 
     def kept(self, timeline_id: TimelineId) -> Kept:
         """What is left of a timeline."""

@@ -1,5 +1,6 @@
 """The part of a store in a database that removes events; see `persistence.Retains`."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from os import PathLike
 
@@ -13,17 +14,19 @@ from persistence.sql._removal import Removal
 from persistence.sql._trims import all_trimmed, trimmed_of
 
 
-class SQLRetaining:
+class SQLRetaining(ABC):
     """A store with a database."""
 
     _database: Database
     _patience: Patience
 
+    @abstractmethod
     def _refuse_if_not_ours(self) -> None:
-        raise NotImplementedError
+        """Raise what is raised by a store that is closed, or another process's."""
 
+    @abstractmethod
     def _settled(self, write: Callable[[], Answer]) -> Answer:
-        raise NotImplementedError
+        """What a write returns, repeated until it is known what became of it."""
 
     @property
     def _past(self) -> Past:

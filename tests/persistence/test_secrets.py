@@ -70,7 +70,7 @@ def test_the_password_of_a_server_is_nowhere(
         store.append(T, many(2), expected_version=0)
         with Timeline.open("talk", store=store) as talk:
             shown += [repr(talk), str(talk.user("Hello."))]
-        shown += [repr(store), repr(store.artifacts()), repr(verify(store))]  # type: ignore[attr-defined]
+        shown += [repr(store), repr(store.artifacts()), repr(verify(store))]  # type: ignore[attr-defined]  # all of these have them
     nowhere = secret_url.replace("host=", "host=/nowhere")
     for wrong in (nowhere, secret_url.replace("/postgres?", "/no database?"), f"{secret_url}&no=1"):
         with pytest.raises(FoldlineError) as caught:
@@ -130,7 +130,7 @@ def _artifacts(place: str, where: Path, ring: KeyRing) -> Generator[Artifacts]:
     else:
         name = "memory:" if place == "memory" else f"{place}:///{where}"
         with closing(open_store(name)) as store:
-            yield store.artifacts(keys=ring)  # type: ignore[attr-defined]
+            yield store.artifacts(keys=ring)  # type: ignore[attr-defined]  # all of these have them
 
 
 @pytest.mark.parametrize("url", ["nothing://me:c4nary@host/x", "ftp://me:c4nary@[host/x"])

@@ -169,7 +169,7 @@ def test_a_serialization_failure_is_repeated(
         if failures:
             failures.pop()
             raise psycopg.errors.SerializationFailure("restart transaction")
-        return bool(insert(database, connection, *given))  # type: ignore[arg-type]
+        return bool(insert(database, connection, *given))  # type: ignore[arg-type]  # whatever it was given
 
     monkeypatch.setattr(type(store._database), "insert", failing)
     assert store.append(T, many(2), expected_version=0) == 2

@@ -191,7 +191,7 @@ def test_a_fork_while_its_parent_is_removed_is_whole_or_not_there(where: str) ->
         for n in range(10):
             parent, child = TimelineId(f"talk {n}"), TimelineId(f"fork {n}")
             store.append(parent, FOLDED, expected_version=0)
-            one = pool.submit(store.remove if n % 2 else store.trim, parent, *[] if n % 2 else [4])  # type: ignore[arg-type]
+            one = pool.submit(store.remove if n % 2 else store.trim, parent, *[] if n % 2 else [4])  # type: ignore[arg-type]  # one of two methods
             two = pool.submit(other.fork, parent, child, said("f"), at=7)
             one.result()
             assert isinstance(two.exception(), UnknownTimelineError | None)

@@ -241,7 +241,7 @@ class Breaking:
         how = self._breaks.pop(0) if self._breaks else ""
         if how == "b":
             raise LostError("the connection broke")
-        done = self._append(*given)  # type: ignore[arg-type]
+        done = self._append(*given)  # type: ignore[arg-type]  # whatever it was given
         if how == "a":
             raise LostError("the connection broke")
         return done

@@ -130,4 +130,4 @@ def test_reads_go_on_while_others_write(path: Path) -> None:
             return versions(store.read(T)) == list(range(1, 41))
 
         assert all(pool.map(use, range(200)))
-        assert len(store._database._idle) <= IDLE_MAX  # type: ignore[attr-defined]
+        assert len(store._database._idle) <= IDLE_MAX  # type: ignore[attr-defined]  # of SQLite
