@@ -2,7 +2,8 @@
 
 A copy has the same versions and the same bytes: hides, compactions, prepared summaries and kinds that
 nobody here knows are events like all others.  What is there already is not copied again, so a copy that
-was interrupted goes on where it stopped, and a copy into the same backup every night takes what is new.
+was interrupted goes on where it stopped, and a copy into the same backup every night writes what is new;
+it reads all of the source, for the artifacts that older events name.
 The source may be written to meanwhile: each timeline arrives as it was at some moment.
 Archived events arrive as events; a log that has lost its oldest ones arrives as what is left of it.
 """

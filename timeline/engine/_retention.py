@@ -66,7 +66,7 @@ class Retention:
         if keeping in ("archive", "forget") and not isinstance(store, Retains):
             raise MisuseError(f"retention={keeping!r}: this store cannot remove events")
         folder = "" if archive is None else fspath(archive)
-        return cls(keeping=keeping or "keep", folder=folder)  # type: ignore[arg-type]
+        return cls(keeping=keeping or "keep", folder=folder)  # type: ignore[arg-type]  # one of them
 
     def after(
         self, store: EventStore, timeline: TimelineId, decided: Sequence[Event]
