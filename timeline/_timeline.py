@@ -18,6 +18,7 @@ from timeline.engine._open import Opening
 from timeline.engine._operations import Operations
 from timeline.engine._settings import Options, Settings
 from timeline.engine._snapshot import Shot, Snapshot
+from timeline.observe._traces import Traces
 
 if TYPE_CHECKING:
     from persistence import ArtifactStore, Requester
@@ -62,6 +63,11 @@ class Shell:
     def requester(self) -> "Requester":
         """In whose name artifacts are stored and read."""
         return self._operations.engine.artifact_service.reader
+
+    @property
+    def traces(self) -> Traces:
+        """Its spans, for whoever works in its name, as an agent does."""
+        return self._operations.engine.traces
 
     @property
     def version(self) -> int:
@@ -151,7 +157,8 @@ class Timeline(Shell):
             hooks: What is called before and after a compaction; see `Hooks`.
             observers: Functions that are told each step of a render once it is committed; see `Step`.
                 Sync or async, like hooks.
-            tracer: An OpenTelemetry tracer: a span for each render, an event in it for each step.
+            tracer: An OpenTelemetry tracer: spans of renders (each step an event), compactions, calls of the
+                store, and what an agent of this timeline does.
             clock: A function that returns seconds since the epoch.
             ids: A function that returns new ids for blocks and events, in the form of UUIDs.
             keep_thinking: Whether recorded thinking is sent back; default True.

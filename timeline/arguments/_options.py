@@ -62,7 +62,7 @@ _RULES: Final[Mapping[str, _Rule]] = {
     "summarizer": (callable, "a function from a SummaryRequest to a Summary"),
     "hooks": (_is(Hooks), "Hooks(on_before_compaction=[...], on_after_compaction=[...])"),
     "observers": (_are_callables, "a list of functions, each given a Step"),
-    "tracer": (_has("start_span"), "an OpenTelemetry tracer"),
+    "tracer": (_has("start_as_current_span"), "an OpenTelemetry tracer"),
     "clock": (callable, "a function that returns seconds since the epoch"),
     "ids": (callable, "a function that returns a new id"),
     "keep_thinking": (_is(bool), "True or False"),

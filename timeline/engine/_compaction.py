@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Sequence
-from typing import Final
 
 import attrs
 
@@ -36,20 +35,20 @@ from render import (
     truncated,
 )
 from timeline._flow import CallHook, Flow
+from timeline._models import model_named
 from timeline.engine._artifacts import ArtifactService
 from timeline.engine._attempt import Attempt, NoSuchEditError, edited_plan, outcome, rewritten
 from timeline.observe._hooks import Compacted, Compacting, Edit, Hooks
+from timeline.observe._traces import Traces, spent_attributes
 from timeline.summarizers._summarizer import (
     ExtractiveSummarizer,
     Patience,
     Summarizer,
     SummaryRequest,
+    model_asked,
 )
 
 log = logging.getLogger("foldline")
-
-FREE: Final = ""
-"""The name of a summariser that costs nothing: its answers are not kept."""
 
 
 @attrs.frozen(kw_only=True)
@@ -60,6 +59,7 @@ class Compactor:
     hooks: Hooks = attrs.field(factory=Hooks)
     patience: Patience = attrs.field(factory=Patience)
 
+    traces: Traces = attrs.field(factory=Traces)
     artifact_service: ArtifactService | None = None
     """Moves content to the artifact store; without one nothing is externalized."""
 
@@ -151,11 +151,8 @@ class Compactor:
         """Whether what a plan externalizes is in the artifact store now."""
         if "externalize" not in planned.plan.rungs:
             return True
-        return (
-            (yield from self.artifact_service.move(view, planned.plan))
-            if self.artifact_service
-            else False
-        )
+        service = self.artifact_service
+        return (yield from service.move(view, planned.plan)) if service else False
 
     def _tell(self, plan: CompactionPlan, attempt: Attempt) -> Flow[None]:
         """Tell the hooks, once, and hear what they say."""
@@ -197,7 +194,7 @@ class Compactor:
             return _degraded(extractive(request.plan))
         try:
             with attempt.away():
-                answer: Summary = yield self.patience.asking(self.summarizer, request)
+                answer = yield from self.asked(request)
         except Exception as error:
             policy = request.context.policy
             if policy.on_failure == "raise":
@@ -207,25 +204,30 @@ class Compactor:
             return _degraded(stand_in(request.plan), self._failed_call_cost(request, error))
         return answer
 
+    def asked(self, request: SummaryRequest) -> Flow[Summary]:
+        """What the summariser answers; raises what it raises."""
+        model = self._model(request.context)
+        with self.traces.chat(model, model_named(model).provider) as span:
+            summary: Summary = yield self.patience.asking(self.summarizer, request)
+            span.set_attributes(spent_attributes(summary.provenance))
+        return summary
+
     def _failed_call_cost(self, request: SummaryRequest, error: Exception) -> Provenance | None:
         """What was spent on a model that gave no summary; it counts as a call, too."""
         model = self._model(request.context)
         if not model:
             return None
         spent: object = getattr(error, "provenance", None)
-        if isinstance(spent, Provenance):
-            return spent
-        return Provenance(source_hash=request.plan.source_hash, model=model)
+        unknown = Provenance(source_hash=request.plan.source_hash, model=model)
+        return spent if isinstance(spent, Provenance) else unknown
 
     @property
     def is_free(self) -> bool:
         """Whether the summariser asks no model."""
-        return not getattr(self.summarizer, "name", FREE)
+        return not model_asked(self.summarizer, "any")
 
     def _model(self, context: Context) -> str:
-        """The model that the summariser asks; empty when it asks none."""
-        name: str | None = getattr(self.summarizer, "name", FREE)
-        return context.model.name if name == "timeline" else name or FREE
+        return model_asked(self.summarizer, context.model.name)
 
     def is_spent(self, view: View, context: Context) -> bool:
         """Whether the timeline has had the model calls that it may have."""

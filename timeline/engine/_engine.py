@@ -16,6 +16,7 @@ from blocks import (
     ForgottenError,
     MisuseError,
     Recorded,
+    Trigger,
     UnknownPathError,
     VersionConflictError,
     is_label,
@@ -36,6 +37,7 @@ from render import (
     handed_out,
     open_view,
     render,
+    total_tokens,
     wanted,
 )
 from timeline._flow import Flow, RunBlocking
@@ -178,12 +180,24 @@ class Engine(Journal):
                     trigger = "forced" if force else compaction_due(view, context)
                     answer = view
                     if trigger and context.policy.compacts:
-                        compact = self.compactor.compact
-                        answer = yield from compact(view, context, attempt, trigger)
+                        answer = yield from self._compacted(view, context, attempt, trigger)
                 case BringBack(view):
                     service, answer = self.artifact_service, ()
                     if service.opener and (named := wanted(view, context.policy)):
                         answer = yield from service.bring_back(view, context, named)
+
+    def _compacted(
+        self, view: View, context: Context, attempt: Attempt, trigger: Trigger
+    ) -> Flow[View]:
+        with self.traces.span("foldline.compact", {"foldline.trigger": trigger}) as span:
+            after = yield from self.compactor.compact(view, context, attempt, trigger)
+            if self.traces.are_on:
+                sizes = {
+                    "before": total_tokens(view, context),
+                    "after": total_tokens(after, context),
+                }
+                span.set_attributes({f"foldline.tokens_{when}": n for when, n in sizes.items()})
+        return after
 
     # Reading.
 

@@ -36,6 +36,7 @@ from timeline.engine._contest import Contest, rest_after
 from timeline.engine._retention import Retention
 from timeline.engine._settings import IdFactory
 from timeline.engine._signal import Signal
+from timeline.observe._traces import Traces
 
 _T = TypeVar("_T")
 Fit: TypeAlias = Callable[[View, Sequence[Event]], Sequence[Event]]
@@ -65,6 +66,7 @@ class Journal:
     store: EventStore
     ids: IdFactory
     retention: Retention = attrs.field(factory=Retention)
+    traces: Traces = attrs.field(factory=Traces)
     rest: Callable[[str, int], float] = rest_after
     """Seconds that one of these names waits after so many conflicts in a row."""
     view: View = attrs.field(factory=View, init=False)
@@ -81,7 +83,9 @@ class Journal:
 
     def load(self) -> Flow[None]:
         """Read the window from the store; what is pending stays pending, unless it is there."""
-        window: LogWindow = yield RunBlocking(lambda: self.store.load_window(self.id))
+        with self.traces.call("load", self.store) as span:
+            window: LogWindow = yield RunBlocking(lambda: self.store.load_window(self.id))
+            span.set_attributes({"foldline.events": len(window.events)})
         there = {event.id for _, event in window.events}
         self.pending = tuple(event for event in self.pending if event.id not in there)
         self._go_on_from(open_view(window))
@@ -122,9 +126,11 @@ class Journal:
         news: list[Recorded] = []
         while version + len(news) < head:  # a page has as many as fit into memory
             after, limit = version + len(news), head - version - len(news)
-            page: Sequence[Recorded] = yield RunBlocking(
-                partial(self.store.read, self.id, after=after, limit=limit)
-            )
+            with self.traces.call("read", self.store) as span:
+                page: Sequence[Recorded] = yield RunBlocking(
+                    partial(self.store.read, self.id, after=after, limit=limit)
+                )
+                span.set_attributes({"foldline.events": len(page)})
             if not page:
                 break
             news += page
@@ -173,7 +179,10 @@ class Journal:
             return
         was_behind, self._behind = self._behind, True  # until the view says what was written
         try:
-            yield RunBlocking(lambda: self.store.append(self.id, events, expected_version=version))
+            with self.traces.call("append", self.store, len(events)):
+                yield RunBlocking(
+                    lambda: self.store.append(self.id, events, expected_version=version)
+                )
         except (VersionConflictError, MisuseError, DataError):  # certainly not written
             self._behind = was_behind
             raise

@@ -19,6 +19,7 @@ from timeline.engine._operations import Operations
 from timeline.engine._retention import Retention
 from timeline.engine._settings import Options, Settings, time_ordered
 from timeline.observe._hooks import Hooks
+from timeline.observe._traces import Traces
 from timeline.summarizers._summarizer import ExtractiveSummarizer
 
 
@@ -82,21 +83,21 @@ def verbs_of(
     )
     settings = attrs.evolve(settings, can_externalize=artifact_service.opener is not None)
     retention = Retention.of(options.get("retention"), options.get("archive"), store)
-    observers, tracer = tuple(options.get("observers", ())), options.get("tracer")
+    observers, traces = tuple(options.get("observers", ())), Traces(name, options.get("tracer"))
     engine = Engine(
         id=name,
         store=store,
         ids=options.get("ids", time_ordered),
         clock=clock,
         retention=attrs.evolve(retention, observers=observers),
+        traces=traces,
         artifact_service=artifact_service,
         compactor=Compactor(
             hooks=options.get("hooks", Hooks()),
             summarizer=options.get("summarizer", ExtractiveSummarizer()),
             artifact_service=artifact_service,
+            traces=traces,
         ),
     )
-    watch = (
-        Observers(observers=observers, tracer=tracer) if observers or tracer is not None else None
-    )
+    watch = Observers(observers=observers, traces=traces) if observers or traces.are_on else None
     return Operations(engine=engine, settings=settings, observers=watch)

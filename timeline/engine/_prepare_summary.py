@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from blocks import BlockId, Event, SummaryPrepared
-from render import Context, Summary, View, compaction_due
+from render import Context, View, compaction_due
 from timeline._flow import Await, Begin, Flow
 from timeline.engine._engine import Engine
 from timeline.summarizers._summarizer import SummaryRequest
@@ -58,7 +58,7 @@ class Preparation:
         _inside.set(True)
         engine, compactor = self.engine, self.engine.compactor
         try:
-            summary: Summary = yield compactor.patience.asking(compactor.summarizer, request)
+            summary = yield from compactor.asked(request)
             event = compactor.worth_keeping(request, summary)
             if event:
                 fit = partial(_still_useful, withheld=request.view.state.withheld)

@@ -21,7 +21,8 @@ from timeline.arguments._options import checked_options
 from timeline.engine._artifacts import Probe
 from timeline.engine._retention import Keeping
 from timeline.observe._hooks import Hooks
-from timeline.observe._steps import Observer, Tracer
+from timeline.observe._steps import Observer
+from timeline.observe._traces import Tracer
 from timeline.summarizers._summarizer import Summarizer
 
 if TYPE_CHECKING:

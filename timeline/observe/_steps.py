@@ -6,7 +6,7 @@ out from the events that were committed, and only when somebody watches.
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 
@@ -75,23 +75,6 @@ class Step:
 
 
 Observer: TypeAlias = Callable[[Step], Any]
-
-
-class Span(Protocol):
-    """What is used of an OpenTelemetry span."""
-
-    def set_attributes(self, attributes: Any) -> None: ...
-    def add_event(self, name: str, attributes: Any = None) -> None: ...
-    def record_exception(self, exception: BaseException) -> None: ...
-    def end(self) -> None: ...
-
-
-class Tracer(Protocol):
-    """What is used of an OpenTelemetry tracer: `opentelemetry.trace.get_tracer("foldline")` is one."""
-
-    def start_span(self, name: str) -> Any:
-        """A new span."""
-        ...
 
 
 def steps_of(

@@ -16,6 +16,7 @@ from timeline.react._calling import Done
 from timeline.react._hooks import Outcome
 from timeline.react._loop import Loop
 from timeline.react._settings import AgentSettings, is_client, is_kind
+from timeline.react._spans import answered, chat_span, ran, returned, run_span, tool_span
 
 if TYPE_CHECKING:
     from asyncio import Semaphore
@@ -54,11 +55,12 @@ class ReactAgent(AgentSettings):
         return self._drive(Loop(self.timeline, self).resume())
 
     def _drive(self, flow: Flow[Outcome]) -> Outcome:
-        try:
-            return drive(flow, self._perform)
-        except BaseException:
-            self._settle()
-            raise
+        with run_span(self.timeline, self.name) as span:
+            try:
+                return ran(span, drive(flow, self._perform))
+            except BaseException:
+                self._settle()
+                raise
 
     def _settle(self) -> None:
         """Close what is open; what went wrong before matters more than what goes wrong here."""
@@ -70,13 +72,20 @@ class ReactAgent(AgentSettings):
     def _perform(self, effect: Effect) -> object:
         match effect:
             case Ask():
-                return Asker(self.client, self).ask(effect.arguments)
+                with chat_span(self.timeline, effect.arguments) as span:
+                    response = Asker(self.client, self).ask(effect.arguments)
+                    return answered(span, self.timeline, response)
             case RunTools():
-                return [_append(self, self.caller.call(tool_call)) for tool_call in effect.calls]
+                return [self._run_one(tool_call) for tool_call in effect.calls]
             case Notify():
                 return [call(hook, effect.argument) for hook in effect.hooks]
             case use:
                 return use()
+
+    def _run_one(self, tool_call: ToolCall) -> Any:
+        with tool_span(self.timeline, tool_call) as span:
+            done = returned(span, self.caller.call(tool_call))
+        return _append(self, done)
 
 
 @checked_calls()
@@ -98,13 +107,14 @@ class AsyncReactAgent(AgentSettings):
         return await self._drive(Loop(self.timeline, self).resume())
 
     async def _drive(self, flow: Flow[Outcome]) -> Outcome:
-        try:
-            return await adrive(flow, self._perform)
-        except BaseException:
-            from asyncio import shield
+        with run_span(self.timeline, self.name) as span:
+            try:
+                return ran(span, await adrive(flow, self._perform))
+            except BaseException:
+                from asyncio import shield
 
-            await shield(self._settle())
-            raise
+                await shield(self._settle())
+                raise
 
     async def _settle(self) -> None:
         try:
@@ -115,7 +125,9 @@ class AsyncReactAgent(AgentSettings):
     async def _perform(self, effect: Effect) -> object:
         match effect:
             case Ask():
-                return await Asker(self.client, self).aask(effect.arguments)
+                with chat_span(self.timeline, effect.arguments) as span:
+                    response = await Asker(self.client, self).aask(effect.arguments)
+                    return answered(span, self.timeline, response)
             case RunTools():
                 return await self._run(effect.calls)
             case Notify():
@@ -139,7 +151,8 @@ class AsyncReactAgent(AgentSettings):
 
     async def _run_one(self, tool_call: ToolCall, room: "Semaphore") -> int:
         async with room:
-            done = await self.caller.acall(tool_call)
+            with tool_span(self.timeline, tool_call) as span:
+                done = returned(span, await self.caller.acall(tool_call))
         version: int = await _append(self, done)
         return version
 

@@ -85,6 +85,11 @@ class Usage:
     cache_write: int = 0
     output: int = 0
 
+    @property
+    def input(self) -> int:
+        """All prompts together, what came from the cache included."""
+        return self.uncached + self.cache_read + self.cache_write
+
     def plus(self, new: UsageRecorded | None) -> "Usage":
         """With those of one more response."""
         if new is None:

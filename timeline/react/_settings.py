@@ -63,6 +63,8 @@ def _whole(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
 class AgentSettings:
     """How an agent works."""
 
+    name: str = attrs.field(default="", validator=is_kind(str, "a text"))
+    """What traces call it."""
     system: System = attrs.field(default=None, repr=False)
     tools: tuple[Tool | Mapping[str, Any], ...] = attrs.field(default=(), converter=_tools)
     """Tools, plain functions, or definitions of the provider's own tools."""

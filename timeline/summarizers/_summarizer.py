@@ -56,6 +56,12 @@ class ExtractiveSummarizer:
         return extractive(request.plan)
 
 
+def model_asked(summarizer: Summarizer, timelines: str) -> str:
+    """The model that a summariser asks, given the timeline's; empty when it asks none, which costs nothing."""
+    name: str | None = getattr(summarizer, "name", "")
+    return timelines if name == "timeline" else name or ""
+
+
 def summarize(summarizer: Summarizer, request: SummaryRequest) -> Summary:
     """Ask a sync summariser.
 

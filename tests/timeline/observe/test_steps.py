@@ -1,9 +1,7 @@
 """Whoever watches is told each step of a render: what it was, and the tokens before and after."""
 
 from itertools import pairwise
-from typing import Any
 
-import attrs
 import pytest
 
 from blocks import BlocksHidden, RangeCompacted
@@ -95,65 +93,3 @@ def test_an_async_timeline_awaits_its_observers() -> None:
     import asyncio
 
     assert asyncio.run(told_async()) == ["rendered"]
-
-
-@attrs.define
-class FakeSpan:
-    name: str
-    events: list[tuple[str, dict[str, Any]]] = attrs.field(factory=list[tuple[str, dict[str, Any]]])
-    attributes: dict[str, Any] = attrs.field(factory=dict[str, Any])
-    errors: list[BaseException] = attrs.field(factory=list[BaseException])
-    ended: int = 0
-
-    def set_attributes(self, attributes: dict[str, Any]) -> None:
-        self.attributes |= attributes
-
-    def add_event(self, name: str, attributes: dict[str, Any]) -> None:
-        self.events.append((name, attributes))
-
-    def record_exception(self, exception: BaseException) -> None:
-        self.errors.append(exception)
-
-    def end(self) -> None:
-        self.ended += 1
-
-
-@attrs.define
-class FakeTracer:
-    spans: list[FakeSpan] = attrs.field(factory=list[FakeSpan])
-
-    def start_span(self, name: str) -> FakeSpan:
-        self.spans.append(FakeSpan(name))
-        return self.spans[-1]
-
-
-def test_a_tracer_gets_a_span_a_render_with_an_event_a_step() -> None:
-    tracer = FakeTracer()
-    timeline = open_timeline(window=4_000, policy=LADDER, tracer=tracer)
-    timeline.user("go")
-    work(timeline, 30)
-    rendered = timeline.render()
-    [span] = tracer.spans
-    assert (span.name, span.ended, span.errors) == ("foldline.render", 1, [])
-    assert span.events[0][0] == "foldline.externalized"
-    assert span.events[0][1]["foldline.tokens_freed"] > 0
-    assert span.attributes["foldline.tokens"] == rendered.tokens
-
-
-def test_a_render_that_fails_ends_its_span_with_the_error() -> None:
-    tracer = FakeTracer()
-    timeline = open_timeline(tracer=tracer)
-    timeline.close()
-    with pytest.raises(Exception, match="closed"):
-        timeline.render()
-    [span] = tracer.spans
-    assert span.ended == len(span.errors) == 1
-
-
-def test_the_tracer_of_opentelemetry_is_one() -> None:
-    """Its API without an SDK: spans that record nothing, and take everything that we give them."""
-    from opentelemetry import trace
-
-    timeline = open_timeline(tracer=trace.get_tracer("foldline"))
-    timeline.user("go")
-    assert timeline.render().violations == ()

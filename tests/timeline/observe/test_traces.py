@@ -1,0 +1,146 @@
+"""What a timeline and its agent do can be seen in any back end that takes OpenTelemetry's spans: which belongs
+to which, how long it took, what it cost, and whether it failed."""
+
+import asyncio
+
+import attrs
+import pytest
+from opentelemetry.trace import SpanKind, StatusCode, get_current_span
+
+from blocks import ClosedError, Provenance, StructuredSummary
+from persistence import MemoryStore
+from render import Summary
+from tests._builders import Clock, open_timeline, response, tool_use
+from tests._tracing import Watched, told
+from timeline import AsyncTimeline, Hooks, Step, SummaryRequest, Timeline
+
+
+@pytest.fixture
+def watched() -> Watched:
+    return Watched()
+
+
+def work(timeline: Timeline, rounds: int, size: int = 800) -> None:
+    for n in range(timeline.version, timeline.version + rounds):
+        timeline.record(response(tool_use(f"c{n}", "bash", command=f"make {n}"), id=f"r{n}"))
+        timeline.tool_result(f"c{n}", f"{n} " * (size // 4))
+
+
+def test_a_render_is_a_span_with_an_event_a_step(watched: Watched) -> None:
+    steps: list[Step] = []
+    timeline = open_timeline(window=4_000, tracer=watched.tracer, observers=[steps.append])
+    timeline.user("go")
+    timeline.render()
+    assert "gen_ai.conversation.compacted" not in told(watched.only("foldline.render"))
+    work(timeline, 30)
+    rendered = timeline.render()
+    span = watched.spans("foldline.render")[-1]
+    assert [event.name for event in span.events] == [f"foldline.{s.kind}" for s in steps[1:]]
+    assert dict(span.events[0].attributes or {})["foldline.tokens_freed"] == steps[1].tokens_freed
+    assert told(span)["foldline.tokens"] == rendered.tokens
+    assert told(span)["gen_ai.conversation.id"] == told(span)["session.id"] == timeline.id
+    assert told(span)["gen_ai.provider.name"] == "anthropic"
+    assert told(span)["gen_ai.conversation.compacted"] is True
+
+
+def test_a_compaction_is_a_span_in_its_render_and_its_commit_one_more(watched: Watched) -> None:
+    timeline = open_timeline(window=4_000, tracer=watched.tracer)
+    timeline.user("go")
+    work(timeline, 30)
+    timeline.compact()
+    span = watched.only("foldline.compact")
+    assert watched.parents(span) == ["foldline.render"]
+    assert told(span)["foldline.trigger"] == "forced"
+    before, after = told(span)["foldline.tokens_before"], told(span)["foldline.tokens_after"]
+    assert isinstance(before, int)
+    assert isinstance(after, int)
+    assert 0 < after < before
+    assert told(watched.only("foldline.render"))["gen_ai.conversation.compacted"] is True
+    [commit] = [s for s in watched.spans("foldline.append") if watched.parents(s)]
+    assert watched.parents(commit) == ["foldline.render"]
+    assert told(commit)["foldline.store"] == "MemoryStore"
+
+
+def test_each_call_of_the_store_is_a_span(watched: Watched) -> None:
+    store = MemoryStore()
+    first = open_timeline(store=store, tracer=watched.tracer)
+    second = open_timeline(store=store, tracer=watched.tracer)
+    first.user("go")
+    second.user("on")
+    names = [span.name for span in watched.spans()]
+    assert names == [
+        *("foldline.load", "foldline.load"),
+        *("foldline.append", "foldline.read", "foldline.append"),
+    ]
+    assert [told(span)["foldline.events"] for span in watched.spans()] == [0, 0, 2, 2, 2]
+    assert {told(span)["foldline.store"] for span in watched.spans()} == {"MemoryStore"}
+
+
+def test_a_summary_that_a_model_writes_is_a_call_of_that_model(watched: Watched) -> None:
+    inside: list[object] = []
+
+    @attrs.frozen
+    class Writer:
+        name: str = "claude-haiku-4-5"
+
+        def __call__(self, _: SummaryRequest) -> Summary:
+            inside.append(get_current_span().get_span_context().span_id)
+            spent = Provenance(source_hash="", model=self.name, input_tokens=90, output_tokens=7)
+            return Summary(summary=StructuredSummary(task="go"), provenance=spent)
+
+    timeline = open_timeline(window=4_000, tracer=watched.tracer, summarizer=Writer())
+    timeline.user("go")
+    work(timeline, 12)
+    timeline.compact()
+    span = watched.only("chat")
+    assert (span.name, span.kind) == ("chat claude-haiku-4-5", SpanKind.CLIENT)
+    assert told(span)["gen_ai.usage.input_tokens"] == 90
+    assert watched.parents(span) == ["foldline.compact", "foldline.render"]
+    assert span.context
+    assert inside == [span.context.span_id]
+
+
+def test_what_a_hook_does_belongs_to_the_compaction_that_called_it(watched: Watched) -> None:
+    def before(_: object) -> None:
+        with watched.tracer.start_as_current_span("mine"):
+            pass
+
+    hooks = Hooks(on_before_compaction=[before])
+    timeline = open_timeline(window=4_000, tracer=watched.tracer, hooks=hooks)
+    timeline.user("go")
+    work(timeline, 12)
+    timeline.compact()
+    assert watched.parents(watched.only("mine")) == ["foldline.compact", "foldline.render"]
+
+
+def test_what_fails_sets_the_status_of_its_span(watched: Watched) -> None:
+    timeline = open_timeline(tracer=watched.tracer)
+    timeline.close()
+    with pytest.raises(ClosedError):
+        timeline.render()
+    span = watched.only("foldline.render")
+    assert span.status.status_code is StatusCode.ERROR
+    assert told(span)["error.type"] == "ClosedError"
+
+
+def test_an_async_timeline_has_the_same_spans(watched: Watched) -> None:
+    async def run() -> None:
+        timeline = await AsyncTimeline.open(
+            "talk", clock=Clock(), window=4_000, counter="estimate", tracer=watched.tracer
+        )
+        for n in range(40):
+            await timeline.user(f"Question {n}: " + "what is in the feed? " * 20)
+        await timeline.compact()
+        await timeline.close()
+
+    asyncio.run(run())
+    compact = watched.only("foldline.compact")
+    assert watched.parents(compact) == ["foldline.render"]
+    assert not [s for s in watched.spans() if s.status.status_code is StatusCode.ERROR]
+
+
+def test_nothing_is_current_once_a_render_is_over(watched: Watched) -> None:
+    timeline = open_timeline(tracer=watched.tracer)
+    timeline.user("go")
+    timeline.render()
+    assert not get_current_span().get_span_context().is_valid
