@@ -50,15 +50,13 @@ def _positive(text: str) -> int:
 
 def _report(exchange: Exchange) -> None:
     """One line a request."""
-    if exchange.error or exchange.message is None:
+    if exchange.error or exchange.answer is None or exchange.step is None:
         why = f"{exchange.error.status} {exchange.error.message}" if exchange.error else "no answer"
         return _say(f"refused: {why}")
-    usage = exchange.message["usage"]
+    answer, step = exchange.answer, exchange.step
     return _say(
-        f"{exchange.message['stop_reason']}: prompt {exchange.tokens} "
-        f"(cache read {usage['cache_read_input_tokens']}, "
-        f"written {usage['cache_creation_input_tokens']}), "
-        f"output {usage['output_tokens']} tokens"
+        f"{answer.stop_reason}: prompt {exchange.tokens} "
+        f"(cache read {step.read}, written {step.write}), output {answer.output_tokens} tokens"
     )
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -14,89 +14,26 @@ from starlette.types import Receive, Scope, Send
 from render import Json, Model
 from timeline.fake_provider._fault import ApiError, Fault
 from timeline.fake_provider._provider import Exchange, FakeProvider
-from timeline.fake_provider._reply import Draft
 from timeline.fake_provider._rules import invalid
-
-_PIECE_CHARS: Final = 24
-_PIECES_MAX: Final = 100
-"""A long text comes in longer pieces, not in more."""
+from timeline.fake_provider.wires import MESSAGES, RESPONSES, WIRES, Wire
 
 
-def event(data: Json) -> bytes:
-    """One event on the wire."""
-    return f"event: {data['type']}\ndata: {json.dumps(data, ensure_ascii=True)}\n\n".encode()
-
-
-def events(message: Json, drafts: tuple[Draft, ...]) -> Iterator[Json]:
-    """The events of a message, in the provider's order."""
-    usage = message["usage"]
-    begun: Json = {**message, "content": [], "stop_reason": None, "stop_details": None}
-    yield {"type": "message_start", "message": {**begun, "usage": {**usage, "output_tokens": 1}}}
-    for index, draft in enumerate(drafts):
-        yield {"type": "content_block_start", "index": index, "content_block": _opened(draft)}
-        if index == 0:
-            yield {"type": "ping"}
-        for delta in _deltas(draft):
-            yield {"type": "content_block_delta", "index": index, "delta": delta}
-        yield {"type": "content_block_stop", "index": index}
-    ended = {name: message[name] for name in ("stop_reason", "stop_sequence", "stop_details")}
-    yield {"type": "message_delta", "delta": ended, "usage": usage}
-    yield {"type": "message_stop"}
-
-
-def _opened(draft: Draft) -> Json:
-    """The block before anything of it was said."""
-    match draft.block["type"]:
-        case "text":
-            return {**draft.block, "text": ""}
-        case "thinking":
-            return {**draft.block, "thinking": "", "signature": ""}
-        case "tool_use":
-            return {**draft.block, "input": {}}
-        case _:
-            return draft.block
-
-
-def _deltas(draft: Draft) -> Iterator[Json]:
-    match draft.block["type"]:
-        case "text":
-            for piece in _pieces(draft.said):
-                yield {"type": "text_delta", "text": piece}
-        case "thinking":
-            for piece in _pieces(draft.said):
-                yield {"type": "thinking_delta", "thinking": piece}
-            if draft.block["signature"]:
-                yield {"type": "signature_delta", "signature": draft.block["signature"]}
-        case "tool_use":
-            yield {"type": "input_json_delta", "partial_json": ""}
-            for piece in _pieces(draft.said):
-                yield {"type": "input_json_delta", "partial_json": piece}
-        case _:
-            return
-
-
-def _pieces(text: str) -> Iterator[str]:
-    size = max(_PIECE_CHARS, -(-len(text) // _PIECES_MAX))
-    return (text[at : at + size] for at in range(0, len(text), size))
-
-
-_GARBAGE = b'{"type": "content_block_delta", "ind'
-
-
-def refusal(error: ApiError, request_id: str) -> Response:
+def refusal(wire: Wire, error: ApiError, request_id: str) -> Response:
     """A refusal with its status and headers."""
-    headers = {**error.headers, "request-id": request_id}
-    return JSONResponse(error.body(request_id), error.status, headers)
+    status, body = wire.error(error, request_id)
+    headers = {**error.headers, "request-id": request_id, "x-request-id": request_id}
+    return JSONResponse(body, status, headers)
 
 
-async def response(exchange: Exchange, request_id: str) -> Response:
+async def response(wire: Wire, exchange: Exchange, request_id: str) -> Response:
     """What goes over the wire; waits as long as it should take."""
     if exchange.error or exchange.message is None:
-        return refusal(exchange.error or ApiError(500, "api_error", "no answer"), request_id)
+        error = exchange.error or ApiError(500, "api_error", "no answer")
+        return refusal(wire, error, request_id)
     await asyncio.sleep(exchange.delay_seconds)
     fault = exchange.fault or Fault()
     if exchange.request.get("stream"):
-        sent = tuple(_streamed(exchange, exchange.message, fault))
+        sent = tuple(_streamed(wire, exchange, exchange.message))
         kind, length = "text/event-stream; charset=utf-8", None
     else:
         whole = json.dumps(exchange.message).encode()
@@ -110,21 +47,18 @@ async def response(exchange: Exchange, request_id: str) -> Response:
     return _Chunks(sent, headers, kind, complete=fault.damage != "cut")
 
 
-def _streamed(exchange: Exchange, message: Json, fault: Fault) -> Iterator[bytes]:
-    whole = list(events(message, exchange.drafts))
+def _streamed(wire: Wire, exchange: Exchange, message: Json) -> Iterator[bytes]:
+    drafts = exchange.answer.drafts if exchange.answer else ()
+    whole = list(wire.events(message, drafts, exchange.request))
+    fault = exchange.fault or Fault()
     if fault.damage == "none":
-        yield from map(event, whole)
-    else:
-        yield from map(event, whole[:-1][: fault.after])
-        yield from _damage(fault)
-
-
-def _damage(fault: Fault) -> Iterator[bytes]:
-    """The last thing that arrives of a damaged stream."""
+        yield from whole
+        return
+    yield from whole[:-1][: fault.after]  # and then the last thing that arrives
     if fault.damage == "garbled":
-        yield b"event: content_block_delta\ndata: " + _GARBAGE + b"\n\n"
+        yield wire.garbage()
     elif fault.error:
-        yield event(fault.error.body("req_in_stream"))
+        yield wire.error_event(fault.error)
 
 
 class _Chunks(StreamingResponse):
@@ -176,18 +110,26 @@ def model_page(models: list[Model]) -> Json:
 def app_of(provider: FakeProvider) -> Starlette:
     """The app that serves a provider."""
 
-    async def create(http: Request) -> Response:
-        request = _unauthorised(http) or await _json(http)
-        if isinstance(request, ApiError):
-            return refusal(request, provider.new_id("req"))
-        return await response(provider.create(request), provider.new_id("req"))
+    def creating(wire: Wire) -> Route:
+        async def create(http: Request) -> Response:
+            request = wire.unauthorised(http.headers) or await _json(http)
+            if isinstance(request, ApiError):
+                return refusal(wire, request, provider.new_id("req"))
+            return await response(wire, provider.create(request, wire), provider.new_id("req"))
 
-    async def count(http: Request) -> Response:
-        request = _unauthorised(http) or await _json(http)
-        counted = request if isinstance(request, ApiError) else provider.count(request)
-        if isinstance(counted, ApiError):
-            return refusal(counted, provider.new_id("req"))
-        return JSONResponse({"input_tokens": counted})
+        return Route(wire.path, create, methods=["POST"])
+
+    def counting(wire: Wire, path: str) -> Route:
+        async def count(http: Request) -> Response:
+            request = wire.unauthorised(http.headers) or await _json(http)
+            if isinstance(request, ApiError):
+                return refusal(wire, request, provider.new_id("req"))
+            counted = provider.count(request, wire)
+            if isinstance(counted, ApiError):
+                return refusal(wire, counted, provider.new_id("req"))
+            return JSONResponse({"input_tokens": counted})
+
+        return Route(f"{wire.path}/{path}", count, methods=["POST"])
 
     async def models(_: Request) -> Response:
         return JSONResponse(model_page(provider.known()))
@@ -197,30 +139,23 @@ def app_of(provider: FakeProvider) -> Starlette:
         found = provider.model(name)
         if found is None:
             error = ApiError(404, "not_found_error", f"model: {name}")
-            return refusal(error, provider.new_id("req"))
+            return refusal(MESSAGES, error, provider.new_id("req"))
         return JSONResponse(model_info(found))
 
     async def unknown(_: Request, __: Exception) -> Response:
-        return refusal(ApiError(404, "not_found_error", "Not found"), provider.new_id("req"))
+        error = ApiError(404, "not_found_error", "Not found")
+        return refusal(MESSAGES, error, provider.new_id("req"))
 
     return Starlette(
         routes=[
-            Route("/v1/messages", create, methods=["POST"]),
-            Route("/v1/messages/count_tokens", count, methods=["POST"]),
+            *map(creating, WIRES),
+            counting(MESSAGES, "count_tokens"),
+            counting(RESPONSES, "input_tokens"),
             Route("/v1/models", models),
             Route("/v1/models/{name}", model),
         ],
         exception_handlers={404: unknown},
     )
-
-
-def _unauthorised(http: Request) -> ApiError | None:
-    """Any key will do, but there must be one, and a version."""
-    if not (http.headers.get("x-api-key") or http.headers.get("authorization")):
-        return ApiError(401, "authentication_error", "x-api-key header is required")
-    if "anthropic-version" not in http.headers:
-        return invalid("anthropic-version: header is required")
-    return None
 
 
 async def _json(http: Request) -> Json | ApiError:

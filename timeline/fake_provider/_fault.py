@@ -21,11 +21,21 @@ class ApiError:
     kind: str
     message: str
     headers: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    code: str = ""
+    """What OpenAI's clients read besides."""
+    tokens: tuple[int, int] | None = None
+    """Of a prompt that is too long, and of the window."""
 
     def body(self, request_id: str) -> Json:
         """Its JSON."""
         error = {"type": self.kind, "message": self.message}
         return {"type": "error", "error": error, "request_id": request_id}
+
+
+def overlong(tokens: int, tokens_max: int) -> ApiError:
+    """400: the prompt is too long."""
+    text = f"prompt is too long: {tokens} tokens > {tokens_max} maximum"
+    return ApiError(400, "invalid_request_error", text, tokens=(tokens, tokens_max))
 
 
 OVERLOADED: Final = ApiError(529, "overloaded_error", "Overloaded")
@@ -56,8 +66,7 @@ class Fault:
     @classmethod
     def overflow(cls, tokens: int = 200_001, tokens_max: int = 200_000) -> Self:
         """400: the prompt is too long."""
-        text = f"prompt is too long: {tokens} tokens > {tokens_max} maximum"
-        return cls(error=ApiError(400, "invalid_request_error", text))
+        return cls(error=overlong(tokens, tokens_max))
 
     @classmethod
     def rate_limit(cls, retry_after: float = 1) -> Self:

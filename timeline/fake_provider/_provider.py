@@ -17,10 +17,10 @@ from attrs.validators import gt, optional
 from render import Json, Model, provider_of
 from timeline._models import known_models, model_named
 from timeline.fake_provider._fault import ApiError, Fault
-from timeline.fake_provider._reply import Answer, Draft, Reply, answer, drafts_of
+from timeline.fake_provider._reply import Answer, Reply, drafts_of
+from timeline.fake_provider._reply import answer as answered
 from timeline.fake_provider._responder import Responder, as_responder, tutorial_responder
-from timeline.fake_provider._rules import misshapen, too_long, unlawful
-from timeline.fake_provider._signature import sign
+from timeline.fake_provider.wires import MESSAGES, Spoken, Wire
 from timeline.replay._cache import CacheStep, FlatBlock, PromptCache
 from timeline.replay._flatten import Flattener
 from timeline.tokens import ModelCounter
@@ -46,7 +46,7 @@ class Meter:
         return cls(counter, Flattener(counter, provider_of(model)), cache)
 
     def flat(self, request: Json) -> list[FlatBlock]:
-        """The blocks of a request in cache order; their tokens are those of the prompt."""
+        """The blocks of a request's `Wire.contents` in cache order; their tokens are those of the prompt."""
         flat = self._flattener.flatten(request)
         if request.get("tools"):  # what the provider itself says about tools comes first
             overhead = self.counter.model.tool_overhead_tokens
@@ -58,20 +58,9 @@ class Meter:
             flat[last] = flat[last]._replace(ttl=seconds)
         return flat
 
-    def bill(self, flat: Sequence[FlatBlock], at: float) -> Json:
-        """The usage of an accepted request, all but its output; the cache remembers it."""
-        step: CacheStep = self._cache.step(at, flat)
-        written = {
-            f"ephemeral_{ttl}_input_tokens": step.written.get(seconds, 0)
-            for ttl, seconds in _SECONDS.items()
-        }
-        return {
-            "input_tokens": step.uncached,
-            "cache_creation_input_tokens": step.write,
-            "cache_read_input_tokens": step.read,
-            "cache_creation": written,
-            "service_tier": "standard",
-        }
+    def bill(self, flat: Sequence[FlatBlock], at: float) -> CacheStep:
+        """How an accepted request is billed; the cache remembers it."""
+        return self._cache.step(at, flat)
 
 
 _LOST: Final = Reply(text="Nobody will ever read all of this sentence.")
@@ -88,7 +77,10 @@ class Exchange:
     """What was made to go wrong; an error without one is the request's own."""
     message: Json | None = attrs.field(default=None, repr=False)
     """The answer, complete, whatever happened to it on its way."""
-    drafts: tuple[Draft, ...] = attrs.field(default=(), repr=False)
+    answer: Answer | None = attrs.field(default=None, repr=False)
+    """The same before its API has put it."""
+    step: CacheStep | None = None
+    """How it was billed."""
     delay_seconds: float = 0.0
     tokens: int = 0
     """Of the prompt; 0 when it was not worth counting."""
@@ -96,7 +88,7 @@ class Exchange:
 
 @attrs.define(kw_only=True)
 class FakeProvider:
-    """A provider of the Messages API that validates, counts, caches, signs, and can misbehave."""
+    """A provider that validates, counts, caches, signs, and can misbehave, in any of its APIs."""
 
     responder: Responder = attrs.field(default=tutorial_responder, converter=as_responder)
     """Who answers; a list of replies and faults is played in order."""
@@ -114,7 +106,9 @@ class FakeProvider:
     failures: list[Exception] = attrs.field(init=False, factory=list[Exception])
     """What the responder raised."""
     _faults: deque[Fault] = attrs.field(init=False, factory=deque[Fault])
-    _meters: dict[str, Meter] = attrs.field(init=False, factory=dict[str, Meter])
+    _meters: dict[tuple[str, str], Meter] = attrs.field(
+        init=False, factory=dict[tuple[str, str], Meter]
+    )
     _numbers: "count[int]" = attrs.field(init=False, factory=lambda: count(1))
 
     def fault(self, *faults: Fault) -> None:
@@ -149,65 +143,77 @@ class FakeProvider:
 
     # Requests.
 
-    def create(self, request: Json) -> Exchange:
+    def create(self, request: Json, wire: Wire = MESSAGES) -> Exchange:
         """Answer a request for a message."""
-        exchange = self._create(request)
+        exchange = self._create(request, wire)
         self.exchanges.append(exchange)
         if self.listener:
             self.listener(exchange)
         return exchange
 
-    def count(self, request: Json) -> ApiError | int:
+    def count(self, request: Json, wire: Wire = MESSAGES) -> ApiError | int:
         """The prompt's tokens, or why it would be refused."""
-        model = self._checked(request, ("messages", "model"))
+        model = self._checked(request, wire, counted=True)
         if isinstance(model, ApiError):
             return model
-        return sum(block.tokens for block in self._meter(model).flat(request))
+        return sum(block.tokens for block in self._meter(model).flat(wire.contents(request)))
 
-    def _create(self, request: Json) -> Exchange:
-        model = self._checked(request, ("max_tokens", "messages", "model"))
+    def _create(self, request: Json, wire: Wire) -> Exchange:
+        model = self._checked(request, wire, counted=False)
         if isinstance(model, ApiError):
             return Exchange(request=request, error=model)
         meter = self._meter(model)
-        flat = meter.flat(request)
+        flat = meter.flat(wire.contents(request))
         tokens = sum(block.tokens for block in flat)
-        error = too_long(tokens, request["max_tokens"], model)
+        error = wire.too_long(tokens, request, model)
         if error:
             return Exchange(request=request, error=error, tokens=tokens)
         fault = self._faults.popleft() if self._faults else None
         said, fault = self._said(request, fault)
         if fault and fault.error and (fault.damage == "none" or not request.get("stream")):
             return Exchange(request=request, error=fault.error, fault=fault, tokens=tokens)
-        usage = meter.bill(flat, self.clock())
-        spoken = self._spoken(said, request, model, tokens)
+        step = meter.bill(flat, self.clock())
+        answer = self._answer(said, request, model, wire, tokens)
+        spoken = Spoken(
+            id=self.new_id("msg"),
+            model=model,
+            answer=answer,
+            step=step,
+            created=int(self.clock()),
+            new_id=self.new_id,
+        )
         late = fault.delay_seconds if fault else None
         return Exchange(
             request=request,
             fault=fault,
-            message=self._message(spoken, model, usage),
-            drafts=spoken.drafts,
+            message=wire.message(spoken),
+            answer=answer,
+            step=step,
             delay_seconds=said.delay_seconds if late is None else late,
             tokens=tokens,
         )
 
-    def _checked(self, request: Json, required: tuple[str, ...]) -> Model | ApiError:
+    def _checked(self, request: Json, wire: Wire, *, counted: bool) -> Model | ApiError:
         """The model that a request is for, or what is wrong with it."""
-        error = misshapen(request, required)
+        error = wire.misshapen(request, counted=counted)
         if error:
             return error
-        model = self.model(request["model"])
-        if model is None:
-            return ApiError(404, "not_found_error", f"model: {request['model']}")
-        return unlawful(request, model) or model
+        name = request["model"]
+        model = self.model(name) if isinstance(name, str) else None
+        if model is None or company(model.provider) != company(wire.provider):
+            return ApiError(404, "not_found_error", f"model: {name}")
+        model = attrs.evolve(model, provider=wire.provider)
+        return wire.unlawful(request, model) or model
 
     def _meter(self, model: Model) -> Meter:
-        if model.name not in self._meters:
-            self._meters[model.name] = Meter.of(model, self.factor)
-        return self._meters[model.name]
+        key = (model.provider, model.name)
+        if key not in self._meters:
+            self._meters[key] = Meter.of(model, self.factor)
+        return self._meters[key]
 
     def _said(self, request: Json, fault: Fault | None) -> tuple[Reply, Fault | None]:
         """What the model says, and what goes wrong with it; faults may come from the script."""
-        if request["max_tokens"] == 0:  # only warms the cache
+        if request.get("max_tokens") == 0:  # only warms the cache
             return Reply(stop_reason="max_tokens"), fault
         while fault is None or not fault.is_final:
             said = self._ask(request)
@@ -223,24 +229,15 @@ class FakeProvider:
             self.failures.append(error)
             raise
 
-    def _spoken(self, said: Reply, request: Json, model: Model, tokens: int) -> Answer:
-        drafts = drafts_of(said, lambda text: sign(text, request, model), self.new_id)
+    def _answer(self, said: Reply, request: Json, model: Model, wire: Wire, tokens: int) -> Answer:
+        drafts = drafts_of(said, lambda text: wire.sign(text, request, model), self.new_id)
         rooms = {
-            "max_tokens": request["max_tokens"],
+            "max_tokens": wire.output_max(request, model),
             "model_context_window_exceeded": model.tokens_window - tokens,
         }
-        return answer(said, list(drafts), rooms, self._meter(model).counter.count)
+        return answered(said, list(drafts), rooms, self._meter(model).counter.count)
 
-    def _message(self, spoken: Answer, model: Model, usage: Json) -> Json:
-        refused = {"type": "refusal", "category": None, "explanation": None}
-        return {
-            "id": self.new_id("msg"),
-            "type": "message",
-            "role": "assistant",
-            "model": model.name,
-            "content": [draft.block for draft in spoken.drafts],
-            "stop_reason": spoken.stop_reason,
-            "stop_sequence": None,
-            "stop_details": refused if spoken.stop_reason == "refusal" else None,
-            "usage": {**usage, "output_tokens": spoken.output_tokens},
-        }
+
+def company(provider: str) -> str:
+    """Whose API it is: one company may have several."""
+    return provider.partition(".")[0]

@@ -19,6 +19,7 @@ from render import Json
 from timeline.fake_provider._fault import Fault
 from timeline.fake_provider._json import blocks_of, child
 from timeline.fake_provider._reply import Call, Reply
+from timeline.fake_provider.wires import asked
 
 MARKER: Final = "[foldline: summarise]"
 """How our summariser's instruction begins."""
@@ -29,7 +30,8 @@ _EMPTY: Final[Json] = {"string": "", "array": [], "object": {}, "integer": 0, "n
 
 def wants_summary(request: Json) -> bool:
     """Whether the output has to be JSON, or the last words are those of our own summariser."""
-    return _schema(request) is not None or last_words(request).startswith(MARKER)
+    said = asked(request)
+    return _schema(said) is not None or last_words(said).startswith(MARKER)
 
 
 def last_words(request: Json) -> str:
@@ -41,19 +43,20 @@ def last_words(request: Json) -> str:
 
 def summary_reply(request: Json) -> Reply:
     """A valid summary of the conversation, in the fields that the request asks for."""
-    summary: Json = msgspec.to_builtins(_summary(request))
-    asked = child(_schema(request) or {}, "properties")
-    if asked:
-        summary = {name: _value(name, child(asked, name), summary) for name in asked}
+    said = asked(request)
+    summary: Json = msgspec.to_builtins(_summary(said))
+    fields = child(_schema(said) or {}, "properties")
+    if fields:
+        summary = {name: _value(name, child(fields, name), summary) for name in fields}
     return Reply(text=msgspec.json.encode(summary).decode())
 
 
 def _schema(request: Json) -> Json | None:
     """The JSON schema of the output format; a reference at its top followed."""
-    asked = child(child(request, "output_config"), "format")
-    if asked.get("type") != "json_schema":
+    wanted = child(child(request, "output_config"), "format")
+    if wanted.get("type") != "json_schema":
         return None
-    schema = child(asked, "schema")
+    schema = child(wanted, "schema")
     reference = str(schema.get("$ref", "")).rpartition("/")[2]
     return child(child(schema, "$defs"), reference) or schema
 
@@ -104,6 +107,7 @@ def tutorial_responder(request: Json) -> Reply:
     """Summarise when asked to; look at what was mentioned; say what was found."""
     if wants_summary(request):
         return summary_reply(request)
+    request = asked(request)
     results = _results(request)
     tool = _tool(request)
     names = _unseen(request) if tool and _rounds(request) < _ROUNDS_MAX else []
@@ -139,7 +143,7 @@ def _tool(request: Json) -> tuple[str, str] | None:
 
 def _unseen(request: Json) -> list[str]:
     """Names mentioned by the user or in results that no call has asked for, oldest first."""
-    asked = {
+    known = {
         value
         for block in _blocks(request, "tool_use")
         for value in block["input"].values()
@@ -147,7 +151,7 @@ def _unseen(request: Json) -> list[str]:
     }
     texts = (block["text"] for message in _of_user(request) for block in _texts(message))
     mentioned = (name for text in (*texts, *_results(request)) for name in _NAME.findall(text))
-    return [name for name in dict.fromkeys(mentioned) if name not in asked]
+    return [name for name in dict.fromkeys(mentioned) if name not in known]
 
 
 def _rounds(request: Json) -> int:

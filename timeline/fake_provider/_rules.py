@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from render import Json, Model, validate_request
-from timeline.fake_provider._fault import ApiError
+from timeline.fake_provider._fault import ApiError, overlong
 from timeline.fake_provider._json import child
 from timeline.fake_provider._signature import check_thinking
 
@@ -90,7 +90,7 @@ def too_long(tokens: int, max_tokens: int, model: Model) -> ApiError | None:
     """The prompt does not fit, or, for older models, it and what they may say do not."""
     window = model.tokens_window
     if tokens > window:
-        return invalid(f"prompt is too long: {tokens} tokens > {window} maximum")
+        return overlong(tokens, window)
     if tokens + max_tokens > window and _reserves_output(model):
         return invalid(
             f"input length and `max_tokens` exceed context limit: {tokens} + {max_tokens} > "

@@ -70,8 +70,22 @@ def sign(text: str, request: Json, model: Model) -> str:
     own = [t.signature for t in _thoughts(request) if _model_of(t.signature) == model.name]
     after = _hash(own[-1]) if own else ""
     bound = (end.before, after) if model.thinking_bound else ("", "")
-    seal = _Seal(model.name, _hash(text), *bound).sealed()
-    return b64encode(msgspec.json.encode(seal)).decode()
+    return _encoded(_Seal(model.name, _hash(text), *bound))
+
+
+def sealed(text: str, model: Model) -> str:
+    """The signature of thinking that is bound to nothing."""
+    return _encoded(_Seal(model.name, _hash(text), "", ""))
+
+
+def is_signed(signature: str, text: str) -> bool:
+    """Whether this is a signature of this thinking."""
+    seal = _read(signature)
+    return seal is not None and seal.text == _hash(text)
+
+
+def _encoded(seal: _Seal) -> str:
+    return b64encode(msgspec.json.encode(seal.sealed())).decode()
 
 
 def check_thinking(request: Json, model: Model) -> str | None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests._practice import Practice
 from timeline.fake_provider import Call, FakeProvider, Reply
-from timeline.fake_provider._app import events
+from timeline.fake_provider.wires._messages import events
 
 from .requests import TOOL, request, user
 
@@ -74,7 +74,8 @@ def test_the_async_client_gets_the_same(practice: Practice) -> None:
 def test_the_events_come_in_the_providers_order() -> None:
     exchange = FakeProvider(responder=[Reply(text="Hello.", calls=[Call("f")])]).create(request())
     assert exchange.message is not None
-    sent = list(events(exchange.message, exchange.drafts))
+    assert exchange.answer is not None
+    sent = list(events(exchange.message, exchange.answer.drafts))
     assert [event["type"] for event in sent] == [
         "message_start",
         "content_block_start",

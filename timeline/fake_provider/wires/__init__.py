@@ -1,0 +1,31 @@
+"""The APIs that the fake provider speaks; a new one is a file here and a row in this table."""
+
+from typing import Final
+
+from render import Json
+from timeline.fake_provider.wires._chat import Chat
+from timeline.fake_provider.wires._messages import Messages
+from timeline.fake_provider.wires._responses import Responses
+from timeline.fake_provider.wires._wire import Spoken as Spoken
+from timeline.fake_provider.wires._wire import Wire as Wire
+
+MESSAGES: Final = Messages()
+RESPONSES: Final = Responses()
+CHAT: Final = Chat()
+WIRES: Final[tuple[Wire, ...]] = (MESSAGES, RESPONSES, CHAT)
+
+
+def asked(request: Json) -> Json:
+    """A request in the words of the Messages API, whichever it was sent to."""
+    return wire_of(request).asked(request)
+
+
+def wire_of(request: Json) -> Wire:
+    """Whose request this is, seen from its shape."""
+    if "input" in request:
+        return RESPONSES
+    said = request.get("messages") or [{}]
+    opened = said[0].get("role") in {"developer", "system"}
+    called = any(message.get("role") == "tool" or "tool_calls" in message for message in said)
+    offered = any(tool.get("type") == "function" for tool in request.get("tools") or ())
+    return CHAT if opened or called or offered else MESSAGES

@@ -1,0 +1,224 @@
+"""OpenAI's Chat Completions, which many other servers speak, too."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, cast
+
+import attrs
+
+from render import Json, Model
+from timeline.fake_provider._fault import ApiError, overlong
+from timeline.fake_provider._reply import Draft
+from timeline.fake_provider.wires import _openai
+from timeline.fake_provider.wires._openai import invalid
+from timeline.fake_provider.wires._wire import Spoken, event, pieces, unknown_field
+
+_FIELDS: Final = frozenset(
+    {
+        *("audio", "frequency_penalty", "function_call", "functions", "logit_bias", "logprobs"),
+        *("max_completion_tokens", "max_tokens", "messages", "metadata", "modalities", "model"),
+        *("moderation", "n", "parallel_tool_calls", "prediction", "presence_penalty"),
+        *("prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"),
+        *("reasoning_effort", "response_format", "safety_identifier", "seed", "service_tier"),
+        *("stop", "store", "stream", "stream_options", "temperature", "tool_choice", "tools"),
+        *("top_logprobs", "top_p", "user", "verbosity", "web_search_options"),
+    }
+)
+"""Of the SDK, 3.54."""
+_STOPS: Final = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "pause_turn": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "stop",
+}
+_FIXED: Final = frozenset({"developer", "system"})
+_GARBAGE: Final = b'data: {"id": "chatcmpl-1", "object": "chat.comp\n\n'
+_DONE: Final = b"data: [DONE]\n\n"
+
+
+@attrs.frozen
+class Chat:
+    """See `Wire`."""
+
+    provider: str = attrs.field(default="openai.chat", init=False)
+    path: str = attrs.field(default="/v1/chat/completions", init=False)
+
+    def unauthorised(self, headers: Mapping[str, str]) -> ApiError | None:
+        """A bearer's token."""
+        return _openai.unauthorised(headers)
+
+    def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:  # noqa: ARG002 -- the same
+        """Fields of the SDK."""
+        if field := unknown_field(request, _FIELDS):
+            return invalid(f"Unrecognized request argument supplied: {field}")
+        for name in ("model", "messages"):
+            if name not in request:
+                text = f"Missing required parameter: '{name}'."
+                return invalid(text, "missing_required_parameter")
+        return None
+
+    def unlawful(self, request: Json, model: Model) -> ApiError | None:
+        """The rules."""
+        return _openai.unlawful(request, model)
+
+    def too_long(self, tokens: int, request: Json, model: Model) -> ApiError | None:
+        """The prompt and what the request asks for have to fit."""
+        asked = request.get("max_completion_tokens") or request.get("max_tokens") or 0
+        whole = tokens + asked
+        return overlong(whole, model.tokens_window) if whole > model.tokens_window else None
+
+    def output_max(self, request: Json, model: Model) -> int:
+        """What the model may say at most, unless the request says less."""
+        asked = request.get("max_completion_tokens") or request.get("max_tokens")
+        tokens: int = asked or model.output_tokens_max
+        return tokens
+
+    def contents(self, request: Json) -> Json:
+        """System messages at the beginning stand apart."""
+        messages: list[Json] = request["messages"]
+        first = next(
+            (i for i, m in enumerate(messages) if m.get("role") not in _FIXED), len(messages)
+        )
+        return {
+            "system": messages[:first],
+            "tools": request.get("tools"),
+            "messages": messages[first:],
+        }
+
+    def asked(self, request: Json) -> Json:
+        """Calls and results as blocks."""
+        return {
+            "model": request["model"],
+            "messages": [_as_message(message) for message in request["messages"]],
+            "tools": _openai.tools_of(request),
+            "thinking": {"type": "adaptive" if request.get("reasoning_effort") else "disabled"},
+            **_openai.output_config(request.get("response_format") or {}),
+        }
+
+    def sign(self, text: str, request: Json, model: Model) -> str:  # noqa: ARG002 -- it does not come back
+        """Thinking is not sent."""
+        return ""
+
+    def message(self, spoken: Spoken) -> Json:
+        """A completion with one choice."""
+        answer = spoken.answer
+        choice = {
+            "index": 0,
+            "message": _said(answer.drafts, refuses=answer.stop_reason == "refusal"),
+            "finish_reason": _STOPS.get(answer.stop_reason, "stop"),
+            "logprobs": None,
+        }
+        return {
+            "id": spoken.id,
+            "object": "chat.completion",
+            "created": spoken.created,
+            "model": spoken.model.name,
+            "choices": [choice],
+            "usage": _usage(spoken),
+        }
+
+    def events(self, message: Json, drafts: Sequence[Draft], request: Json) -> Iterator[bytes]:  # noqa: ARG002 -- of the message
+        """Chunks, the usage in a last one if it is wanted, and a line that is no JSON."""
+        options = cast("Json", request.get("stream_options") or {})
+        yield from map(event, _chunks(message, with_usage=bool(options.get("include_usage"))))
+        yield _DONE
+
+    def garbage(self) -> bytes:
+        """Half a chunk."""
+        return _GARBAGE
+
+    def error(self, error: ApiError, request_id: str) -> tuple[int, Json]:  # noqa: ARG002 -- in the headers
+        """In an envelope."""
+        return _openai.error(error)
+
+    def error_event(self, error: ApiError) -> bytes:
+        """The same in a chunk's place."""
+        return event(_openai.error(error)[1])
+
+
+def _as_message(message: Json) -> Json:
+    content = _openai.parts_of(message.get("content"))
+    match message.get("role"):
+        case "assistant":
+            calls = [_as_call(call) for call in message.get("tool_calls") or []]
+            return {"role": "assistant", "content": [*content, *calls]}
+        case "tool":
+            result = {"type": "tool_result", "tool_use_id": message["tool_call_id"]}
+            return {"role": "user", "content": [{**result, "content": content}]}
+        case _:
+            return {"role": "user", "content": content}
+
+
+def _as_call(call: Json) -> Json:
+    about = call.get("function") or call.get("custom") or {}
+    return {
+        "type": "tool_use",
+        "id": call["id"],
+        "name": about.get("name"),
+        "input": _arguments(about.get("arguments", "")),
+    }
+
+
+def _arguments(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {}
+
+
+def _said(drafts: Sequence[Draft], *, refuses: bool) -> Json:
+    """The message: all text together, then the calls."""
+    text = "".join(draft.block["text"] for draft in drafts if draft.block["type"] == "text")
+    calls = [
+        {
+            "id": draft.block["id"],
+            "type": "function",
+            "function": {"name": draft.block["name"], "arguments": draft.said},
+        }
+        for draft in drafts
+        if draft.block["type"] == "tool_use"
+    ]
+    refusal = "I can't help with that." if refuses else None
+    said: Json = {"role": "assistant", "content": text or None, "refusal": refusal}
+    return {**said, "tool_calls": calls} if calls else said
+
+
+def _usage(spoken: Spoken) -> Json:
+    step, output = spoken.step, spoken.answer.output_tokens
+    return {
+        "prompt_tokens": step.total,
+        "prompt_tokens_details": {"cached_tokens": step.read, "cache_write_tokens": step.write},
+        "completion_tokens": output,
+        "completion_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": step.total + output,
+    }
+
+
+def _chunks(completion: Json, *, with_usage: bool) -> Iterator[Json]:
+    usage = completion["usage"]
+    common = {name: completion[name] for name in ("id", "created", "model")}
+    common["object"] = "chat.completion.chunk"
+    [choice] = completion["choices"]
+    for delta in _deltas(choice["message"]):
+        choices = [{"index": 0, "delta": delta, "finish_reason": None, "logprobs": None}]
+        yield {**common, "choices": choices}
+    end = {"index": 0, "delta": {}, "finish_reason": choice["finish_reason"], "logprobs": None}
+    yield {**common, "choices": [end]}
+    if with_usage:
+        yield {**common, "choices": [], "usage": usage}
+
+
+def _deltas(message: Json) -> Iterator[Json]:
+    yield {"role": "assistant", "content": "", "refusal": None}
+    for name in ("content", "refusal"):
+        for piece in pieces(message[name] or ""):
+            yield {name: piece}
+    for index, call in enumerate(message.get("tool_calls") or []):
+        function = call["function"]
+        opened = {**call, "index": index, "function": {"name": function["name"], "arguments": ""}}
+        yield {"tool_calls": [opened]}
+        for piece in pieces(function["arguments"]):
+            yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}

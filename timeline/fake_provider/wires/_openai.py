@@ -1,0 +1,98 @@
+"""What OpenAI's two APIs have in common: headers, errors, signed reasoning, the words of their rules."""
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from render import Json, Model, provider_of
+from timeline.fake_provider._fault import ApiError
+from timeline.fake_provider._json import blocks_of
+from timeline.fake_provider._signature import is_signed, sealed
+
+OVERFLOW: Final = "context_length_exceeded"
+_TYPES: Final = {
+    "api_error": "server_error",
+    "authentication_error": "invalid_request_error",
+    "not_found_error": "invalid_request_error",
+    "overloaded_error": "server_error",
+    "rate_limit_error": "requests",
+    "request_too_large": "invalid_request_error",
+}
+_CODES: Final = {
+    "authentication_error": "invalid_api_key",
+    "not_found_error": "model_not_found",
+    "overloaded_error": "server_is_overloaded",
+    "rate_limit_error": "rate_limit_exceeded",
+}
+_STATUSES: Final = {529: 503}
+TOO_LONG: Final = (
+    "Input tokens exceed the configured limit of {1} tokens. Your messages resulted in {0} tokens. "
+    "Please reduce the length of the messages."
+)
+
+
+def unauthorised(headers: Mapping[str, str]) -> ApiError | None:
+    """A bearer's token; which one does not matter."""
+    if headers.get("authorization", "").startswith("Bearer "):
+        return None
+    return ApiError(401, "authentication_error", "You didn't provide an API key.")
+
+
+def invalid(message: str, code: str = "") -> ApiError:
+    """400: the request is at fault."""
+    return ApiError(400, "invalid_request_error", message, code=code)
+
+
+def error(error: ApiError) -> tuple[int, Json]:
+    """A refusal: its status and its JSON."""
+    message, code = error.message, error.code or _CODES.get(error.kind)
+    if error.tokens:
+        message, code = TOO_LONG.format(*error.tokens), OVERFLOW
+    kind = _TYPES.get(error.kind, error.kind)
+    said = {"message": message, "type": kind, "param": None, "code": code}
+    return _STATUSES.get(error.status, error.status), {"error": said}
+
+
+def unlawful(request: Json, model: Model) -> ApiError | None:
+    """The first thing that the rules say against a request."""
+    for violation in provider_of(model).validator().check(request, model):
+        return invalid(f"{violation.place}: {violation.message}")
+    return None
+
+
+def parts_of(content: Any) -> list[Json]:
+    """Content in the words of the Messages API: texts, pictures as a name."""
+    return [_part(part) for part in blocks_of(content)]
+
+
+def _part(part: Json) -> Json:
+    text = part.get("text", part.get("refusal"))
+    return {"type": "text", "text": text if isinstance(text, str) else f"[{part.get('type')}]"}
+
+
+def tools_of(request: Json) -> list[Json]:
+    """Functions in the words of the Messages API."""
+    tools: list[Json] = []
+    for tool in cast("list[Json]", request.get("tools") or []):
+        about: Json = tool.get("function") or tool
+        if tool.get("type") == "function":
+            tools.append({"name": about.get("name"), "input_schema": about.get("parameters") or {}})
+    return tools
+
+
+def output_config(format_: Json) -> Json:
+    """A JSON schema that the answer has to fit, in the words of the Messages API."""
+    if format_.get("type") != "json_schema":
+        return {}
+    schema = format_.get("schema") or cast("Json", format_.get("json_schema") or {}).get("schema")
+    return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
+
+
+def sign(text: str, model: Model) -> str:
+    """What a reasoning item carries."""
+    return sealed(text, model)
+
+
+def is_own(item: Json) -> bool:
+    """Whether a reasoning item is as the server once gave it."""
+    summary = "".join(str(part.get("text", "")) for part in blocks_of(item.get("summary")))
+    return is_signed(str(item.get("encrypted_content") or ""), summary)

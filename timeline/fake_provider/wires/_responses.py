@@ -1,0 +1,285 @@
+"""OpenAI's Responses API, without anything that is stored on the server."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any, Final, cast
+
+import attrs
+
+from render import Json, Model
+from timeline.fake_provider._fault import ApiError, overlong
+from timeline.fake_provider._reply import Draft
+from timeline.fake_provider.wires import _openai
+from timeline.fake_provider.wires._openai import invalid
+from timeline.fake_provider.wires._wire import Spoken, event, pieces, unknown_field
+
+_FIELDS: Final = frozenset(
+    {
+        *("background", "context_management", "conversation", "include", "input", "instructions"),
+        *("max_output_tokens", "max_tool_calls", "metadata", "model", "moderation"),
+        *("parallel_tool_calls", "previous_response_id", "prompt", "prompt_cache_key"),
+        *("prompt_cache_options", "prompt_cache_retention", "reasoning", "safety_identifier"),
+        *("service_tier", "store", "stream", "stream_options", "temperature", "text"),
+        *("tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user"),
+    }
+)
+"""Of the SDK, 3.54."""
+_STORED: Final = ("background", "conversation", "previous_response_id", "prompt")
+"""What only a server that stores something can do."""
+_INCOMPLETE: Final = {
+    "max_tokens": "max_output_tokens",
+    "model_context_window_exceeded": "max_output_tokens",
+}
+_GARBAGE: Final = (
+    b'event: response.output_text.delta\ndata: {"type": "response.output_text.delta", "out\n\n'
+)
+
+
+@attrs.frozen
+class Responses:
+    """See `Wire`."""
+
+    provider: str = attrs.field(default="openai.responses", init=False)
+    path: str = attrs.field(default="/v1/responses", init=False)
+
+    def unauthorised(self, headers: Mapping[str, str]) -> ApiError | None:
+        """A bearer's token."""
+        return _openai.unauthorised(headers)
+
+    def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:  # noqa: ARG002 -- the same
+        """Fields of the SDK; nothing is stored here."""
+        if field := unknown_field(request, _FIELDS):
+            return invalid(f"Unknown parameter: '{field}'.", "unknown_parameter")
+        for name in ("model", "input"):
+            if name not in request:
+                text = f"Missing required parameter: '{name}'."
+                return invalid(text, "missing_required_parameter")
+        for name in _STORED:
+            if request.get(name):
+                return invalid(f"{name}: nothing is stored on this server")
+        return None
+
+    def unlawful(self, request: Json, model: Model) -> ApiError | None:
+        """The rules, and that reasoning comes back as it was given."""
+        items = request["input"] if isinstance(request["input"], list) else []
+        for item in cast("list[Json]", items):
+            if item.get("type") == "reasoning" and not _openai.is_own(item):
+                text = "The encrypted content could not be verified."
+                return invalid(text, "invalid_encrypted_content")
+        return _openai.unlawful(request, model)
+
+    def too_long(self, tokens: int, request: Json, model: Model) -> ApiError | None:  # noqa: ARG002 -- the prompt alone counts
+        """Only the prompt has to fit."""
+        return overlong(tokens, model.tokens_window) if tokens > model.tokens_window else None
+
+    def output_max(self, request: Json, model: Model) -> int:
+        """What the model may say at most, unless the request says less."""
+        asked: int = request.get("max_output_tokens") or model.output_tokens_max
+        return asked
+
+    def contents(self, request: Json) -> Json:
+        """All items are messages; instructions come before them."""
+        text, given = request.get("instructions"), request["input"]
+        fixed = [_message("developer", text)] if text else []
+        items = [_message("user", given)] if isinstance(given, str) else given
+        return {"system": fixed, "tools": request.get("tools"), "messages": items}
+
+    def asked(self, request: Json) -> Json:
+        """Items that the model said as the assistant's, all others as the user's."""
+        items = cast("list[Json]", self.contents(request)["messages"])
+        wanted = cast("Json", request.get("text") or {}).get("format") or {}
+        return {
+            "model": request["model"],
+            "messages": [_as_message(item) for item in items],
+            "tools": _openai.tools_of(request),
+            "thinking": {"type": "adaptive" if request.get("reasoning") else "disabled"},
+            **_openai.output_config(wanted),
+        }
+
+    def sign(self, text: str, request: Json, model: Model) -> str:  # noqa: ARG002 -- bound to nothing
+        """Encrypted content; it is only signed here."""
+        return _openai.sign(text, model)
+
+    def message(self, spoken: Spoken) -> Json:
+        """A response."""
+        answer = spoken.answer
+        reason = _INCOMPLETE.get(answer.stop_reason)
+        return {
+            "id": spoken.id,
+            "object": "response",
+            "created_at": spoken.created,
+            "status": "incomplete" if reason else "completed",
+            "error": None,
+            "incomplete_details": {"reason": reason} if reason else None,
+            "instructions": None,
+            "metadata": {},
+            "model": spoken.model.name,
+            "output": _output(spoken, is_cut=reason is not None),
+            "parallel_tool_calls": True,
+            "temperature": None,
+            "tool_choice": "auto",
+            "tools": [],
+            "top_p": None,
+            "usage": _usage(spoken),
+        }
+
+    def events(self, message: Json, drafts: Sequence[Draft], request: Json) -> Iterator[bytes]:  # noqa: ARG002 -- nothing to choose
+        """In the order of the API, numbered."""
+        numbers = count()
+        for data in _events(message):
+            yield event({**data, "sequence_number": next(numbers)}, data["type"])
+
+    def garbage(self) -> bytes:
+        """Half an event."""
+        return _GARBAGE
+
+    def error(self, error: ApiError, request_id: str) -> tuple[int, Json]:  # noqa: ARG002 -- in the headers
+        """In an envelope."""
+        return _openai.error(error)
+
+    def error_event(self, error: ApiError) -> bytes:
+        """Without the envelope."""
+        said = _openai.error(error)[1]["error"]
+        return event({**said, "type": "error", "sequence_number": 0}, "error")
+
+
+def _message(role: str, text: str) -> Json:
+    return {"type": "message", "role": role, "content": [{"type": "input_text", "text": text}]}
+
+
+def _as_message(item: Json) -> Json:
+    """One item in the words of the Messages API."""
+    match item.get("type", "message"):
+        case "function_call":
+            block = {
+                "type": "tool_use",
+                "id": item["call_id"],
+                "name": item["name"],
+                "input": _arguments(item["arguments"]),
+            }
+            return {"role": "assistant", "content": [block]}
+        case "function_call_output" | "custom_tool_call_output":
+            content = _openai.parts_of(item["output"])
+            result = {"type": "tool_result", "tool_use_id": item["call_id"], "content": content}
+            return {"role": "user", "content": [result]}
+        case "message":
+            role = "assistant" if item.get("role") == "assistant" else "user"
+            return {"role": role, "content": _openai.parts_of(item["content"])}
+        case _:
+            return {"role": "assistant", "content": []}
+
+
+def _arguments(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {}
+
+
+def _usage(spoken: Spoken) -> Json:
+    step, output = spoken.step, spoken.answer.output_tokens
+    return {
+        "input_tokens": step.total,
+        "input_tokens_details": {"cached_tokens": step.read, "cache_write_tokens": step.write},
+        "output_tokens": output,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": step.total + output,
+    }
+
+
+def _output(spoken: Spoken, *, is_cut: bool) -> list[Json]:
+    """The items of an answer; only the last one may be incomplete."""
+    drafts, refuses = spoken.answer.drafts, spoken.answer.stop_reason == "refusal"
+    items = [_item(draft, spoken.new_id) for draft in drafts]
+    if refuses:
+        refusal = {"type": "refusal", "refusal": "I can't help with that."}
+        items.append(_said(spoken.new_id("msg"), refusal))
+    if is_cut and items and "status" in items[-1]:
+        items[-1]["status"] = "incomplete"
+    return items
+
+
+def _said(id_: str, *parts: Json) -> Json:
+    common = {"id": id_, "type": "message", "role": "assistant", "status": "completed"}
+    return {**common, "content": list(parts)}
+
+
+def _item(draft: Draft, new_id: Callable[[str], str]) -> Json:
+    block = draft.block
+    match block["type"]:
+        case "text":
+            text = {"type": "output_text", "text": block["text"], "annotations": []}
+            return _said(new_id("msg"), text)
+        case "thinking":
+            return {
+                "id": new_id("rs"),
+                "type": "reasoning",
+                "summary": [{"type": "summary_text", "text": block["thinking"]}],
+                "encrypted_content": block["signature"],
+            }
+        case "tool_use":
+            return {
+                "id": new_id("fc"),
+                "type": "function_call",
+                "call_id": block["id"],
+                "name": block["name"],
+                "arguments": draft.said,
+                "status": "completed",
+            }
+        case _:
+            return dict(block)
+
+
+def _events(response: Json) -> Iterator[Json]:
+    begun = {**response, "status": "in_progress", "output": [], "usage": None}
+    yield {"type": "response.created", "response": begun}
+    yield {"type": "response.in_progress", "response": begun}
+    for index, item in enumerate(response["output"]):
+        place = {"output_index": index}
+        opened = {name: [] if isinstance(value, list) else value for name, value in item.items()}
+        if "arguments" in opened:
+            opened["arguments"] = ""
+        if "status" in opened:
+            opened["status"] = "in_progress"
+        yield {"type": "response.output_item.added", **place, "item": opened}
+        yield from _inside(item, {**place, "item_id": item.get("id")})
+        yield {"type": "response.output_item.done", **place, "item": item}
+    yield {"type": f"response.{response['status']}", "response": response}
+
+
+def _inside(item: Json, place: Json) -> Iterator[Json]:
+    """What is said of one item, bit by bit."""
+    match item["type"]:
+        case "message":
+            for number, part in enumerate(item["content"]):
+                here = {**place, "content_index": number}
+                yield from _part(part, here)
+        case "reasoning":
+            for number, part in enumerate(item["summary"]):
+                here = {**place, "summary_index": number}
+                empty = {**part, "text": ""}
+                kind = "response.reasoning_summary_part"
+                yield {"type": f"{kind}.added", **here, "part": empty}
+                yield from _text("response.reasoning_summary_text", "text", part["text"], here)
+                yield {"type": f"{kind}.done", **here, "part": part}
+        case "function_call":
+            kind = "response.function_call_arguments"
+            yield from _text(kind, "arguments", item["arguments"], place)
+        case _:
+            return
+
+
+def _part(part: Json, here: Json) -> Iterator[Json]:
+    field = "text" if part["type"] == "output_text" else "refusal"
+    kind = f"response.{part['type']}"
+    yield {"type": "response.content_part.added", **here, "part": {**part, field: ""}}
+    yield from _text(kind, field, part[field], here)
+    yield {"type": "response.content_part.done", **here, "part": part}
+
+
+def _text(kind: str, field: str, text: str, here: Json) -> Iterator[Json]:
+    more: Json = {"logprobs": []} if kind == "response.output_text" else {}
+    for piece in pieces(text):
+        yield {"type": f"{kind}.delta", **here, **more, "delta": piece}
+    yield {"type": f"{kind}.done", **here, **more, field: text}
