@@ -175,7 +175,7 @@ class FakeProvider:
         step = meter.bill(flat, self.clock())
         answer = self._answer(said, request, model, wire, tokens)
         spoken = Spoken(
-            id=self.new_id("msg"),
+            id=self.new_id(wire.ids[0]),
             model=model,
             answer=answer,
             step=step,
@@ -230,7 +230,9 @@ class FakeProvider:
             raise
 
     def _answer(self, said: Reply, request: Json, model: Model, wire: Wire, tokens: int) -> Answer:
-        drafts = drafts_of(said, lambda text: wire.sign(text, request, model), self.new_id)
+        drafts = drafts_of(
+            said, lambda text: wire.sign(text, request, model), lambda: self.new_id(wire.ids[1])
+        )
         rooms = {
             "max_tokens": wire.output_max(request, model),
             "model_context_window_exceeded": model.tokens_window - tokens,

@@ -86,7 +86,7 @@ class Answer:
 
 
 def drafts_of(
-    reply: Reply, sign: Callable[[str], str], new_id: Callable[[str], str]
+    reply: Reply, sign: Callable[[str], str], new_call_id: Callable[[], str]
 ) -> Iterator[Draft]:
     """The content blocks of a reply."""
     if reply.thinking is not None:
@@ -97,7 +97,7 @@ def drafts_of(
         yield Draft(block={"type": "text", "text": reply.text}, said=reply.text)
     yield from (Draft(block=block) for block in reply.blocks)
     for call in reply.calls:
-        yield _call(call, call.id or new_id("toolu"))
+        yield _call(call, call.id or new_call_id())
 
 
 def _call(call: Call, call_id: str) -> Draft:

@@ -46,6 +46,11 @@ class Wire(Protocol):
         """Where its requests go."""
         ...
 
+    @property
+    def ids(self) -> tuple[str, str]:
+        """How the ids of an answer and of a call begin."""
+        ...
+
     def unauthorised(self, headers: Mapping[str, str]) -> ApiError | None:
         """What is missing from a request's headers; any key will do, but there must be one."""
         ...
