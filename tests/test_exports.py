@@ -24,7 +24,7 @@ EXPORTS = {
         SummaryReplaced SystemMessage TOOL_KINDS Term TextPart TimelineExistsError
         TimelineForked TimelineId ToolCall ToolKind ToolOutcome ToolResult ToolTally
         Trigger TurnHeader TurnId UnknownCallError UnknownPathError UnknownTimelineError
-        UsageRecorded UserAttachment UserFollowup UserPrompt UserSteer
+        TokensCounted UsageRecorded UserAttachment UserFollowup UserPrompt UserSteer
         VersionConflictError WEB_TOOLS Waiting Work artifact_id artifact_id_of_hash
         artifact_ids_in canonical_block checked_call checked_calls clean_json decode_block
         decode_event default_durability did_you_mean encode_block encode_event fault_in
@@ -43,7 +43,7 @@ EXPORTS = {
         Summary SummaryRoom ThinkingRule TokenCounter ToolPolicy Validator View Violation Where
         account apply_compaction apply_range as_json clip_oversized commit
         compaction_due compaction_event continued decide extractive fits_after fitted_at
-        fitting_range fold format_summary gains_enough handed_out is_cold limit_images
+        fitting_range fold format_account format_summary gains_enough handed_out is_cold limit_images
         merge_summaries normalised open_view overflow_of parse_answer plan_at
         plan_compaction plan_range provider_of prune_expired recut redaction_of refusal
         render replayable_calls restore_plan returned said_by show skip stand_in
@@ -69,7 +69,7 @@ EXPORTS = {
     "timeline": """
         AnthropicSummarizer AsyncTimeline Compacted Compacting Edit ExtractiveSummarizer Hooks Options
         Policy Step Summarizer SummaryFailedError SummaryRequest Timeline aretry_with_compaction
-        known_models model_named named_policies overflow_in policy_named retry_with_compaction
+        describe_model known_models model_named named_policies overflow_in policy_named retry_with_compaction
         AsyncReactAgent Quality ReactAgent quality_of tool
     """,
     "timeline.react": """
@@ -78,6 +78,7 @@ EXPORTS = {
     """,
     "timeline.tokens": """
         EstimateCounter ModelCounter O200kCounter TextCounter counter_for image_tokens
+        RequestCounter RequestTokens
     """,
     "timeline.fake_provider": """
         ApiError Responder Call Exchange Fault FakeServer FakeProvider Reply Script summary_reply

@@ -10,12 +10,14 @@ from typing import Any
 
 from blocks import FoldlineError, MisuseError
 from timeline.cli import (
+    _account,
     _copy,
     _export,
     _forget,
     _fork,
     _import,
     _list,
+    _models,
     _plan,
     _render,
     _repair,
@@ -36,8 +38,10 @@ COMMANDS = (
     _show,
     _search,
     _stats,
+    _account,
     _plan,
     _render,
+    _models,
     _export,
     _copy,
     _fork,

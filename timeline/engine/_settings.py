@@ -7,13 +7,13 @@ import uuid
 from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 
 import attrs
 
 from blocks import MisuseError
 from persistence import EventStore
-from render import Context, Fixed, Model, Policy, Provider, TokenCounter, provider_of
+from render import Context, Fixed, Json, Model, Policy, Provider, TokenCounter, provider_of
 from timeline._models import model_named
 from timeline._policies import policy_named
 from timeline.arguments._fixed import System, Tools, fixed_content, fixed_of
@@ -45,6 +45,7 @@ class Options(TypedDict, total=False):
     policy: Policy | str
     window: int
     counter: TokenCounter | str
+    count_tokens: Callable[[Json], Any]
     summarizer: Summarizer
     hooks: Hooks
     observers: Sequence[Observer]
@@ -71,6 +72,7 @@ class Settings:
     notices: tuple[str, ...] = ()
     counter: TokenCounter
     calibrate: bool
+    count_tokens: Callable[[Json], Any] | None = None
     keep_thinking: bool = True
     cache_key: str = ""
     can_externalize: bool = False
@@ -105,7 +107,8 @@ class Settings:
         policy = policy_named(policy) if isinstance(policy, str) else policy
         counter = options.get("counter", "model")
         reserve = 0 if "window" in options else policy.output_tokens
-        limit = options.get("window", model.tokens_window - reserve)
+        room = min(model.tokens_window - reserve, model.input_tokens_max or model.tokens_window)
+        limit = options.get("window", room)
         if limit <= 0:
             raise MisuseError(
                 f"model {model.name!r} has a window of {model.tokens_window} tokens, and the policy "
@@ -119,6 +122,7 @@ class Settings:
             notices=_guessed(named, model) if "window" not in options else (),
             counter=counter_for(counter, model) if isinstance(counter, str) else counter,
             calibrate=counter == "model",
+            count_tokens=options.get("count_tokens"),
             keep_thinking=options.get("keep_thinking", True),
             can_encrypt="keys" in options
             or not isinstance(options.get("artifacts", ""), Path | str),

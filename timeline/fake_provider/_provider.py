@@ -25,6 +25,8 @@ from timeline.replay._cache import CacheStep, FlatBlock, PromptCache
 from timeline.replay._flatten import Flattener
 from timeline.tokens import ModelCounter
 
+PROVIDER: Final = "anthropic"
+"""Whose API it speaks."""
 _SECONDS = {"5m": 300, "1h": 3_600}
 _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
@@ -46,8 +48,8 @@ class Meter:
         return cls(counter, Flattener(counter, provider_of(model)), cache)
 
     def flat(self, request: Json) -> list[FlatBlock]:
-        """The blocks of a request's `Wire.contents` in cache order; their tokens are those of the prompt."""
-        flat = self._flattener.flatten(request)
+        """The blocks of a request in cache order; their tokens are those of the prompt."""
+        flat = self._flattener.sent(request)
         if request.get("tools"):  # what the provider itself says about tools comes first
             overhead = self.counter.model.tool_overhead_tokens
             flat[0] = flat[0]._replace(tokens=flat[0].tokens + overhead)
@@ -128,7 +130,8 @@ class FakeProvider:
 
     def known(self) -> list[Model]:
         """Every model there is, with the window that it has here."""
-        return [self._here(model) for model in (*self.models, *known_models())]
+        served = (model for model in known_models() if model.provider == PROVIDER)
+        return [self._here(model) for model in (*self.models, *served)]
 
     def model(self, name: str) -> Model | None:
         """The model of this name or alias."""
@@ -136,7 +139,7 @@ class FakeProvider:
             if name in (own.name, *own.aliases):
                 return self._here(own)
         found = model_named(name)
-        return self._here(found) if found.known else None
+        return self._here(found) if found.known and found.provider == PROVIDER else None
 
     def _here(self, model: Model) -> Model:
         return attrs.evolve(model, tokens_window=self.window) if self.window else model
@@ -156,14 +159,14 @@ class FakeProvider:
         model = self._checked(request, wire, counted=True)
         if isinstance(model, ApiError):
             return model
-        return sum(block.tokens for block in self._meter(model).flat(wire.contents(request)))
+        return sum(block.tokens for block in self._meter(model).flat(request))
 
     def _create(self, request: Json, wire: Wire) -> Exchange:
         model = self._checked(request, wire, counted=False)
         if isinstance(model, ApiError):
             return Exchange(request=request, error=model)
         meter = self._meter(model)
-        flat = meter.flat(wire.contents(request))
+        flat = meter.flat(request)
         tokens = sum(block.tokens for block in flat)
         error = wire.too_long(tokens, request, model)
         if error:

@@ -35,6 +35,14 @@ class Flattener:
     def flatten(self, request: Mapping[str, Sequence[Any]]) -> list[FlatBlock]:
         """The blocks of `system`, `tools` and `messages`, as a `Rendered` has them."""
         system, tools, messages = (request.get(k) or () for k in ("system", "tools", "messages"))
+        return self._flat(system, tools, messages)
+
+    def sent(self, request: Mapping[str, Any]) -> list[FlatBlock]:
+        """The blocks of a request as its API takes it."""
+        return self._flat(*self.provider.sections(request))
+
+    def _flat(self, *sections: Sequence[Json]) -> list[FlatBlock]:
+        system, tools, messages = sections
         return [
             self._block(place, content)
             for place, content in self.provider.contents(system, tools, messages)

@@ -8,7 +8,7 @@ from attrs.validators import in_
 from blocks import ToolCall
 from persistence.sessions import Session
 from render import Json, Model, Policy, provider_of
-from timeline._models import model_named
+from timeline._models import guess_about, known_models, model_named
 from timeline._policies import policy_named
 from timeline.arguments._fixed import System, Tools
 
@@ -54,10 +54,29 @@ class ReplayOptions:
         """The policy, without summaries in the background: a replay is one step after the other."""
         return attrs.evolve(self.policy_given(), prepare_ratio=1.0)
 
-    def model_for(self, session: Session) -> str | Model:
+    def model_for(self, session: Session) -> Model:
         """The model whose rules and prices count."""
-        name = self.model or (session.model if model_named(session.model).known else MODEL)
-        return attrs.evolve(model_named(name), provider=self.provider) if self.provider else name
+        asked = model_named(self.model or MODEL)
+        provider = self.provider or asked.provider
+        model = asked if self.model else model_named(session.model)
+        if not (self.model or model.known) or _company(model.provider) != _company(provider):
+            model = _default(provider)
+        return attrs.evolve(model, provider=provider)
+
+    def guess_for(self, session: Session) -> str:
+        """Why window and money are guesses; empty: they are those of a model that is known."""
+        model, own = self.model_for(session), model_named(session.model)
+        if guess := guess_about(model):
+            return guess
+        if self.model or model.name == own.name:
+            return ""
+        known = f"{session.model!r} is served by {own.provider!r}" if own.known else ""
+        named = (
+            f"{session.model!r} is not in the table"
+            if session.model
+            else "the session names no model"
+        )
+        return f"{known or named}: the window and the prices are those of {model.name}, a guess"
 
     def system_for(self, session: Session) -> System:
         """The system prompt of every request."""
@@ -71,5 +90,16 @@ class ReplayOptions:
         """A definition that takes any arguments, for each tool name seen."""
         blocks = (block for call in session.calls for block in call.blocks)
         names = (block.name for block in blocks if isinstance(block, ToolCall))
-        model = self.model_for(session)
-        return provider_of(model_named(model) if isinstance(model, str) else model).open_tools(names)
+        return provider_of(self.model_for(session)).open_tools(names)
+
+
+def _company(provider: str) -> str:
+    """Whose API it is: one company may have several."""
+    return provider.partition(".")[0]
+
+
+def _default(provider: str) -> Model:
+    """The model that counts where the session's own is of another provider: the newest of the table."""
+    of_it = (m for m in known_models() if _company(m.provider) == _company(provider))
+    ours = model_named(MODEL)
+    return ours if _company(provider) == _company(ours.provider) else next(of_it, ours)

@@ -1,10 +1,10 @@
 """The Messages API as a provider: what only its folder knows, behind the seam; and pieces, put together as
 one request."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from operator import attrgetter, eq, itemgetter
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -27,7 +27,6 @@ from render.providers.anthropic._flatten import contents_of, segment_of, text_of
 from render.providers.anthropic._kinds import (
     IMAGES_MAX,
     IMAGES_MAX_SMALL_WINDOW,
-    MARKS_MAX,
     SMALL_WINDOW_TOKENS,
     THINKING_TYPES,
 )
@@ -41,8 +40,7 @@ from render.view._provider_blocks import Json
 
 PICTURE_BYTES_MAX: Final = 24_000_000
 """Of base64: the provider takes 32 MB for the whole request."""
-LOOKBACK: Final = 20
-"""A mark's own position is the first of them.  (Provider documentation: prompt caching.)"""
+_SECTIONS: Final = ("system", "tools", "messages")
 RUNS: Final = frozenset({"tool_use", "tool_result"})
 
 
@@ -59,9 +57,9 @@ class Anthropic:
             result_tokens=RESULT_TOKENS,
             pictures_max=IMAGES_MAX_SMALL_WINDOW if small else IMAGES_MAX,
             picture_bytes_max=PICTURE_BYTES_MAX,
-            marks_max=MARKS_MAX - 1,
+            marks_max=max(model.cache_marks - 1, 0),
             cache_tokens_min=model.cache_tokens_min,
-            lookback=LOOKBACK,
+            lookback=model.cache_lookback,
             runs=RUNS,
             unmarkable=THINKING_TYPES,
             thinking=_thinking_rules(model),
@@ -121,6 +119,13 @@ class Anthropic:
             request["tools"] = list(tools)
         request["messages"] = list(messages)
         return request
+
+    def sections(
+        self, request: Mapping[str, Any]
+    ) -> tuple[Sequence[Json], Sequence[Json], Sequence[Json]]:
+        """A bare text stands for one text block."""
+        system, tools, messages = (request.get(name) or () for name in _SECTIONS)
+        return system, tools, messages
 
     def rates(self, model: Model, prompt_tokens: int) -> Rates:
         """A write costs 1.25 of the input (5 minutes) or 2 (an hour), a read 0.1."""

@@ -34,7 +34,6 @@ _STOPS: Final = {
     "model_context_window_exceeded": "length",
     "refusal": "stop",
 }
-_FIXED: Final = frozenset({"developer", "system"})
 _GARBAGE: Final = b'data: {"id": "chatcmpl-1", "object": "chat.comp\n\n'
 _DONE: Final = b"data: [DONE]\n\n"
 
@@ -76,18 +75,6 @@ class Chat:
         asked = request.get("max_completion_tokens") or request.get("max_tokens")
         tokens: int = asked or model.output_tokens_max
         return tokens
-
-    def contents(self, request: Json) -> Json:
-        """System messages at the beginning stand apart."""
-        messages: list[Json] = request["messages"]
-        first = next(
-            (i for i, m in enumerate(messages) if m.get("role") not in _FIXED), len(messages)
-        )
-        return {
-            "system": messages[:first],
-            "tools": request.get("tools"),
-            "messages": messages[first:],
-        }
 
     def asked(self, request: Json) -> Json:
         """Calls and results as blocks."""

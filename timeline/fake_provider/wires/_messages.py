@@ -51,10 +51,6 @@ class Messages:
         tokens: int = request["max_tokens"]
         return tokens
 
-    def contents(self, request: Json) -> Json:
-        """As they are."""
-        return request
-
     def asked(self, request: Json) -> Json:
         """As it is."""
         return request

@@ -79,16 +79,10 @@ class Responses:
         asked: int = request.get("max_output_tokens") or model.output_tokens_max
         return asked
 
-    def contents(self, request: Json) -> Json:
-        """All items are messages; instructions come before them."""
-        text, given = request.get("instructions"), request["input"]
-        fixed = [_message("developer", text)] if text else []
-        items = [_message("user", given)] if isinstance(given, str) else given
-        return {"system": fixed, "tools": request.get("tools"), "messages": items}
-
     def asked(self, request: Json) -> Json:
         """Items that the model said as the assistant's, all others as the user's."""
-        items = cast("list[Json]", self.contents(request)["messages"])
+        given = request["input"]
+        items = [{"role": "user", "content": given}] if isinstance(given, str) else given
         wanted = cast("Json", request.get("text") or {}).get("format") or {}
         return {
             "model": request["model"],
@@ -143,10 +137,6 @@ class Responses:
         """Without the envelope."""
         said = _openai.error(error)[1]["error"]
         return event({**said, "type": "error", "sequence_number": 0}, "error")
-
-
-def _message(role: str, text: str) -> Json:
-    return {"type": "message", "role": role, "content": [{"type": "input_text", "text": text}]}
 
 
 def _as_message(item: Json) -> Json:

@@ -71,10 +71,6 @@ class Wire(Protocol):
         """Tokens that the answer may have."""
         ...
 
-    def contents(self, request: Json) -> Json:
-        """System, tools and messages as `render.Provider.contents` takes them, and `cache_control`."""
-        ...
-
     def asked(self, request: Json) -> Json:
         """The request in the words of the Messages API, for who answers."""
         ...

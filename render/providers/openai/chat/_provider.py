@@ -1,6 +1,6 @@
 """Chat Completions as a provider: what only its folder knows, behind the seam."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any, Final, cast
@@ -33,6 +33,7 @@ from render.providers.openai.chat._read import answer_of, usage_of
 from render.providers.openai.chat.validator._validate import ChatValidator
 from render.view._provider_blocks import Json
 
+PROMPTS: Final = frozenset({"developer", "system"})
 PROMPT: Final = "system"
 """The role of the system prompt: OpenAI's newer models call it `developer` and read both; many servers know
 only this one."""
@@ -97,6 +98,15 @@ class OpenAIChat:
             request["tools"] = list(tools)
         options = cache_options(request["messages"], cache_key)
         return request | options if "prompt_cache_options" in options else request
+
+    def sections(
+        self, request: Mapping[str, Any]
+    ) -> tuple[Sequence[Json], Sequence[Json], Sequence[Json]]:
+        """The messages before the first one that is no prompt are the system's."""
+        messages: list[Json] = request.get("messages") or []
+        roles = (message.get("role") for message in messages)
+        begin = next((n for n, role in enumerate(roles) if role not in PROMPTS), len(messages))
+        return messages[:begin], request.get("tools") or (), messages[begin:]
 
     def rates(self, model: Model, prompt_tokens: int) -> Rates:
         """A write costs 1.25 of the input (30 minutes), a read 0.1; older models write for nothing."""

@@ -1,6 +1,6 @@
 """The Responses API as a provider: what only its folder knows, behind the seam."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 import attrs
@@ -88,6 +88,14 @@ class OpenAIResponses:
             request["tools"] = list(tools)
         return request | cache_options(request["input"], cache_key)
 
+    def sections(
+        self, request: Mapping[str, Any]
+    ) -> tuple[Sequence[Json], Sequence[Json], Sequence[Json]]:
+        """Instructions come first; an input that is a text is the user's."""
+        text, given = request.get("instructions"), request.get("input")
+        items = [_said(given)] if isinstance(given, str) else given or []
+        return [_said(text, role=PROMPT)] if text else [], request.get("tools") or (), items
+
     def rates(self, model: Model, prompt_tokens: int) -> Rates:
         """A write costs 1.25 of the input (30 minutes), a read 0.1; older models write for nothing."""
         return rates_of(model, prompt_tokens)
@@ -153,7 +161,7 @@ class OpenAIResponses:
         return overflow_of(status, kind, message)
 
 
-def _said(*texts: str) -> Json:
-    """A message of the user's."""
+def _said(*texts: str, role: str = "user") -> Json:
+    """A message, of the user's unless told otherwise."""
     parts: list[dict[str, Any]] = [{"type": "input_text", "text": text} for text in texts]
-    return {"type": "message", "role": "user", "content": parts}
+    return {"type": "message", "role": role, "content": parts}
