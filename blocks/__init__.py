@@ -1,5 +1,6 @@
 """The vocabulary: immutable blocks, and the events that say what happened to them."""
 
+from blocks._block import PROVIDER_TAG as PROVIDER_TAG
 from blocks._block import AssistantBlock as AssistantBlock
 from blocks._block import AssistantCompletion as AssistantCompletion
 from blocks._block import AssistantThinking as AssistantThinking
@@ -53,6 +54,7 @@ from blocks._errors import DamagedStoreError as DamagedStoreError
 from blocks._errors import DataError as DataError
 from blocks._errors import FoldlineError as FoldlineError
 from blocks._errors import ForgottenError as ForgottenError
+from blocks._errors import HistoryDivergedError as HistoryDivergedError
 from blocks._errors import MisuseError as MisuseError
 from blocks._errors import OutcomeUnknownError as OutcomeUnknownError
 from blocks._errors import PolicyError as PolicyError
@@ -91,6 +93,7 @@ from blocks._events import UsageRecorded as UsageRecorded
 from blocks._events import kind_of as kind_of
 from blocks._faults import fault_in as fault_in
 from blocks._fields import fields_in as fields_in
+from blocks._fold_state import Agreed as Agreed
 from blocks._fold_state import Calibration as Calibration
 from blocks._fold_state import FoldState as FoldState
 from blocks._fold_state import Named as Named
@@ -116,6 +119,7 @@ from blocks._nearest import nearest as nearest
 from blocks._signatures import checked_call as checked_call
 from blocks._signatures import checked_calls as checked_calls
 from blocks._signatures import misfit as misfit
+from blocks._sources import Sources as Sources
 from blocks._summary import ArtifactNote as ArtifactNote
 from blocks._summary import ArtifactPointer as ArtifactPointer
 from blocks._summary import ArtifactRecord as ArtifactRecord
@@ -145,3 +149,5 @@ from blocks._tools import tool_target as tool_target
 from blocks._tools import written_paths as written_paths
 from blocks._window import LogWindow as LogWindow
 from blocks._window import window_of as window_of
+from blocks.formats import Format as Format
+from blocks.formats import parts_from as parts_from

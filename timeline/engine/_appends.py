@@ -25,6 +25,7 @@ from blocks import (
     UserPrompt,
     UserSteer,
 )
+from blocks.formats import Format
 from render import Rendered
 from timeline._flow import Flow
 from timeline.arguments._blocks import answered_by, refuse_repeated_response, refuse_repeated_result
@@ -39,6 +40,8 @@ from timeline.arguments._given import Given, Output, checked_prompt, given_parts
 from timeline.engine._engine import Engine
 from timeline.engine._fits import in_turn, new_turn, this_turn, turn_of
 from timeline.engine._hiding import hide, restore
+from timeline.engine._once import Appended, append_once, refuse_folded_response
+from timeline.engine._recording import Reading
 from timeline.engine._settings import IdFactory, Settings
 
 
@@ -81,14 +84,16 @@ class Appending:
     def _recorder(self) -> Recorder:
         return Recorder(ids=self.engine.ids, turn=this_turn(self.engine.view))
 
-    def append(self, *blocks: Block, at: float | None = None) -> Flow[int]:
+    def append(self, *blocks: Block, at: float | None = None) -> Flow[Appended]:
         """Append blocks in one durable commit; return the new version.
+
+        Blocks of a `source` that an earlier append had are left out; `.known` of the version says which.
 
         Raises:
             MisuseError: nothing is given, or what is no block, or `at` is no time.
             CodecError: a block holds what JSON cannot.
         """
-        return (yield from self.engine.append(blocks, at=at))
+        return (yield from append_once(self.engine, blocks, at))
 
     def user(self, text: str, *parts: Given) -> Flow[int]:
         """What the user asks: opens a turn.
@@ -152,18 +157,27 @@ class Appending:
         """
         return (yield from self._said(Plan, text, "plan()"))
 
-    def record(self, response: object, rendered: Rendered | None = None) -> Flow[int]:
+    def record(
+        self,
+        response: object,
+        rendered: Rendered | None = None,
+        *,
+        format: Format | None = None,  # noqa: A002 -- as in sync()
+    ) -> Flow[int]:
         """A model's response: blocks and usage, one commit; `rendered`: what it answers, or the newest.
 
+        `format`: whose response it is, as for `sync`; None: of the provider of the timeline's model.
+
         Raises:
-            MisuseError: it is no response of the provider's, or has neither content nor usage, or
+            MisuseError: it is no response of this format, or has neither content nor usage, or
                 `rendered` is no request of this timeline.
             AlreadyRecordedError: it is in the log.
             CodecError: it holds what JSON cannot.
         """
         answers = answered_by(rendered, self.engine.view.version)
-        provider, recorder = self.settings.provider, self._recorder
-        answer = provider.read(response, recorder.new_id, recorder.turn)
+        made = self._recorder
+        reading = Reading(provider=self.settings.provider, new_id=made.new_id, turn=made.turn)
+        answer = reading.answer(response, format)
         facts: list[Event] = []
         if answer.usage:
             now, estimated = self.engine.clock(), self.engine.view.state.tokens
@@ -171,6 +185,7 @@ class Appending:
             facts.append(replace(answer.usage, at=now, estimated=estimated, model=named))
         if not answer.blocks and not facts:
             return self.engine.version
+        yield from refuse_folded_response(self.engine, answer.id)
         once = in_turn(this_turn, partial(refuse_repeated_response, response=answer.id))
         return (yield from self.engine.append(answer.blocks, *facts, fit=once, answers=answers))
 

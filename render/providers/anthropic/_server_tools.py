@@ -8,10 +8,10 @@ provider has paused and goes on when asked again).  What is left out is told in 
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
-from blocks import OpaqueBlock
+from blocks import PROVIDER_TAG, OpaqueBlock
 from render.providers.anthropic._kinds import SERVER_TOOL_TYPES
 from render.providers.anthropic._parts import Refuses
-from render.view._provider_blocks import TAG_PREFIX, Json
+from render.view._provider_blocks import Json
 
 _RESUMABLE: Final = SERVER_TOOL_TYPES | {"compaction"}
 REPLAYED: Final = _RESUMABLE | {"container_upload"}
@@ -24,7 +24,7 @@ Numbered: TypeAlias = tuple[int, Json]
 
 def is_own(block: OpaqueBlock, content: Json) -> bool:
     """Whether it is a block of this provider's, and not of another's of the same type."""
-    return block.tag == f"{TAG_PREFIX}{content.get('type')}"
+    return block.tag == f"{PROVIDER_TAG}{content.get('type')}"
 
 
 def is_replayed(content: Json, refuses: Refuses) -> bool:

@@ -1,0 +1,210 @@
+"""How far a foreign history and a log agree.
+
+What was synced once is known by a hash of the whole history up to there, which stands with its last block
+(`BlockAppended.agrees`): nothing of it is compared again, and nothing of it can be edited unnoticed.  What was
+recorded in other ways since may lack a detail, or have one more, and is known by its ids: a message by its
+own, a call and its result by that of the call; by its content where it has none.
+
+What the history need not have: thinking, notes, plans, notices, and what a user said meanwhile.
+"""
+
+from collections.abc import Sequence
+
+import attrs
+
+from blocks import (
+    Agreed,
+    AssistantBlock,
+    AssistantCompletion,
+    AssistantThinking,
+    Block,
+    BlockAppended,
+    OpaqueBlock,
+    Part,
+    Recorded,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    UserAttachment,
+    UserFollowup,
+    UserPrompt,
+    UserSteer,
+    text_of_parts,
+)
+from blocks.formats import Call, Message, Result, Said, Thought, Verbatim, parts_in
+from timeline.engine._history import FORM, History, Own, Piece, Step
+
+
+@attrs.frozen(kw_only=True)
+class Missing:
+    """What the log lacks of one step."""
+
+    count: int
+    """How many steps there are up to this one."""
+    step: Step
+    pieces: tuple[Piece | Own, ...]
+
+
+@attrs.frozen(kw_only=True)
+class Parting:
+    """How far they agree."""
+
+    missing: tuple[Missing, ...] = ()
+    """What the log lacks, in order."""
+    found: int = 0
+    """How many steps there are up to the last one that the log has."""
+    diverged: int | None = None
+    """How many steps there are before the first that the log has in another way; None: there is none."""
+    version: int = 0
+    """Version of the block that stands in its place."""
+
+
+def parting(history: History, log: Sequence[Recorded], start: Agreed | None) -> Parting:
+    """How far a history agrees with a log, of which `log` is what came behind the mark `start`."""
+    appended = [(version, e) for version, e in log if isinstance(e, BlockAppended)]
+    marks = (event.agrees for _, event in appended if event.agrees is not None)
+    counts = (mark.pieces for mark in marks if mark.chain.startswith(FORM))
+    differs = min((count for count in counts if count < len(history.chain)), default=0)
+    walk = _Walk([_Known(version=version, block=event.block) for version, event in appended])
+    return walk.along(history.steps, start.pieces if start else 0, differs)
+
+
+@attrs.define(kw_only=True)
+class _Known:
+    """A block of the log."""
+
+    version: int
+    block: Block
+    is_taken: bool = False
+
+    @property
+    def is_required(self) -> bool:
+        """Whether the history has to have it, too."""
+        return isinstance(self.block, UserPrompt | AssistantCompletion | ToolCall | ToolResult)
+
+
+class _Walk:
+    """Goes along the blocks of a log, as the pieces of a history name them."""
+
+    def __init__(self, known: Sequence[_Known]) -> None:
+        self._known = known
+        self._at = 0
+        """Everything before it is taken, or was left out."""
+        self._is_over = False
+        """The log has nothing more to compare."""
+        self._response: str = ""
+        """Id of the response that was taken last, as a whole."""
+
+    def along(self, steps: Sequence[Step], start: int, differs: int) -> Parting:
+        """How far it gets from a piece on; `differs`: the number of pieces by which it has certainly parted,
+        or 0."""
+        missing: list[Missing] = []
+        found = start
+        for count, step in enumerate(steps[start:], start + 1):
+            place, lacking = self._next(), self._lacking(step)
+            if lacking is None or count == differs:
+                return Parting(diverged=count - 1, version=place.version if place else 0)
+            if lacking:
+                missing.append(Missing(count=count, step=step, pieces=lacking))
+            elif step.piece is not None:
+                found = count
+        return Parting(missing=tuple(missing), found=found)
+
+    def _next(self) -> _Known | None:
+        """The first block that the history has to have, and did not have yet."""
+        rest = range(self._at, len(self._known))
+        known = (self._known[index] for index in rest)
+        return next((k for k in known if k.is_required and not k.is_taken), None)
+
+    def _lacking(self, step: Step) -> tuple[Piece | Own, ...] | None:
+        """What of a step is not there; what is, is taken. None: there is something else."""
+        piece = step.piece
+        if self._is_over:
+            return step.own if piece is None else (*step.own, piece)
+        own = () if self._next() else tuple(one for one in step.own if not self._take(one))
+        if piece is None:
+            return own
+        if self._take_response(step.message) or self._take(piece):
+            return ()
+        place = self._next()
+        self._is_over = place is None
+        if place and not (isinstance(piece, Result) and isinstance(place.block, ToolResult)):
+            return () if isinstance(piece, Message) and piece.role == "system" else None
+        return (*own, piece)
+
+    def _take(self, piece: Piece | Own) -> bool:
+        """Take the block that is this; of results, which come in any order, one of those that come next."""
+        is_result = isinstance(piece, Result)
+        for index in range(self._at, len(self._known)):
+            known = self._known[index]
+            if known.is_taken:
+                continue
+            if _is_same(piece, known.block):
+                known.is_taken = True
+                self._at = self._at if is_result else index + 1
+                return True
+            if known.is_required and not (is_result and isinstance(known.block, ToolResult)):
+                return False
+        return False
+
+    def _take_response(self, message: Message) -> bool:
+        """Take all blocks of a response that the message is, if that comes next, or was taken last."""
+        if message.role != "assistant" or not message.id:
+            return False
+        if message.id == self._response:
+            return True
+        for index in range(self._at, len(self._known)):
+            known = self._known[index]
+            if message.id in _ids(known.block):
+                known.is_taken = True
+                self._at, self._response = index + 1, message.id
+            elif known.is_required:
+                break
+        return message.id == self._response
+
+
+def _ids(block: Block) -> tuple[str, str]:
+    response: object = ""
+    if isinstance(block, AssistantBlock):
+        response = block.response
+    elif isinstance(block, OpaqueBlock):
+        response = block.fields.get("response")
+    return block.source, str(response)
+
+
+def _is_same(piece: Piece | Own, block: Block) -> bool:
+    own = piece.id if isinstance(piece, Message) else piece.source
+    if own and own == block.source:
+        return True
+    match piece, block:
+        case (Call(call_id=asked), ToolCall(call_id=known)) | (
+            Result(call_id=asked),
+            ToolResult(call_id=known),
+        ):
+            return asked == known
+        case Said(text=text), AssistantCompletion():
+            return text.strip() == block.text.strip()
+        case Thought(value=value), AssistantThinking():
+            return value == block.provider
+        case Verbatim(value=value), OpaqueBlock():
+            return bool(value == block.fields.get("value"))
+        case Message(role="system"), SystemMessage():
+            return text_of_parts(parts_in(piece.content)) == block.text
+        case Message(), _:
+            return _are_words(parts_in(piece.content), block)
+        case _:
+            return False
+
+
+def _are_words(parts: Sequence[Part], block: Block) -> bool:
+    """Whether a block says what a user's message says: its text or, where there is none, its parts."""
+    if isinstance(block, UserAttachment):
+        return tuple(parts) == (block.part,)
+    if not isinstance(block, UserPrompt | UserSteer | UserFollowup):
+        return False
+    said = [part for part in parts if isinstance(part, TextPart)]
+    own = [TextPart(text=block.text), *(p for p in block.parts if isinstance(p, TextPart))]
+    if said:
+        return text_of_parts(said) == text_of_parts(own if block.text else own[1:])
+    return not block.text and tuple(parts) == block.parts
