@@ -107,6 +107,11 @@ def model_page(models: list[Model]) -> Json:
     return {"data": data, "has_more": False, "first_id": ends[0], "last_id": ends[1]}
 
 
+def openai_info(model: Model) -> Json:
+    """One model, as OpenAI's client reads it."""
+    return {"id": model.name, "object": "model", "created": 0, "owned_by": "openai"}
+
+
 def app_of(provider: FakeProvider) -> Starlette:
     """The app that serves a provider."""
 
@@ -131,8 +136,11 @@ def app_of(provider: FakeProvider) -> Starlette:
 
         return Route(f"{wire.path}/{path}", count, methods=["POST"])
 
-    async def models(_: Request) -> Response:
-        return JSONResponse(model_page(provider.known()))
+    async def models(http: Request) -> Response:
+        if "anthropic-version" in http.headers:
+            return JSONResponse(model_page(provider.known()))
+        found = [openai_info(model) for model in provider.known(RESPONSES.provider)]
+        return JSONResponse({"object": "list", "data": found})
 
     async def model(http: Request) -> Response:
         name = http.path_params["name"]
@@ -140,7 +148,8 @@ def app_of(provider: FakeProvider) -> Starlette:
         if found is None:
             error = ApiError(404, "not_found_error", f"model: {name}")
             return refusal(MESSAGES, error, provider.new_id("req"))
-        return JSONResponse(model_info(found))
+        is_ours = "anthropic-version" in http.headers
+        return JSONResponse(model_info(found) if is_ours else openai_info(found))
 
     async def unknown(_: Request, __: Exception) -> Response:
         error = ApiError(404, "not_found_error", "Not found")

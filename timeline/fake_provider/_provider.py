@@ -20,13 +20,11 @@ from timeline.fake_provider._fault import ApiError, Fault
 from timeline.fake_provider._reply import Answer, Reply, drafts_of
 from timeline.fake_provider._reply import answer as answered
 from timeline.fake_provider._responder import Responder, as_responder, tutorial_responder
-from timeline.fake_provider.wires import MESSAGES, Spoken, Wire
+from timeline.fake_provider.wires import MESSAGES, WIRES, Spoken, Wire
 from timeline.replay._cache import CacheStep, FlatBlock, PromptCache
 from timeline.replay._flatten import Flattener
 from timeline.tokens import ModelCounter
 
-PROVIDER: Final = "anthropic"
-"""Whose API it speaks."""
 _SECONDS = {"5m": 300, "1h": 3_600}
 _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
@@ -128,10 +126,10 @@ class FakeProvider:
 
     # Models.
 
-    def known(self) -> list[Model]:
-        """Every model there is, with the window that it has here."""
-        served = (model for model in known_models() if model.provider == PROVIDER)
-        return [self._here(model) for model in (*self.models, *served)]
+    def known(self, whose: str = MESSAGES.provider) -> list[Model]:
+        """Every model of one company, by the name of one of its APIs, with the window that it has here."""
+        models = (*self.models, *known_models())
+        return [self._here(m) for m in models if company(m.provider) == company(whose)]
 
     def model(self, name: str) -> Model | None:
         """The model of this name or alias."""
@@ -139,10 +137,12 @@ class FakeProvider:
             if name in (own.name, *own.aliases):
                 return self._here(own)
         found = model_named(name)
-        return self._here(found) if found.known and found.provider == PROVIDER else None
+        return self._here(found) if found.known and _is_served(found) else None
 
     def _here(self, model: Model) -> Model:
-        return attrs.evolve(model, tokens_window=self.window) if self.window else model
+        if self.window is None:
+            return model
+        return attrs.evolve(model, tokens_window=self.window, input_tokens_max=0)
 
     # Requests.
 
@@ -241,6 +241,10 @@ class FakeProvider:
             "model_context_window_exceeded": model.tokens_window - tokens,
         }
         return answered(said, list(drafts), rooms, self._meter(model).counter.count)
+
+
+def _is_served(model: Model) -> bool:
+    return company(model.provider) in {company(wire.provider) for wire in WIRES}
 
 
 def company(provider: str) -> str:
