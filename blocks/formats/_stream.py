@@ -26,6 +26,11 @@ class Stream(Protocol):
         """The JSON of the response as far as it came; None: nothing of it did."""
         ...
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it said how it ends."""
+        ...
+
 
 def stream_of(name: Format, call: str) -> Stream:
     """An empty stream of a format.
@@ -98,6 +103,10 @@ class _Anthropic:
         found = {**self._message, "content": content}
         return found if content or found.get("usage") else None
 
+    @property
+    def is_over(self) -> bool:
+        return bool(self._message.get("stop_reason"))
+
     def _is_whole(self, index: int) -> bool:
         return index in self._done or self._blocks[index].get("type") == "text"
 
@@ -145,6 +154,10 @@ class _Chat:
         message: Json = {"role": "assistant", **self._texts, "tool_calls": calls}
         return {**self._head, "choices": [{"message": message, "finish_reason": self._reason}]}
 
+    @property
+    def is_over(self) -> bool:
+        return bool(self._reason)
+
 
 @attrs.define
 class _Responses:
@@ -154,13 +167,13 @@ class _Responses:
     _texts: dict[tuple[int, int], str] = attrs.field(factory=dict[tuple[int, int], str], init=False)
     _items: dict[int, Json] = attrs.field(factory=dict[int, Json], init=False)
     _done: set[int] = attrs.field(factory=set[int], init=False)
-    _is_over: bool = attrs.field(default=False, init=False)
+    is_over: bool = attrs.field(default=False, init=False)
 
     def add(self, event: Json) -> None:
         index = _whole_number(event.get("output_index"))
         match event.get("type"):
             case "response.completed" | "response.incomplete":
-                self._head, self._is_over = obj(event.get("response")), True
+                self._head, self.is_over = obj(event.get("response")), True
             case "response.created" | "response.in_progress" | "response.failed":
                 self._head = obj(event.get("response"))
             case "response.output_item.added":
@@ -175,7 +188,7 @@ class _Responses:
                 pass
 
     def response(self) -> Json | None:
-        if self._is_over:
+        if self.is_over:
             return self._head
         items = (self._item(index) for index in sorted(self._items))
         output = [item for item in items if item]

@@ -258,6 +258,15 @@ class Provider(Protocol):
         """
         ...
 
+    def stop(self, response: object) -> str:
+        """Why the model stopped, in the words of the Messages API: `end_turn`, `tool_use`, `max_tokens`,
+        `refusal`, `pause_turn`, ...; empty: it does not say, or did not come to an end.
+
+        Raises:
+            MisuseError: it is no JSON object, and no object that gives one.
+        """
+        ...
+
     def usage(self, response: object) -> UsageRecorded | None:
         """What a response says about its cost, if it says anything.
 

@@ -3,8 +3,10 @@
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, cast
 
+import attrs
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -114,57 +116,70 @@ def openai_info(model: Model) -> Json:
 
 def app_of(provider: FakeProvider) -> Starlette:
     """The app that serves a provider."""
-
-    def creating(wire: Wire) -> Route:
-        async def create(http: Request) -> Response:
-            request = wire.unauthorised(http.headers) or await _json(http)
-            if isinstance(request, ApiError):
-                return refusal(wire, request, provider.new_id("req"))
-            return await response(wire, provider.create(request, wire), provider.new_id("req"))
-
-        return Route(wire.path, create, methods=["POST"])
-
-    def counting(wire: Wire, path: str) -> Route:
-        async def count(http: Request) -> Response:
-            request = wire.unauthorised(http.headers) or await _json(http)
-            if isinstance(request, ApiError):
-                return refusal(wire, request, provider.new_id("req"))
-            counted = provider.count(request, wire)
-            if isinstance(counted, ApiError):
-                return refusal(wire, counted, provider.new_id("req"))
-            return JSONResponse({"input_tokens": counted})
-
-        return Route(f"{wire.path}/{path}", count, methods=["POST"])
-
-    async def models(http: Request) -> Response:
-        if "anthropic-version" in http.headers:
-            return JSONResponse(model_page(provider.known()))
-        found = [openai_info(model) for model in provider.known(RESPONSES.provider)]
-        return JSONResponse({"object": "list", "data": found})
-
-    async def model(http: Request) -> Response:
-        name = http.path_params["name"]
-        found = provider.model(name)
-        if found is None:
-            error = ApiError(404, "not_found_error", f"model: {name}")
-            return refusal(MESSAGES, error, provider.new_id("req"))
-        is_ours = "anthropic-version" in http.headers
-        return JSONResponse(model_info(found) if is_ours else openai_info(found))
-
-    async def unknown(_: Request, __: Exception) -> Response:
-        error = ApiError(404, "not_found_error", "Not found")
-        return refusal(MESSAGES, error, provider.new_id("req"))
-
+    served = _Served(provider)
     return Starlette(
         routes=[
-            *map(creating, WIRES),
-            counting(MESSAGES, "count_tokens"),
-            counting(RESPONSES, "input_tokens"),
-            Route("/v1/models", models),
-            Route("/v1/models/{name}", model),
+            *(Route(w.path, partial(served.create, w), methods=["POST"]) for w in WIRES),
+            *(
+                Route(w.path + w.counts, partial(served.count, w), methods=["POST"])
+                for w in WIRES
+                if w.counts
+            ),
+            Route("/v1/models", served.models),
+            Route("/v1/models/{name}", served.model),
         ],
-        exception_handlers={404: unknown},
+        exception_handlers={404: served.unknown},
     )
+
+
+@attrs.frozen
+class _Served:
+    """What is done at each route."""
+
+    provider: FakeProvider
+
+    async def create(self, wire: Wire, http: Request) -> Response:
+        request = wire.unauthorised(http.headers) or await _json(http)
+        if isinstance(request, ApiError):
+            return self._refused(wire, request)
+        return await response(wire, self.provider.create(request, wire), self._request_id)
+
+    async def count(self, wire: Wire, http: Request) -> Response:
+        request = wire.unauthorised(http.headers) or await _json(http)
+        if isinstance(request, ApiError):
+            return self._refused(wire, request)
+        counted = self.provider.count(request, wire)
+        if isinstance(counted, ApiError):
+            return self._refused(wire, counted)
+        return JSONResponse({"input_tokens": counted})
+
+    async def models(self, http: Request) -> Response:
+        if _is_anthropics(http):
+            return JSONResponse(model_page(self.provider.known()))
+        found = [openai_info(model) for model in self.provider.known(RESPONSES.provider)]
+        return JSONResponse({"object": "list", "data": found})
+
+    async def model(self, http: Request) -> Response:
+        name = http.path_params["name"]
+        found = self.provider.model(name)
+        if found is None:
+            return self._refused(MESSAGES, ApiError(404, "not_found_error", f"model: {name}"))
+        return JSONResponse(model_info(found) if _is_anthropics(http) else openai_info(found))
+
+    async def unknown(self, _: Request, __: Exception) -> Response:
+        return self._refused(MESSAGES, ApiError(404, "not_found_error", "Not found"))
+
+    def _refused(self, wire: Wire, error: ApiError) -> Response:
+        return refusal(wire, error, self._request_id)
+
+    @property
+    def _request_id(self) -> str:
+        return self.provider.new_id("req")
+
+
+def _is_anthropics(http: Request) -> bool:
+    """Whether it is Anthropic's client that asks: some routes are of both companies."""
+    return "anthropic-version" in http.headers
 
 
 async def _json(http: Request) -> Json | ApiError:

@@ -11,11 +11,12 @@ from timeline._flow import adrive, drive
 from timeline._timeline import Timeline
 from timeline.arguments._given import Given, checked_prompt
 from timeline.observe._hooks import acall, call
+from timeline.react._apis import Api, api_of
 from timeline.react._asking import Ask, Asker, Effect, Flow, Notify, RunTools
 from timeline.react._calling import Done
 from timeline.react._hooks import Outcome
 from timeline.react._loop import Loop
-from timeline.react._settings import AgentSettings, is_client, is_kind
+from timeline.react._settings import AgentSettings, is_kind
 from timeline.react._spans import answered, chat_span, ran, returned, run_span, tool_span
 
 if TYPE_CHECKING:
@@ -37,8 +38,12 @@ class ReactAgent(AgentSettings):
     """
 
     timeline: Timeline = attrs.field(validator=is_kind(Timeline, "a Timeline"))
-    client: Any = attrs.field(repr=False, validator=is_client)
-    """An `anthropic.Anthropic`, or its `.beta`."""
+    client: Any = attrs.field(repr=False)
+    """Of the provider of the timeline's model: an `anthropic.Anthropic` (or its `.beta`), an `openai.OpenAI`."""
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        self._api.check(self.client)
 
     def run(self, prompt: str, *parts: Given) -> Outcome:
         """Do what the user asks.
@@ -53,6 +58,10 @@ class ReactAgent(AgentSettings):
     def resume(self) -> Outcome:
         """Go on where a run ended early; calls without a result are closed first."""
         return self._drive(Loop(self.timeline, self).resume())
+
+    @property
+    def _api(self) -> Api:
+        return api_of(self.timeline.settings.provider.name)
 
     def _drive(self, flow: Flow[Outcome]) -> Outcome:
         with run_span(self.timeline, self.name) as span:
@@ -73,7 +82,7 @@ class ReactAgent(AgentSettings):
         match effect:
             case Ask():
                 with chat_span(self.timeline, effect.arguments) as span:
-                    response = Asker(self.client, self).ask(effect.arguments)
+                    response = Asker(self.client, self._api, self).ask(effect.arguments)
                     return answered(span, self.timeline, response)
             case RunTools():
                 return [self._run_one(tool_call) for tool_call in effect.calls]
@@ -94,8 +103,12 @@ class AsyncReactAgent(AgentSettings):
     """The same for asyncio: tools of one round run at the same time, sync ones in threads."""
 
     timeline: AsyncTimeline = attrs.field(validator=is_kind(AsyncTimeline, "an AsyncTimeline"))
-    client: Any = attrs.field(repr=False, validator=is_client)
-    """An `anthropic.AsyncAnthropic`, or its `.beta`."""
+    client: Any = attrs.field(repr=False)
+    """Of the provider of the timeline's model: an `anthropic.AsyncAnthropic`, an `openai.AsyncOpenAI`."""
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        self._api.check(self.client)
 
     async def run(self, prompt: str, *parts: Given) -> Outcome:
         """See `ReactAgent.run`."""
@@ -105,6 +118,10 @@ class AsyncReactAgent(AgentSettings):
     async def resume(self) -> Outcome:
         """See `ReactAgent.resume`."""
         return await self._drive(Loop(self.timeline, self).resume())
+
+    @property
+    def _api(self) -> Api:
+        return api_of(self.timeline.settings.provider.name)
 
     async def _drive(self, flow: Flow[Outcome]) -> Outcome:
         with run_span(self.timeline, self.name) as span:
@@ -126,7 +143,7 @@ class AsyncReactAgent(AgentSettings):
         match effect:
             case Ask():
                 with chat_span(self.timeline, effect.arguments) as span:
-                    response = await Asker(self.client, self).aask(effect.arguments)
+                    response = await Asker(self.client, self._api, self).aask(effect.arguments)
                     return answered(span, self.timeline, response)
             case RunTools():
                 return await self._run(effect.calls)

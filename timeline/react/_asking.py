@@ -18,6 +18,7 @@ import attrs
 from blocks import ToolCall
 from render import Json
 from timeline.observe._hooks import acall, call
+from timeline.react._apis import Api
 from timeline.react._hooks import Hook, StreamLost
 from timeline.react._settings import AgentSettings
 
@@ -60,10 +61,6 @@ _REFUSED: Final = 400
 """From this HTTP status on, it was not the response that went wrong."""
 
 
-class ResponseLostError(Exception):
-    """A stream ended without saying how the message ends."""
-
-
 def asked(arguments: Json, on_lost: tuple[Hook, ...]) -> Flow[Any]:
     """The response to a request, which is sent again when a response broke off."""
     for _ in range(LOSSES_MAX):
@@ -79,36 +76,31 @@ def asked(arguments: Json, on_lost: tuple[Hook, ...]) -> Flow[Any]:
 
 @attrs.frozen
 class Asker:
-    """Asks once, through a client, `anthropic.Anthropic` or `AsyncAnthropic`."""
+    """Asks once, through a client of the timeline's provider."""
 
     client: Any
+    api: Api
     settings: AgentSettings
 
     def ask(self, arguments: Json) -> Any:
         """The response."""
         if not self.settings.stream:
-            return self.client.messages.create(**arguments)
-        with self.client.messages.stream(**arguments) as stream:
-            for text in stream.text_stream:
-                for hook in self.settings.hooks.on_text:
-                    call(hook, text)
-            return _whole(stream.get_final_message())
+            return self.api.create(self.client, arguments)
+        telling = self.api.telling()
+        for text in telling.texts(self.client, arguments):
+            for hook in self.settings.hooks.on_text:
+                call(hook, text)
+        return telling.response
 
     async def aask(self, arguments: Json) -> Any:
         """The response, from an async client."""
         if not self.settings.stream:
-            return await self.client.messages.create(**arguments)
-        async with self.client.messages.stream(**arguments) as stream:
-            async for text in stream.text_stream:
-                for hook in self.settings.hooks.on_text:
-                    await acall(hook, text)
-            return _whole(await stream.get_final_message())
-
-
-def _whole(message: Any) -> Any:
-    if message.stop_reason is None:
-        raise ResponseLostError("the stream ended before the message did")
-    return message
+            return await self.api.create(self.client, arguments)
+        telling = self.api.telling()
+        async for text in telling.atexts(self.client, arguments):
+            for hook in self.settings.hooks.on_text:
+                await acall(hook, text)
+        return telling.response
 
 
 def is_lost(error: Exception) -> bool:

@@ -5,8 +5,8 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from blocks import UsageRecorded, checked_calls
-from render import Rendered, as_json
+from blocks import AssistantCompletion, BlockId, TurnId, UsageRecorded, checked_calls
+from render import Provider, Rendered
 from timeline.observe._hooks import functions, listed
 
 Hook: TypeAlias = Callable[[Any], Any]
@@ -37,7 +37,7 @@ class StepDone:
     rendered: Rendered = attrs.field(repr=False)
     """The request that was answered."""
     response: Any = attrs.field(repr=False)
-    """The SDK's message."""
+    """The SDK's object; of a stream of OpenAI's, its JSON."""
     stop: str
 
 
@@ -109,19 +109,14 @@ class Outcome:
     text: str
     """What the agent said last."""
     stop: str
-    """The provider's stop reason: `end_turn`, `refusal`, `max_tokens`, `stop_sequence`,
+    """Why the model stopped, of whatever provider in the words of Anthropic's: `end_turn`, `refusal`, `max_tokens`, `stop_sequence`,
     `model_context_window_exceeded` (also when the provider refused the prompt and compaction could
     not make it shorter); or our own `rounds_max`."""
     rounds: int
     usage: Usage
 
 
-def stop_of(response: object) -> str:
-    """Why the model stopped; empty when the response has no end."""
-    return str(as_json(response).get("stop_reason") or "")
-
-
-def text_in(response: object) -> str:
+def text_in(response: object, provider: Provider) -> str:
     """All text of a response."""
-    contents: list[dict[str, Any]] = as_json(response).get("content") or []
-    return "".join(str(c.get("text", "")) for c in contents if c.get("type") == "text")
+    answer = provider.read(response, lambda: BlockId(""), TurnId(""))
+    return "".join(b.text for b in answer.blocks if isinstance(b, AssistantCompletion))

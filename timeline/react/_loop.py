@@ -22,7 +22,6 @@ from timeline.react._hooks import (
     StepDone,
     StepStarted,
     Usage,
-    stop_of,
     text_in,
 )
 from timeline.react._retry import overflow_in, retried
@@ -62,6 +61,11 @@ class WindowExceededError(FoldlineError):
 class _Answer:
     rendered: Rendered
     response: Any
+    stop: str
+
+    @property
+    def text(self) -> str:
+        return text_in(self.response, self.rendered.provider)
 
 
 @attrs.define
@@ -135,7 +139,7 @@ class Loop:
             round=self.rounds,
             rendered=answer.rendered,
             response=answer.response,
-            stop=stop_of(answer.response),
+            stop=answer.stop,
         )
         yield Notify(self.settings.hooks.after_step, done)
         return stop
@@ -145,9 +149,10 @@ class Loop:
         arguments = self.settings.arguments(rendered)
         response = yield from asked(arguments, self.settings.hooks.on_lost)
         self._usage = self._usage.plus(rendered.provider.usage(response))
-        if stop_of(response) == WINDOW:
+        stop = rendered.provider.stop(response)
+        if stop == WINDOW:
             raise WindowExceededError(response, rendered)
-        return _Answer(rendered, response)
+        return _Answer(rendered, response, stop)
 
     def _crossed(self) -> Flow[None]:
         """Tell the hooks that the prompt was compacted."""
@@ -161,21 +166,21 @@ class Loop:
         """Compaction cannot help any more: keep what there is and end the run."""
         log.warning("the run ends: %s", error)
         if isinstance(error, WindowExceededError):
-            self._hear(error.response)
+            self._hear(text_in(error.response, error.rendered.provider))
             yield lambda: self.timeline.record(error.response, rendered=error.rendered)
             yield from self._decline(WINDOW)
         return WINDOW
 
-    def _hear(self, response: object) -> None:
+    def _hear(self, text: str) -> None:
         if self._ran:
             self._said, self._ran = [], False
-        self._said.append(text_in(response))
+        self._said.append(text)
 
     # What follows from a response.
 
     def _react(self, answer: _Answer) -> Flow[str]:
-        stop = stop_of(answer.response)
-        self._hear(answer.response)
+        stop = answer.stop
+        self._hear(answer.text)
         calls = open_calls(self.timeline.view)
         if calls and stop in _RUN:
             yield RunTools(calls)
@@ -188,7 +193,7 @@ class Loop:
             return ""
         if stop == "end_turn" and was_told_more(self.timeline.view):
             return ""
-        if stop == "end_turn" and not text_in(answer.response).strip():
+        if stop == "end_turn" and not answer.text.strip():
             return (yield from self._nudge(SILENT, stop))
         return stop
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import attrs
 
@@ -10,6 +10,7 @@ from blocks import Determinism, MisuseError, ToolCall, in_words
 from render import Json, Rendered
 from timeline.arguments._checks import checked_whole
 from timeline.arguments._fixed import System, fixed_content
+from timeline.react._apis import api_of
 from timeline.react._calling import Caller
 from timeline.react._hooks import AgentHooks
 from timeline.react._tool import Function, Tool, as_tool
@@ -47,12 +48,6 @@ def _must_be(what: str, is_right: Callable[[Any], bool]) -> Any:
 def is_kind(kind: type, what: str) -> Any:
     """A validator: of this class."""
     return _must_be(what, lambda value: isinstance(value, kind))
-
-
-is_client: Final = _must_be(
-    "an anthropic.Anthropic() (or AsyncAnthropic(), or its .beta)", lambda v: hasattr(v, "messages")
-)
-"""A validator: something that has messages, as the provider's clients have."""
 
 
 def _whole(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
@@ -100,7 +95,8 @@ class AgentSettings:
 
     def arguments(self, rendered: Rendered) -> Json:
         """The keyword arguments of one call to the model."""
-        return {**self.options, **rendered.anthropic(max_tokens=self.max_tokens)}
+        asked = api_of(rendered.provider.name).arguments(rendered, self.max_tokens)
+        return {**self.options, **asked}
 
     @property
     def caller(self) -> Caller:

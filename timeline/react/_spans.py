@@ -17,7 +17,7 @@ from timeline.observe._traces import (
     usage_attributes,
 )
 from timeline.react._calling import Done
-from timeline.react._hooks import Outcome, stop_of
+from timeline.react._hooks import Outcome
 
 FAILED_TOOL: Final = "tool_error"
 """The conventions want a short name; what the tool said is content."""
@@ -61,7 +61,7 @@ def answered(span: Span, timeline: Shell, response: Any) -> Any:
         span.set_attributes(
             usage_attributes(timeline.settings.provider.usage(response))
             | {f"gen_ai.response.{name}": str(value) for name, value in named.items() if value}
-            | {"gen_ai.response.finish_reasons": [stop_of(response)]}
+            | {"gen_ai.response.finish_reasons": [timeline.settings.provider.stop(response)]}
         )
     return response
 

@@ -33,7 +33,7 @@ from render.providers.anthropic._kinds import (
 from render.providers.anthropic._overflow import overflow_of
 from render.providers.anthropic._parts import refusal
 from render.providers.anthropic._prices import rates_of
-from render.providers.anthropic._read import answer_of, usage_of
+from render.providers.anthropic._read import answer_of, as_json, usage_of
 from render.providers.anthropic.validator._message_rules import message_facts
 from render.providers.anthropic.validator._validate import RequestValidator
 from render.view._provider_blocks import Json
@@ -180,6 +180,10 @@ class Anthropic:
     def read(self, response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
         """A message; server tools' traffic is kept whole."""
         return answer_of(response, new_id, turn)
+
+    def stop(self, response: object) -> str:
+        """As it says."""
+        return str(as_json(response).get("stop_reason") or "")
 
     def usage(self, response: object) -> UsageRecorded | None:
         """Its `usage`, which counts what was cached apart."""

@@ -159,6 +159,10 @@ class PlainText:
         said = AssistantCompletion(id=new_id(), turn=turn, text=str(response))
         return Answer(id="", blocks=(said,), usage=self.usage(response))
 
+    def stop(self, response: object) -> str:
+        assert response
+        return "end_turn"
+
     def usage(self, response: object) -> UsageRecorded | None:
         assert response
         return None

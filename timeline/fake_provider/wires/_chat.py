@@ -44,6 +44,7 @@ class Chat:
 
     provider: str = attrs.field(default="openai.chat", init=False)
     path: str = attrs.field(default="/v1/chat/completions", init=False)
+    counts: str = attrs.field(default="", init=False)
     ids: tuple[str, str] = attrs.field(default=("chatcmpl", "call"), init=False)
 
     def unauthorised(self, headers: Mapping[str, str]) -> ApiError | None:

@@ -23,6 +23,7 @@ class Messages:
 
     provider: str = attrs.field(default="anthropic", init=False)
     path: str = attrs.field(default="/v1/messages", init=False)
+    counts: str = attrs.field(default="/count_tokens", init=False)
     ids: tuple[str, str] = attrs.field(default=("msg", "toolu"), init=False)
 
     def unauthorised(self, headers: Mapping[str, str]) -> ApiError | None:

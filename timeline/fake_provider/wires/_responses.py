@@ -42,6 +42,7 @@ class Responses:
 
     provider: str = attrs.field(default="openai.responses", init=False)
     path: str = attrs.field(default="/v1/responses", init=False)
+    counts: str = attrs.field(default="/input_tokens", init=False)
     ids: tuple[str, str] = attrs.field(default=("resp", "call"), init=False)
 
     def unauthorised(self, headers: Mapping[str, str]) -> ApiError | None:

@@ -47,6 +47,11 @@ class Wire(Protocol):
         ...
 
     @property
+    def counts(self) -> str:
+        """Where, below `path`, requests go that are to be counted; empty: nowhere."""
+        ...
+
+    @property
     def ids(self) -> tuple[str, str]:
         """How the ids of an answer and of a call begin."""
         ...

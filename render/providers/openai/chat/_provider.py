@@ -29,7 +29,7 @@ from render.providers.openai._prices import rates_of
 from render.providers.openai._rounds import assembled, cache_options, with_mark
 from render.providers.openai._tools import chat_tool
 from render.providers.openai.chat._encode import SEPARATOR, Encoding
-from render.providers.openai.chat._read import answer_of, usage_of
+from render.providers.openai.chat._read import answer_of, stop_of, usage_of
 from render.providers.openai.chat.validator._validate import ChatValidator
 from render.view._provider_blocks import Json
 
@@ -165,6 +165,10 @@ class OpenAIChat:
     def read(self, response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
         """One choice; what servers tell of the model's reasoning is kept."""
         return answer_of(response, new_id, turn)
+
+    def stop(self, response: object) -> str:
+        """By the choice's reason, and by what the message holds."""
+        return stop_of(response)
 
     def usage(self, response: object) -> UsageRecorded | None:
         """Its `usage`, which counts what was cached as input."""

@@ -31,6 +31,12 @@ _FOREIGN: Final = {
     "content": "a response of Anthropic's",
     "candidates": "a response of the Gemini API",
 }
+_STOPS: Final = {
+    "stop": "end_turn",
+    "tool_calls": "end_turn",
+    "length": "max_tokens",
+    "content_filter": "refusal",
+}
 _REASONING: Final = ("reasoning_content", "reasoning")
 """Under which names open models' servers tell what a model thought."""
 
@@ -148,3 +154,13 @@ def usage_of(response: object) -> UsageRecorded | None:
     """What an answer says about its cost, if it says anything."""
     found = as_json(response, WANTED)
     return usage_in(found, WANTED)
+
+
+def stop_of(response: object) -> str:
+    """Why the model stopped, in the words of the Messages API; some servers say `stop` with calls, too."""
+    found, message = message_of(response)
+    choices = cast("Sequence[object]", found["choices"])
+    reason = str(as_json(choices[0], WANTED).get("finish_reason") or "") if choices else ""
+    if reason in ("stop", "tool_calls", "function_call") and message["tool_calls"]:
+        return "tool_use"
+    return "refusal" if message.get("refusal") else _STOPS.get(reason, reason)

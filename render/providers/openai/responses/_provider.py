@@ -27,7 +27,7 @@ from render.providers.openai._prices import rates_of
 from render.providers.openai._rounds import assembled, cache_options, with_mark
 from render.providers.openai._tools import response_tool
 from render.providers.openai.responses._encode import Encoding
-from render.providers.openai.responses._read import answer_of, usage_of
+from render.providers.openai.responses._read import answer_of, stop_of, usage_of
 from render.providers.openai.responses.validator._validate import ResponsesValidator
 from render.view._provider_blocks import Json
 
@@ -151,6 +151,10 @@ class OpenAIResponses:
     def read(self, response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
         """A response; what the provider ran itself is kept whole."""
         return answer_of(response, new_id, turn)
+
+    def stop(self, response: object) -> str:
+        """By its status, and by what it holds."""
+        return stop_of(response)
 
     def usage(self, response: object) -> UsageRecorded | None:
         """Its `usage`, which counts what was cached as input."""

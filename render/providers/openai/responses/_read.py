@@ -36,6 +36,7 @@ _FOREIGN: Final = {
 }
 _OBJECTS: Final = (None, "response", "response.compaction")
 _UNFINISHED: Final = frozenset({"in_progress", "queued"})
+_STOPS: Final = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
 _KEPT: Final = ("namespace",)
 """Of a call: what the provider wants back."""
 
@@ -167,3 +168,19 @@ def usage_of(response: object) -> UsageRecorded | None:
     """What a response says about its cost, if it says anything."""
     found = as_json(response, WANTED)
     return usage_in(found, WANTED)
+
+
+def stop_of(response: object) -> str:
+    """Why the model stopped, in the words of the Messages API."""
+    found = response_of(response)
+    if found.get("status") == "incomplete":
+        details = as_json(found.get("incomplete_details") or {}, WANTED)
+        return _STOPS.get(str(details.get("reason")), "end_turn")
+    items: list[Json] = found["output"]
+    if any(item["type"] in CALLS for item in items):
+        return "tool_use"
+    parts = (
+        part for item in items for part in item.get("content") or () if isinstance(part, Mapping)
+    )
+    refused = any(part.get("type") == "refusal" for part in parts)
+    return "refusal" if refused else "end_turn"

@@ -1,0 +1,184 @@
+"""How the client of each API is asked: for a response, whole or streamed.
+
+The clients are the makers' own, `anthropic.Anthropic()`, `openai.OpenAI()`, or whatever has the same methods.
+A streamed response of OpenAI's is put together here: the client's own helper raises where an answer was cut off.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from operator import attrgetter
+from typing import Any, Final, Protocol
+
+import attrs
+
+from blocks import MisuseError, in_words
+from blocks.formats import Format, Stream, event_of, stream_of
+from render import Json, Rendered
+
+
+class ResponseLostError(Exception):
+    """A stream ended without saying how the message ends."""
+
+
+class Telling(Protocol):
+    """A response that arrives piece by piece, and says so."""
+
+    def texts(self, client: Any, arguments: Json) -> Iterator[str]:
+        """Its text as it comes."""
+        ...
+
+    def atexts(self, client: Any, arguments: Json) -> AsyncIterator[str]:
+        """The same of an async client."""
+        ...
+
+    @property
+    def response(self) -> Any:
+        """All of it, once the texts are over.
+
+        Raises:
+            ResponseLostError: it broke off.
+        """
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class Api:
+    """One API."""
+
+    client: str
+    """Its client, in words."""
+    method: str
+    """Where the client takes a request."""
+    arguments: Callable[[Rendered, int], Json]
+    """A request's, given the tokens that the answer may have."""
+    telling: Callable[[], Telling]
+
+    def create(self, client: Any, arguments: Json) -> Any:
+        """A whole response; of an async client to be awaited."""
+        return attrgetter(self.method)(client).create(**arguments)
+
+    def check(self, client: object) -> None:
+        """Whether something is such a client.
+
+        Raises:
+            MisuseError: it is not.
+        """
+        found: Any = client
+        for name in self.method.split("."):
+            found = getattr(found, name, None)
+        if found is None:
+            raise MisuseError(f"client is {self.client}, not {in_words(client)}")
+
+
+@attrs.define
+class _Message:
+    """Anthropic's client puts a stream together."""
+
+    _message: Any = attrs.field(default=None, init=False)
+
+    def texts(self, client: Any, arguments: Json) -> Iterator[str]:
+        with client.messages.stream(**arguments) as stream:
+            yield from stream.text_stream
+            self._message = stream.get_final_message()
+
+    async def atexts(self, client: Any, arguments: Json) -> AsyncIterator[str]:
+        async with client.messages.stream(**arguments) as stream:
+            async for text in stream.text_stream:
+                yield text
+            self._message = await stream.get_final_message()
+
+    @property
+    def response(self) -> Any:
+        if self._message is None or self._message.stop_reason is None:
+            raise ResponseLostError("the stream ended before the message did")
+        return self._message
+
+
+@attrs.define
+class _Events:
+    """A stream of events, or of chunks, put together here; its response is JSON."""
+
+    method: str
+    format: Format
+    text_of: Callable[[Json], str]
+    more: Mapping[str, Any]
+    _stream: Stream = attrs.field(
+        default=attrs.Factory(lambda self: stream_of(self.format, "stream"), takes_self=True),
+        init=False,
+    )
+
+    def texts(self, client: Any, arguments: Json) -> Iterator[str]:
+        with self._begun(client, arguments) as events:
+            for event in events:
+                yield from self._taken(event)
+
+    async def atexts(self, client: Any, arguments: Json) -> AsyncIterator[str]:
+        async with await self._begun(client, arguments) as events:
+            async for event in events:
+                for text in self._taken(event):
+                    yield text
+
+    def _begun(self, client: Any, arguments: Json) -> Any:
+        create = attrgetter(self.method)(client).create
+        return create(**{**self.more, **arguments}, stream=True)
+
+    def _taken(self, event: object) -> Iterator[str]:
+        known = event_of(event)
+        self._stream.add(known)
+        text = self.text_of(known)
+        if text:
+            yield text
+
+    @property
+    def response(self) -> Any:
+        if not self._stream.is_over:
+            raise ResponseLostError("the stream ended before the response did")
+        return self._stream.response()
+
+
+def _delta(event: Json) -> str:
+    """The text in an event of the Responses API."""
+    return str(event["delta"]) if event.get("type") == "response.output_text.delta" else ""
+
+
+def _chunk(chunk: Json) -> str:
+    """The text in a chunk of Chat Completions."""
+    deltas = (choice.get("delta") or {} for choice in chunk.get("choices") or ())
+    return "".join(str(delta.get("content") or "") for delta in deltas)
+
+
+_RESPONSES: Final = "responses"
+_CHAT: Final = "chat.completions"
+APIS: Final[Mapping[str, Api]] = {
+    "anthropic": Api(
+        client="an anthropic.Anthropic() (or AsyncAnthropic(), or its .beta)",
+        method="messages",
+        arguments=lambda rendered, limit: rendered.anthropic(max_tokens=limit),
+        telling=_Message,
+    ),
+    "openai.responses": Api(
+        client="an openai.OpenAI() (or AsyncOpenAI())",
+        method=_RESPONSES,
+        arguments=lambda rendered, limit: rendered.openai_responses(max_output_tokens=limit),
+        telling=lambda: _Events(_RESPONSES, "openai.responses", _delta, {}),
+    ),
+    "openai.chat": Api(
+        client="an openai.OpenAI() (or AsyncOpenAI()), of any server that speaks its Chat Completions",
+        method=_CHAT,
+        arguments=lambda rendered, limit: rendered.openai_chat(max_completion_tokens=limit),
+        telling=lambda: _Events(
+            _CHAT, "openai.chat", _chunk, {"stream_options": {"include_usage": True}}
+        ),
+    ),
+}
+"""By `Model.provider`."""
+
+
+def api_of(provider: str) -> Api:
+    """How an agent asks this provider.
+
+    Raises:
+        MisuseError: it cannot.
+    """
+    if provider not in APIS:
+        raise MisuseError(f"an agent asks {', '.join(APIS)}; not {provider!r}")
+    return APIS[provider]
