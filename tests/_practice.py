@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 import pytest
 from anthropic import Anthropic, AsyncAnthropic
+from openai import AsyncOpenAI, OpenAI
 
 from timeline.fake_provider import FakeProvider, FakeServer
 
@@ -31,23 +32,34 @@ class Practice:
 
     def client(self, server: FakeServer, **options: Any) -> Anthropic:
         """The real client; it does not retry unless told to."""
-        return self.stack.enter_context(Anthropic(**_given(server, options)))
+        return self.stack.enter_context(Anthropic(**_given(server.url, options)))
 
     @asynccontextmanager
     async def aclient(self, server: FakeServer, **options: Any) -> AsyncIterator[AsyncAnthropic]:
         """The real async client, for one event loop."""
-        async with AsyncAnthropic(**_given(server, options)) as client:
+        async with AsyncAnthropic(**_given(server.url, options)) as client:
+            yield client
+
+    def openai(self, server: FakeServer, **options: Any) -> OpenAI:
+        """The same of OpenAI's."""
+        return self.stack.enter_context(OpenAI(**_given(f"{server.url}/v1", options)))
+
+    @asynccontextmanager
+    async def aopenai(self, server: FakeServer, **options: Any) -> AsyncIterator[AsyncOpenAI]:
+        """The same of OpenAI's."""
+        async with AsyncOpenAI(**_given(f"{server.url}/v1", options)) as client:
             yield client
 
 
-def _given(server: FakeServer, options: dict[str, Any]) -> dict[str, Any]:
-    fixed = {"base_url": server.url, "api_key": "test", "timeout": TIMEOUT_SECONDS}
+def _given(url: str, options: dict[str, Any]) -> dict[str, Any]:
+    fixed = {"base_url": url, "api_key": "test", "timeout": TIMEOUT_SECONDS}
     return {**fixed, "max_retries": 0, **options}
 
 
 @pytest.fixture
 def practice(monkeypatch: pytest.MonkeyPatch) -> Iterator[Practice]:
     """Servers and clients of one test."""
-    monkeypatch.setattr("anthropic._base_client.INITIAL_RETRY_DELAY", RETRY_DELAY_SECONDS)
+    for sdk in ("anthropic", "openai"):
+        monkeypatch.setattr(f"{sdk}._base_client.INITIAL_RETRY_DELAY", RETRY_DELAY_SECONDS)
     with ExitStack() as stack:
         yield Practice(stack)

@@ -1,4 +1,4 @@
-"""A long life: many rounds in a small window, and the provider takes every request."""
+"""A long life: many rounds in a small window, and the provider, whichever it is, takes every request."""
 
 import asyncio
 import time
@@ -9,9 +9,19 @@ import attrs
 import pytest
 
 from blocks import BlockAppended, Event, RangeCompacted, ToolCall, ToolResult
+from persistence import MemoryStore
+from render import PROVIDERS, Model
 from tests._practice import Practice
 from tests._sizes import sized
-from timeline import AsyncReactAgent, AsyncTimeline, Compacted, Hooks, ReactAgent, Timeline
+from timeline import (
+    AsyncReactAgent,
+    AsyncTimeline,
+    Compacted,
+    Hooks,
+    ReactAgent,
+    Timeline,
+    model_named,
+)
 from timeline.fake_provider import Call, FakeServer, Fault, Reply
 from timeline.react import AgentHooks, Outcome
 
@@ -68,21 +78,30 @@ def check(outcome: Outcome, log: list[Event], server: FakeServer, counted: Count
     results = [block.call_id for block in blocks if isinstance(block, ToolResult)]
     assert len(calls) == ROUNDS - 1 + ROUNDS // 2 - 1 + ROUNDS % 2
     assert sorted(calls) == sorted(results)
-    assert TASK in str(server.requests[-1]["messages"])
+    assert TASK in str(server.requests[-1])
     assert outcome.usage.cache_read > 5 * outcome.usage.uncached
 
 
+def modelled(provider: str) -> Model:
+    """A model of a provider; OpenAI serves its models through both of its APIs."""
+    named = model_named("claude-sonnet-5-5" if provider == "anthropic" else "gpt-5.6")
+    return attrs.evolve(named, provider=provider)
+
+
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-def test_many_rounds(practice: Practice, *, stream: bool) -> None:
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_many_rounds(practice: Practice, provider: str, *, stream: bool) -> None:
     """Features 004-8 and 002-10."""
     server = practice.serve(responder=script(), window=WINDOW)
     counted, started = Counted(), time.process_time()
     hooks = Hooks(on_after_compaction=[counted.compacted.append])
-    with Timeline.open("agent", window=WINDOW - ANSWER, hooks=hooks) as timeline:
-        client = practice.client(server, max_retries=2)
+    opened = practice.client if provider == "anthropic" else practice.openai
+    store = MemoryStore()
+    options: Any = {"store": store, "window": WINDOW - ANSWER, "model": modelled(provider)}
+    with Timeline.open("agent", hooks=hooks, **options) as timeline:
         agent = ReactAgent(
             timeline,
-            client,
+            opened(server, max_retries=2),
             tools=[read_part],
             system="You read logs.",
             max_tokens=ANSWER,
@@ -92,17 +111,25 @@ def test_many_rounds(practice: Practice, *, stream: bool) -> None:
         )
         outcome = agent.run(TASK)
         check(outcome, [event for _, event in timeline.events()], server, counted)
+        live = timeline.render(system="You read logs.", tools=agent.definitions)
     assert time.process_time() - started < SECONDS_MAX
+    with Timeline.open("agent", **options) as again:
+        reopened = again.render(system="You read logs.", tools=agent.definitions)
+        assert reopened.request() == live.request()
 
 
-def test_many_async_rounds(practice: Practice) -> None:
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_many_async_rounds(practice: Practice, provider: str) -> None:
     server = practice.serve(responder=script(), window=WINDOW)
     counted = Counted()
 
     async def run() -> None:
         hooks = Hooks(on_after_compaction=[counted.compacted.append])
-        timeline = await AsyncTimeline.open("agent", window=WINDOW - ANSWER, hooks=hooks)
-        async with practice.aclient(server, max_retries=2) as client:
+        timeline = await AsyncTimeline.open(
+            "agent", window=WINDOW - ANSWER, hooks=hooks, model=modelled(provider)
+        )
+        opened: Any = practice.aclient if provider == "anthropic" else practice.aopenai
+        async with opened(server, max_retries=2) as client:
             agent = AsyncReactAgent(
                 timeline,
                 client,
