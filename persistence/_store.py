@@ -160,6 +160,15 @@ class Watchable(Protocol):
 
 
 @runtime_checkable
+class HearsOthers(Watchable, Protocol):
+    """One that may hear also of what other processes append."""
+
+    def hears_others(self) -> bool:
+        """Whether it does at the moment, but for accidents: to look all the same is a precaution then."""
+        ...
+
+
+@runtime_checkable
 class HoldsArtifacts(Protocol):
     """A store that keeps artifacts beside its logs."""
 
