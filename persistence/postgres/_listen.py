@@ -32,6 +32,7 @@ KNOWN_SECONDS: Final = LOOK_SECONDS + 0.2
 PAUSES: Final = (0.1, 30.0)
 """Between two attempts to connect: at first, and at most."""
 CLOSE_SECONDS: Final = 2.0
+NAME: Final = "foldline-listen"
 
 
 class PooledError(Exception):
@@ -46,7 +47,7 @@ class _Bell:
 
     def __attrs_post_init__(self) -> None:
         for end in self._ends:
-            end.setblocking(False)
+            end.settimeout(0)
 
     def ring(self) -> None:
         with suppress(OSError):  # it has rung often enough, or nobody hears it any more
@@ -152,7 +153,7 @@ class Listener:
         with self._lock, suppress(RuntimeError, OSError):  # no thread is to be had: they look
             if self._thread is None and not self._is_over:
                 self._bell = _Bell()
-                thread = Thread(target=self._run, args=[self._bell], daemon=True)
+                thread = Thread(target=self._run, args=[self._bell], name=NAME, daemon=True)
                 thread.start()
                 self._thread = thread
         self.changed()

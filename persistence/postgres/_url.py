@@ -72,10 +72,10 @@ class Address:
     def waiting(self) -> "Connection[Any]":
         """A connection on which to wait for what the server says."""
         import psycopg
-        from psycopg.conninfo import conninfo_to_dict, make_conninfo
+        from psycopg.conninfo import conninfo_to_dict
 
-        parts = {**ALIVE, **conninfo_to_dict(self.conninfo)}
-        return psycopg.connect(make_conninfo(**parts), autocommit=True)
+        parts: dict[str, Any] = {**ALIVE, **conninfo_to_dict(self.conninfo)}
+        return psycopg.connect(**parts, autocommit=True)
 
 
 def _is_plausible(parts: dict[str, str]) -> bool:
