@@ -11,20 +11,21 @@ from random import random
 from selectors import EVENT_READ, DefaultSelector
 from socket import socket, socketpair
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Any, Final, LiteralString, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import attrs
 
 from blocks import TimelineId
 from persistence._watch import Watchers
 from persistence.postgres._channels import ANYBODY, LOCKS, LOOK_SECONDS, SCOPE, Scope
+from persistence.postgres._database import PostgresConnection
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
 WHERE: Final = f"SELECT pg_backend_pid(), {SCOPE}"
-HOLD: Final = f"SELECT pg_advisory_lock_shared({LOCKS}, %s)"
-LET_GO: Final = f"SELECT pg_advisory_unlock_shared({LOCKS}, %s)"
+HOLD: Final = f"SELECT pg_advisory_lock_shared({LOCKS}, ?)"
+LET_GO: Final = f"SELECT pg_advisory_unlock_shared({LOCKS}, ?)"
 PATIENCE: Final = "SET lock_timeout = '2s'"
 """Nobody who means well holds one of these locks longer."""
 KNOWN_SECONDS: Final = LOOK_SECONDS + 0.2
@@ -73,7 +74,7 @@ class _Bell:
 class _Ear:
     """What is listened to on one connection."""
 
-    raw: "Connection[Any]"
+    connection: PostgresConnection
     _scope: Scope
     _clock: Callable[[], float]
     _hashes: dict[str, TimelineId] = attrs.field(factory=dict[str, TimelineId], init=False)
@@ -88,12 +89,13 @@ class _Ear:
         Raises:
             PooledError: the connection is not ours alone.
         """
-        raw.execute(PATIENCE)
-        [(pid, store, tenant)] = raw.execute(WHERE).fetchall()
+        connection = PostgresConnection(raw)
+        connection.run(PATIENCE)
+        [(pid, store, tenant)] = connection.rows(WHERE)
         if pid != raw.info.backend_pid:
             raise PooledError
-        raw.execute(HOLD, [ANYBODY])
-        return cls(raw, Scope(store, tenant), clock)
+        connection.run(HOLD, [ANYBODY])
+        return cls(connection, Scope(store, tenant), clock)
 
     @property
     def due(self) -> float:
@@ -106,21 +108,18 @@ class _Ear:
         self._hashes = {mark.hash: timeline for timeline, mark in marks.items()}
         wanted = {mark.channel for mark in marks.values()}
         for channel in wanted - self._channels.keys():
-            self._run(f"LISTEN foldline_{channel}")  # before anybody can know of it
-            self.raw.execute(HOLD, [channel])
+            self.connection.run(f"LISTEN foldline_{channel}")  # before anybody can know of it
+            self.connection.run(HOLD, [channel])
             now = self._clock()
             self._channels[channel] = (now, now + KNOWN_SECONDS)
         for channel in self._channels.keys() - wanted:
-            self.raw.execute(LET_GO, [channel])
-            self._run(f"UNLISTEN foldline_{channel}")
+            self.connection.run(LET_GO, [channel])
+            self.connection.run(f"UNLISTEN foldline_{channel}")
             del self._channels[channel]
-
-    def _run(self, statement: str) -> None:
-        self.raw.execute(cast("LiteralString", statement))  # a channel is a number
 
     def heard(self) -> list[TimelineId]:
         """What has grown, or may have."""
-        told = {notify.payload for notify in self.raw.notifies(timeout=0)}
+        told = {notify.payload for notify in self.connection.raw.notifies(timeout=0)}
         now = self._clock()
         missed = [channel for channel, dues in self._channels.items() if dues and dues[0] <= now]
         for channel in missed:
@@ -196,7 +195,8 @@ class Listener:
             return self._thread is not None
 
     def _listen(self, ear: _Ear, bell: _Bell) -> None:
-        self.pid = ear.raw.info.backend_pid
+        raw = ear.connection.raw
+        self.pid = raw.info.backend_pid
         known: tuple[TimelineId, ...] = ()
         while not self._is_over and (watched := self._watchers.timelines()):
             if watched != known:
@@ -205,7 +205,7 @@ class Listener:
             for timeline in ear.heard():
                 self._watchers.wake(timeline)
             self.hears = ear.due == float("inf")
-            bell.wait(max(ear.due - self._clock(), 0), ear.raw)
+            bell.wait(max(ear.due - self._clock(), 0), raw)
 
     def _lost(self) -> None:
         self.hears, self.pid = False, 0

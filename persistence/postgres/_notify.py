@@ -47,6 +47,8 @@ WAIT_SECONDS: Final = 0.1
 FAILED_SECONDS: Final = 10.0
 """Until a server that could not be asked is asked again."""
 CLOSE_SECONDS: Final = 1.0
+REST_SECONDS: Final = 0.005
+"""Between two statements: what is appended meanwhile goes along with the next one."""
 
 
 def _one_thread() -> ThreadPoolExecutor:
@@ -109,6 +111,7 @@ class Notifier:
         given = [list(column) for column in zip(*marks, strict=True)]
         with suppress(FoldlineError):
             Patience(seconds=CLOSE_SECONDS).repeated(partial(self._tell, given))
+        time.sleep(REST_SECONDS)
 
     def _tell(self, given: list[list[object]]) -> None:
         with self._database.lent(CLOSE_SECONDS) as connection:
