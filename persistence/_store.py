@@ -154,7 +154,7 @@ class Watchable(Protocol):
         what is returned ends that.
 
         It is a hint: `wake` may be called for nothing, late, or not at all, as when another process has
-        appended.  It is called from any thread, returns at once and raises nothing.
+        appended (but see `HearsOthers`).  It is called from any thread, returns at once and raises nothing.
         """
         ...
 

@@ -130,6 +130,27 @@ def test_a_server_that_is_started_again_is_listened_to_again(victim: Server) -> 
         assert watching.waits()
 
 
+def test_while_the_server_does_not_let_it_listen_it_says_so_and_tries_again(
+    store: PostgresStore, other: PostgresStore
+) -> None:
+    watching, listener, tries = Woken(store).settle(), store._hints.listener, list[float]()
+    connect = listener._connect
+
+    def refused() -> "psycopg.Connection[Any]":
+        tries.append(time.monotonic())
+        raise psycopg.OperationalError("too many connections")
+
+    listener._connect = refused
+    asked(other, f"SELECT pg_terminate_backend({listener.pid})")
+    assert watching.waits()
+    assert not store.hears_others()
+    until(lambda: len(tries) == 3)
+    listener._connect = connect
+    watching.settle()
+    append(other)
+    assert watching.waits()
+
+
 def test_what_anybody_sends_on_our_channels_does_no_harm(
     store: PostgresStore, other: PostgresStore
 ) -> None:
@@ -209,9 +230,10 @@ def test_no_append_waits_where_a_transaction_that_notifies_holds_up_all_others(s
     """Such a one holds a lock of the whole server until it is durable."""
     with PostgresStore(stuck) as store, PostgresStore(stuck) as other:
         Woken(store).settle()
-        for _ in range(20):
-            append(other)
-        assert other.head(T) == 20
+        writer = Thread(target=lambda: [append(other) for _ in range(20)], daemon=True)
+        writer.start()
+        writer.join(LONG)
+        assert not writer.is_alive()
         until(lambda: asked(other, "SELECT FROM pg_locks WHERE NOT granted"))  # whoever tells
 
 
