@@ -230,7 +230,12 @@ def test_no_append_waits_where_a_transaction_that_notifies_holds_up_all_others(s
     """Such a one holds a lock of the whole server until it is durable."""
     with PostgresStore(stuck) as store, PostgresStore(stuck) as other:
         Woken(store).settle()
-        writer = Thread(target=lambda: [append(other) for _ in range(20)], daemon=True)
+
+        def write() -> None:
+            for _ in range(20):
+                append(other)
+
+        writer = Thread(target=write, daemon=True)
         writer.start()
         writer.join(LONG)
         assert not writer.is_alive()
