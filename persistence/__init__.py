@@ -22,6 +22,7 @@ from persistence._retention import Retains as Retains
 from persistence._store import BlockIndex as BlockIndex
 from persistence._store import Copyable as Copyable
 from persistence._store import EventStore as EventStore
+from persistence._store import HearsOthers as HearsOthers
 from persistence._store import HoldsArtifacts as HoldsArtifacts
 from persistence._store import Indexed as Indexed
 from persistence._store import StoreLocation as StoreLocation

@@ -154,8 +154,17 @@ class Watchable(Protocol):
         what is returned ends that.
 
         It is a hint: `wake` may be called for nothing, late, or not at all, as when another process has
-        appended.  It is called from any thread, returns at once and raises nothing.
+        appended (but see `HearsOthers`).  It is called from any thread, returns at once and raises nothing.
         """
+        ...
+
+
+@runtime_checkable
+class HearsOthers(Watchable, Protocol):
+    """One that may hear also of what other processes append."""
+
+    def hears_others(self) -> bool:
+        """Whether it does at the moment, but for accidents: to look all the same is a precaution then."""
         ...
 
 

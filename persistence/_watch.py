@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from threading import Lock
+from threading import RLock
 from typing import TypeAlias
 
 import attrs
@@ -19,7 +19,8 @@ class Watchers:
     _wakes: dict[TimelineId, list[Wake]] = attrs.field(
         factory=dict[TimelineId, list[Wake]], init=False, repr=False
     )
-    _lock: Lock = attrs.field(factory=Lock, init=False, repr=False)
+    _lock: "RLock" = attrs.field(factory=RLock, init=False, repr=False)
+    """Taken again by one who ends because the garbage collector ran in `add`."""
 
     def add(self, timeline_id: TimelineId, wake: Wake) -> Callable[[], None]:
         """Wake this one, too; what is returned ends it, and may be called again."""
@@ -34,7 +35,16 @@ class Watchers:
             self._wakes.setdefault(timeline_id, []).append(wake)
         return end
 
+    def timelines(self) -> tuple[TimelineId, ...]:
+        """Those that somebody waits for."""
+        with self._lock:
+            return (*self._wakes,)
+
     def grown(self, timeline_id: TimelineId) -> None:
+        """Something was appended here."""
+        self.wake(timeline_id)
+
+    def wake(self, timeline_id: TimelineId) -> None:
         """Wake those who wait for this timeline; who has just begun to wait has looked since."""
         if timeline_id in self._wakes:
             with self._lock:
@@ -44,5 +54,5 @@ class Watchers:
 
     def closed(self) -> None:
         """Wake all of them: there is nothing more to wait for."""
-        for timeline_id in (*self._wakes,):
-            self.grown(timeline_id)
+        for timeline_id in self.timelines():
+            self.wake(timeline_id)

@@ -58,7 +58,7 @@ EXPORTS = {
     "persistence": """
         ArchivedRange ForgetsArtifacts Kept Removed Retains
         ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord BlockIndex CopyReport
-        Copyable DuckDBStore EventStore Head Hit HoldsArtifacts Indexed KeyRing Keys
+        Copyable DuckDBStore EventStore Head HearsOthers Hit HoldsArtifacts Indexed KeyRing Keys
         MemoryArtifacts MemoryStore PostgresStore RepairReport Requester SQLiteStore StoreLocation
         StoreProblem StoreReport StoredEvent TimelineInfo TurnChange Verifiable Watchable
         append_bytes block_at checked_bytes checked_events checked_fork checked_page copy_store

@@ -97,10 +97,11 @@ class PostgresDatabase:
         return NUMBER
 
     @contextmanager
-    def lent(self) -> Generator[PostgresConnection]:
+    def lent(self, seconds: float | None = None) -> Generator[PostgresConnection]:
+        """See `Database`; wait so long for one that is free, or as long as the pool says."""
         import psycopg
 
-        raw = self._borrowed()
+        raw = self._borrowed(seconds)
         try:
             yield PostgresConnection(raw)
         except psycopg.errors.UniqueViolation as error:
@@ -110,11 +111,11 @@ class PostgresDatabase:
         finally:
             self._pool.putconn(raw)
 
-    def _borrowed(self) -> "Raw[Any]":
+    def _borrowed(self, seconds: float | None) -> "Raw[Any]":
         from psycopg_pool import PoolClosed, PoolTimeout
 
         try:
-            return self._pool.getconn()
+            return self._pool.getconn(seconds)
         except PoolClosed as error:
             raise ClosedError(f"{self.name} is closed; open the store again") from error
         except PoolTimeout as error:

@@ -1,10 +1,12 @@
 """The store of many machines: a PostgreSQL database, one transaction an append."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from blocks import MisuseError
 from persistence.postgres._database import PostgresDatabase
+from persistence.postgres._hints import Hints
 from persistence.postgres._schema import set_up
 from persistence.postgres._tenants import SETTING, checked_tenant
 from persistence.postgres._url import Address
@@ -60,12 +62,17 @@ class PostgresStore(SQLStore):
         database = PostgresDatabase(
             address.name, _pool(address, configure, connections, wait_seconds)
         )
-        super().__init__(database, Patience(seconds=wait_seconds))
+        self._hints = Hints(database, partial(_waiting, address, configure))
+        super().__init__(database, Patience(seconds=wait_seconds), self._hints)
         try:
             self._patience.repeated(lambda: set_up(database, is_there=is_there))
         except BaseException:
             self.close()
             raise
+
+    def hears_others(self) -> bool:
+        """See `persistence.HearsOthers`."""
+        return self._hints.listener.hears
 
 
 def _pool(
@@ -83,6 +90,12 @@ def _pool(
         configure=configure,
         name="foldline",
     )
+
+
+def _waiting(address: Address, configure: "Configure") -> "Connection[Any]":
+    connection = address.waiting()
+    configure(connection)
+    return connection
 
 
 def _configures(tenant: str) -> "Configure":

@@ -1,12 +1,15 @@
 """Which database a URL names, and what may be shown of it: everything but the password."""
 
 from importlib.util import find_spec
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from blocks import MisuseError, StoreError
 from persistence._log import is_sound
+
+if TYPE_CHECKING:
+    from psycopg import Connection
 
 HAS_STORE: Final = "SELECT to_regclass('foldline') IS NOT NULL"
 NO_URL: Final = (  # and not what it is: there may be a password in it
@@ -14,6 +17,8 @@ NO_URL: Final = (  # and not what it is: there may be a password in it
     " @ in the password, and so on"
 )
 DEFAULTS: Final = {"connect_timeout": "10", "application_name": "foldline"}
+ALIVE: Final = {"keepalives_idle": "15", "keepalives_interval": "5", "keepalives_count": "3"}
+"""A connection on which one only waits finds out within half a minute that the server cannot be reached."""
 
 
 @attrs.frozen
@@ -63,6 +68,14 @@ class Address:
             raise StoreError(
                 f"{self.name} is not reached: {reason}; start the server, or correct the URL"
             ) from error
+
+    def waiting(self) -> "Connection[Any]":
+        """A connection on which to wait for what the server says."""
+        import psycopg
+        from psycopg.conninfo import conninfo_to_dict
+
+        parts: dict[str, Any] = {**ALIVE, **conninfo_to_dict(self.conninfo)}
+        return psycopg.connect(**parts, autocommit=True)
 
 
 def _is_plausible(parts: dict[str, str]) -> bool:

@@ -53,15 +53,17 @@ if TYPE_CHECKING:
 class SQLStore(SQLRetaining):
     """An `EventStore` over a database, which is closed with it."""
 
-    def __init__(self, database: Database, patience: Patience) -> None:
+    def __init__(
+        self, database: Database, patience: Patience, watchers: Watchers | None = None
+    ) -> None:
         self._database = database
         self._patience = patience
         self._pid = os.getpid()
         self._closed = False
         self._shelf_lock = Lock()
-        self._watchers = Watchers()
+        self._watchers = watchers or Watchers()
         self.watch = self._watchers.add  # see `Watchable`
-        self._dropped = finalize(self, _release, database, self._pid)
+        self._dropped = finalize(self, _release, database, self._watchers, self._pid)
         self._dropped.atexit = False
 
     def append(
@@ -233,8 +235,8 @@ class SQLStore(SQLRetaining):
             return
         self._closed = True
         self._dropped.detach()
-        self._database.close()
         self._watchers.closed()
+        self._database.close()
 
     def __enter__(self) -> Self:
         return self
@@ -252,8 +254,9 @@ class SQLStore(SQLRetaining):
             raise ClosedError(f"{self._database.name} is closed; open the store again")
 
 
-def _release(database: Database, pid: int) -> None:
+def _release(database: Database, watchers: Watchers, pid: int) -> None:
     """Of a store that was dropped without `close`."""
     if os.getpid() == pid:
+        watchers.closed()
         database.close()
         warn(f"unclosed store {database.name}; call close()", ResourceWarning, stacklevel=1)

@@ -141,4 +141,6 @@ class ConcurrencyContract:
         end()
         end()  # once more is no harm
         store.append(T, many(1, first=2), expected_version=1)
+        mine.clear()  # of what was under way
+        store.append(T, many(1, first=3), expected_version=2)
         assert not mine.is_set(), "it was ended"

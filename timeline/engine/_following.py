@@ -1,7 +1,8 @@
 """Following a log: what is there after a version, then what comes, each event once and in order.
 
 Whoever appends, in this process or in another, is found out by asking the store, less often the longer
-nothing comes.  A store that is `Watchable` wakes who waits, so that nothing is late inside one process.
+nothing comes.  A store that is `Watchable` wakes who waits, so that nothing is late inside one process; one
+that hears of what other processes append is asked as a precaution only.
 """
 
 from collections import deque
@@ -13,13 +14,16 @@ from weakref import finalize
 import attrs
 
 from blocks import ClosedError, Recorded
-from persistence import Watchable
+from persistence import HearsOthers, Watchable
 from timeline._flow import Doze, Flow, RunBlocking
 from timeline.engine._journal import Journal
 from timeline.engine._signal import Signal
 
 FOLLOW_SECONDS: Final = (0.02, 1.0)
 """Between two looks at the store: at first, and after nothing has come for a while."""
+PRECAUTION: Final = 10
+"""So many times rarer a store is asked that hears of what anybody appends: a hint that got lost costs seconds,
+and a thousand who follow ask a hundred times a second."""
 PAGE: Final = 500
 
 
@@ -66,7 +70,7 @@ class Following:
 
     def next(self) -> Flow[Recorded | None]:
         """The next event; None: it is over, or nothing came for `timeout` seconds."""
-        waited, (pause, longest) = 0.0, self.interval
+        waited = pause = 0.0
         while not self._page:
             self._signal.forget()  # before looking, so that nothing is missed in between
             if self.is_over:
@@ -79,10 +83,18 @@ class Following:
                 self.close()
                 return None
             wait, await_ = self._signal.wait, self._signal.await_
+            first, longest = self._pauses()
+            pause = min(max(2 * pause, first), longest)
             seconds = min(pause, left)
             waited += yield Doze(partial(wait, seconds), partial(await_, seconds))
-            pause = min(2 * pause, longest)
         return self.at_hand()
+
+    def _pauses(self) -> tuple[float, float]:
+        """Between two looks, at first and at most."""
+        (first, longest), store = self.interval, self.journal.store
+        if isinstance(store, HearsOthers) and store.hears_others():
+            return longest, PRECAUTION * longest
+        return first, longest
 
     def _look(self) -> Flow[Sequence[Recorded]]:
         read = partial(self.journal.store.read, self.journal.id, after=self._read, limit=PAGE)

@@ -217,7 +217,8 @@ class Operations(Branching):
         Args:
             after: The version to go on from.
             timeout: Seconds without an event after which it ends, too; None: it waits for ever.
-            interval: Seconds between two looks at a store that cannot tell: at first, and at most.
+            interval: Seconds between two looks at a store that cannot tell: at first, and at most. One that
+                tells what other processes append is looked at ten times as rarely.
 
         Raises:
             MisuseError: `after` is no version, or the seconds are none.

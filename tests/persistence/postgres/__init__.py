@@ -1,5 +1,6 @@
 """Tests of `persistence/postgres`: a module's suite has its name, or is given here.
 
+_channels, _hints, _listen: test_notify.py
 _database, _errors: test_store.py, test_faults.py
 _dialect: ../search/test_search.py, ../search/test_find_by_path.py
 _erase: ../sql/test_retention.py

@@ -1,5 +1,6 @@
 """Tenants that share a database do not meet, and a role may do what it needs and nothing else."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -18,12 +19,14 @@ from persistence import (
     search_blocks,
 )
 from persistence.postgres import _schema, _views
+from persistence.postgres._channels import CHANNELS
 from persistence.postgres._roles import roles
 from persistence.sql._format import NEW
 from persistence.sql._rows import HEAD, WINDOW
 from persistence.testing import StoreContract
 from tests._postgres import Server
 from tests.persistence.contract import T, U, compacted, forked, many, said
+from tests.persistence.postgres._woken import LONG, Woken
 
 TABLES = ("stored_events", "stored_artifacts", "stored_artifact_pieces", "stored_artifact_audit")
 
@@ -74,14 +77,20 @@ class TestTheContractAsTheRoleOfAProgram(StoreContract):
 
 
 @pytest.fixture(params=["a superuser", "a program of many", "logins of their own"])
-def both(request: pytest.FixtureRequest) -> Iterator[tuple[PostgresStore, PostgresStore]]:
-    """Stores of two tenants in one database."""
+def urls(request: pytest.FixtureRequest, login: Callable[[str], str]) -> tuple[str, str]:
+    """Of two tenants, acme and globex, in one database."""
     users = {"a superuser": ("postgres",) * 2, "a program of many": ("app",) * 2}
     one, other = users.get(request.param, ("acme", "globex"))
-    login = request.getfixturevalue("login")
+    return login(one), login(other)
+
+
+@pytest.fixture
+def both(urls: tuple[str, str]) -> Iterator[tuple[PostgresStore, PostgresStore]]:
+    """Their stores."""
+    one, other = urls
     with (
-        PostgresStore(login(one), tenant="acme") as store,
-        PostgresStore(login(other), tenant="globex") as second,
+        PostgresStore(one, tenant="acme") as store,
+        PostgresStore(other, tenant="globex") as second,
     ):
         yield store, second
 
@@ -101,6 +110,23 @@ def test_the_same_name_is_another_timeline_for_another_tenant(
     assert [*search_blocks(one, "secret")] == []
     assert [hit.timeline for hit in search_blocks(other, "secret")] == [T]
     assert (one.verify().events, other.verify().events) == (3, 1)
+
+
+def test_who_follows_hears_of_what_its_tenant_appends_and_others_of_a_hash(
+    urls: tuple[str, str], both: tuple[PostgresStore, PostgresStore]
+) -> None:
+    """No role needs a right for that."""
+    mine, theirs = Woken(both[0]), Woken(both[1])
+    mine.settle(), theirs.settle()
+    with psycopg.connect(urls[1], autocommit=True) as stranger:
+        for channel in range(CHANNELS):
+            stranger.execute(cast("LiteralString", f"LISTEN foldline_{channel}"))
+        with PostgresStore(urls[0], tenant="acme") as other:
+            other.append(T, many(1), expected_version=0)
+        assert mine.waits()
+        [heard] = stranger.notifies(timeout=LONG, stop_after=1)
+    assert re.fullmatch("[0-9a-f]{16}", heard.payload)
+    assert not theirs.event.is_set()
 
 
 def test_artifacts_and_what_is_on_record_of_them_are_a_tenants_own(

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -178,28 +178,53 @@ def test_a_timeout_ends_it_and_what_came_starts_it_anew() -> None:
         interval=(0.1, 0.4),
     )
 
-    def step() -> Recorded | None:
-        """Drive it by hand, with a clock of our own: each wait takes as long as it may."""
-        flow, answer = following.next(), None
-        while True:
-            try:
-                effect = flow.send(answer)
-            except StopIteration as stop:
-                found: Recorded | None = stop.value
-                return found
-            if isinstance(effect, RunBlocking):
-                answer = effect.do()
-            else:
-                assert isinstance(effect, Doze)
-                waits.append(effect.wait.args[0])  # type: ignore[attr-defined]
-                answer = waits[-1]
-                if len(waits) == 2:
-                    store.append(TimelineId("talk"), [*many(1)], expected_version=0)
+    def append() -> None:
+        if len(waits) == 2:
+            store.append(TimelineId("talk"), [*many(1)], expected_version=0)
 
-    assert step() == (1, many(1)[0])
+    assert stepped(following, waits, append) == (1, many(1)[0])
     assert waits == [0.1, 0.2], "longer each time"
-    assert step() is None
+    assert stepped(following, waits, append) is None
     assert waits[2:] == [0.1, 0.2, 0.4, pytest.approx(0.3)], "up to the longest, 1.0 in all"
+
+
+def stepped(
+    following: Following, waits: list[float], meanwhile: Callable[[], None]
+) -> Recorded | None:
+    """Drive it by hand, with a clock of our own: each wait takes as long as it may."""
+    flow, answer = following.next(), None
+    while True:
+        try:
+            effect = flow.send(answer)
+        except StopIteration as stop:
+            found: Recorded | None = stop.value
+            return found
+        if isinstance(effect, RunBlocking):
+            answer = effect.do()
+        else:
+            assert isinstance(effect, Doze)
+            waits.append(effect.wait.args[0])  # type: ignore[attr-defined]
+            answer = waits[-1]
+            meanwhile()
+
+
+def test_a_store_that_hears_of_everything_is_asked_as_a_precaution_while_it_does() -> None:
+    class Hearing(MemoryStore):
+        hears = True
+
+        def hears_others(self) -> bool:
+            return self.hears
+
+    store, waits = Hearing(), list[float]()
+    engine = open_timeline(store=store)._operations.engine
+    following = Following(journal=engine, version=0, timeout=22.0, interval=(0.1, 0.4))
+
+    def lose() -> None:
+        store.hears = len(waits) < 6
+
+    assert stepped(following, waits, lose) is None
+    assert waits[:6] == [0.4, 0.8, 1.6, 3.2, 4.0, 4.0], "ten times as rarely"
+    assert set(waits[6:-1]) == {0.4}, "until it hears no more"
 
 
 def test_a_task_that_is_cancelled_leaves_a_follower_that_goes_on() -> None:
