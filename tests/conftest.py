@@ -1,10 +1,11 @@
-"""What holds for every test: no network, and as many generated examples as the occasion allows.
+"""What holds for every test: no network, no models of the user's own, and as many generated examples as the occasion allows.
 
 The examples are the same on every run and every machine, so that a change is green or it is not.
 `HYPOTHESIS_PROFILE=long` (`make test-long`) looks longer, and at others each time; `few` hardly looks
 (`make mutants`).
 """
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -38,6 +39,7 @@ settings.load_profile(PROFILE)
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Forbid sockets: nothing here may reach a network, by accident or otherwise."""
+    os.environ["FOLDLINE_MODELS"] = os.devnull  # whoever runs the tests may have a file of models
     config.option.disable_socket = True
     config.option.allow_unix_socket = True  # event loops wake themselves through one
 

@@ -48,6 +48,10 @@ def test_every_path_of_a_row_is_there(thing: str) -> None:
     assert [path for path in touched(thing) if not (ROOT / path).exists()] == []
 
 
+NOT_RENDERED_FOR = ("gemini", "openai.responses")
+"""Their models are in the table, to count and to price with."""
+
+
 def test_a_provider_is_named_in_its_folder_in_the_table_and_by_its_models() -> None:
     named = naming("render.providers.anthropic", "render/providers/anthropic/")
     assert named == {"render/providers/__init__.py", "render/__init__.py"}
@@ -56,7 +60,7 @@ def test_a_provider_is_named_in_its_folder_in_the_table_and_by_its_models() -> N
         for path in (ROOT / "render/providers").iterdir()
         if (path / "__init__.py").exists()
     } == set(PROVIDERS)
-    assert {model.provider for model in known_models()} <= set(PROVIDERS)
+    assert {model.provider for model in known_models()} <= {*PROVIDERS, *NOT_RENDERED_FOR}
 
 
 def test_a_store_is_named_in_its_folder_and_in_the_table() -> None:

@@ -69,7 +69,7 @@ EXPORTS = {
     "timeline": """
         AnthropicSummarizer AsyncTimeline Compacted Compacting Edit ExtractiveSummarizer Hooks Options
         Policy Step Summarizer SummaryFailedError SummaryRequest Timeline aretry_with_compaction
-        known_models model_named named_policies overflow_in policy_named retry_with_compaction
+        describe_model known_models model_named named_policies overflow_in policy_named retry_with_compaction
         AsyncReactAgent Quality ReactAgent quality_of tool
     """,
     "timeline.react": """

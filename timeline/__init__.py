@@ -12,6 +12,7 @@ from timeline._siblings import check_siblings as _check_siblings
 _check_siblings()
 
 from render import Policy as Policy  # noqa: E402 -- after the check, as all that follows
+from timeline._models import describe_model as describe_model  # noqa: E402
 from timeline._models import known_models as known_models  # noqa: E402
 from timeline._models import model_named as model_named  # noqa: E402
 from timeline._policies import named_policies as named_policies  # noqa: E402

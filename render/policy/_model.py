@@ -5,14 +5,18 @@ the safe guesses for a model that nobody described.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import attrs
-from attrs.validators import ge, gt, in_, min_len, optional
+from attrs.validators import deep_iterable, ge, gt, in_, min_len, optional
 
-from blocks import checked_calls
+from blocks import ArgumentError, checked_calls
 
-Tokenizer: TypeAlias = Literal["old", "new"]
+CacheKind: TypeAlias = Literal["marks", "prefix"]
+"""How a provider is told what to keep: by marks in the request, or not at all: it keeps every prefix."""
+ImageRule: TypeAlias = Literal["patches", "budget", "tiles", "flat"]
+"""How images are counted: by patches of `image_patch` pixels, `budget`: after scaling down to the most that
+there may be; by tiles of 512 pixels; or all alike."""
 ThinkingMode: TypeAlias = Literal["adaptive", "between_tools", "disabled", "enabled"]
 
 ThinkingRule: TypeAlias = Literal["bound", "leads", "whole"]
@@ -27,6 +31,22 @@ ThinkingRule: TypeAlias = Literal["bound", "leads", "whole"]
 # Not `tuple` itself: as a converter, type checkers would not see what it is a tuple of.
 def _modes(modes: Iterable[ThinkingMode]) -> tuple[ThinkingMode, ...]:
     return tuple(modes)
+
+
+def _seconds(seconds: Iterable[int]) -> tuple[int, ...]:
+    return tuple(seconds)
+
+
+def _prices(prices: Iterable[float]) -> tuple[float, ...]:
+    return tuple(prices)
+
+
+def _price(default: float | None) -> Any:
+    return attrs.field(default=default, validator=optional(ge(0)))
+
+
+def _writes() -> Any:
+    return attrs.field(default=(), converter=_prices, validator=deep_iterable(ge(0)))
 
 
 @checked_calls()
@@ -48,18 +68,40 @@ class Model:
 
     tokens_window: int = attrs.field(default=128_000, validator=gt(0))
     """What prompt and answer may have together."""
+    input_tokens_max: int = attrs.field(default=0, validator=ge(0))
+    """What a prompt may have however short the answer; 0: all of the window."""
     output_tokens_max: int = attrs.field(default=32_000, validator=gt(0))
-    cache_tokens_min: int = attrs.field(default=4_096, validator=ge(0))
-    """A shorter prefix is silently not cached."""
     tool_overhead_tokens: int = attrs.field(default=675, validator=ge(0))
     """What the provider adds to the system prompt as soon as a request has tools."""
 
-    tokenizer: Tokenizer = attrs.field(default="new", validator=in_(("old", "new")))
+    cache_kind: CacheKind = attrs.field(default="marks", validator=in_(get_args(CacheKind)))
+    cache_tokens_min: int = attrs.field(default=4_096, validator=ge(0))
+    """A shorter prefix is silently not cached."""
+    cache_marks: int = attrs.field(default=4, validator=ge(0))
+    """Marks that one request may have."""
+    cache_lookback: int = attrs.field(default=20, validator=ge(0))
+    """Positions, a mark's own the first, in which what an earlier request wrote is found; 0: no limit."""
+    cache_ttls: tuple[int, ...] = attrs.field(
+        default=(300, 3_600), converter=_seconds, validator=deep_iterable(gt(0))
+    )
+    """Seconds for which what is written may be kept; the first unless a mark says another."""
+
+    tokenizer: str = attrs.field(default="new", validator=min_len(1))
+    """Which vocabulary it has, by the name that the table of models gives it."""
     token_factor: float = attrs.field(default=1.5, validator=gt(0))
     """Tokens of this model per o200k token of ordinary text."""
+    image_rule: ImageRule = attrs.field(default="patches", validator=in_(get_args(ImageRule)))
     image_tokens_max: int = attrs.field(default=4_784, validator=gt(0))
+    """Of one image, before `image_factor`; of all images, where they cost the same."""
     image_edge_max: int = attrs.field(default=2_576, validator=gt(0))
     """Longest edge in pixels; larger images are scaled down before they are counted."""
+    image_patch: int = attrs.field(default=28, validator=gt(0))
+    """Edge of a patch in pixels; each is a token."""
+    image_factor: float = attrs.field(default=1.0, validator=gt(0))
+    """Billed tokens per token of an image."""
+    image_tile_tokens: int = attrs.field(default=0, validator=ge(0))
+    image_base_tokens: int = attrs.field(default=0, validator=ge(0))
+    """Of one tile of 512 pixels, and besides all tiles."""
 
     prefill: bool = False
     """Whether a request may end in an assistant message."""
@@ -72,18 +114,43 @@ class Model:
 
     price_input: float = attrs.field(default=2.0, validator=ge(0))
     price_output: float = attrs.field(default=10.0, validator=ge(0))
-    price_write_5m: float | None = attrs.field(default=None, validator=optional(ge(0)))
-    price_write_1h: float | None = attrs.field(default=None, validator=optional(ge(0)))
-    price_read: float | None = attrs.field(default=None, validator=optional(ge(0)))
-    """Of what the cache takes and gives; None: what the provider asks in general, see `Provider.rates`."""
+    price_read: float | None = _price(None)
+    price_writes: tuple[float, ...] = _writes()
+    """Of what the cache gives and takes, the latter for each of `cache_ttls`; None, or empty: what the
+    provider asks in general, see `Provider.rates`."""
 
     long_prompt_tokens: int = attrs.field(default=0, validator=ge(0))
     """A longer prompt is billed at the `long_` prices throughout; 0: one price for all lengths."""
     long_price_input: float = attrs.field(default=0.0, validator=ge(0))
     long_price_output: float = attrs.field(default=0.0, validator=ge(0))
-    long_price_write_5m: float | None = attrs.field(default=None, validator=optional(ge(0)))
-    long_price_write_1h: float | None = attrs.field(default=None, validator=optional(ge(0)))
-    long_price_read: float | None = attrs.field(default=None, validator=optional(ge(0)))
+    long_price_read: float | None = _price(None)
+    long_price_writes: tuple[float, ...] = _writes()
+
+    def __attrs_post_init__(self) -> None:
+        for name in ("price_writes", "long_price_writes"):
+            prices: tuple[float, ...] = getattr(self, name)
+            if prices and len(prices) != len(self.cache_ttls):
+                raise ArgumentError(
+                    f"model {self.name!r}: {name} has {len(prices)} prices, and cache_ttls "
+                    f"{len(self.cache_ttls)} times: give one for each"
+                )
+
+    def rates(self, prompt_tokens: int, shares: "Rates") -> "Rates":
+        """What it costs for a prompt of so many tokens; `shares`: of what it has no price of its own
+        for, by the price of its input."""
+        if 0 < self.long_prompt_tokens < prompt_tokens:
+            price, output = self.long_price_input, self.long_price_output
+            read, writes = self.long_price_read, self.long_price_writes
+        else:
+            price, output = self.price_input, self.price_output
+            read, writes = self.price_read, self.price_writes
+        by_share = {ttl: price * share for ttl, share in shares.writes.items()}
+        return Rates(
+            input=price,
+            output=output,
+            read=price * shares.read if read is None else read,
+            writes={**by_share, **dict(zip(self.cache_ttls, writes, strict=False))},
+        )
 
 
 @attrs.frozen(kw_only=True)

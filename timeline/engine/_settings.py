@@ -104,7 +104,8 @@ class Settings:
         policy = policy_named(policy) if isinstance(policy, str) else policy
         counter = options.get("counter", "model")
         reserve = 0 if "window" in options else policy.output_tokens
-        limit = options.get("window", model.tokens_window - reserve)
+        room = min(model.tokens_window - reserve, model.input_tokens_max or model.tokens_window)
+        limit = options.get("window", room)
         if limit <= 0:
             raise MisuseError(
                 f"model {model.name!r} has a window of {model.tokens_window} tokens, and the policy "

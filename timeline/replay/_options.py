@@ -19,6 +19,12 @@ MODEL = "claude-sonnet-5-5"
 SYSTEM = "You are an agent that works with tools. Do what the user asks, and say what was done."
 
 
+def is_priced(name: str) -> bool:
+    """Whether the table has this model, for the provider that requests are rendered for."""
+    model = model_named(name)
+    return model.known and model.provider == model_named(MODEL).provider
+
+
 @attrs.frozen(kw_only=True)
 class ReplayOptions:
     """How to replay; everything has a default."""
@@ -54,7 +60,7 @@ class ReplayOptions:
 
     def model_for(self, session: Session) -> str:
         """The model whose rules and prices count."""
-        return self.model or (session.model if model_named(session.model).known else MODEL)
+        return self.model or (session.model if is_priced(session.model) else MODEL)
 
     def system_for(self, session: Session) -> System:
         """The system prompt of every request."""

@@ -1,8 +1,12 @@
 """What images, documents and foreign parts cost.
 
-Provider docs, vision: an image is scaled down until its long edge and its tokens fit the model's
-tier, and then costs ceil(width/28) * ceil(height/28).  PDF support: a page costs its text, 1,500 to
-3,000 tokens, and its image.
+Anthropic's documentation, vision: an image is scaled down until its long edge and its tokens fit the
+model's tier, and then costs ceil(width/28) * ceil(height/28).  PDF support: a page costs its text, 1,500
+to 3,000 tokens, and its image.
+
+OpenAI's guide to images: patches of 32 pixels, the image scaled down until a budget covers it, times the
+model's factor; or, for other models, scaled down to fit 2,048 pixels, then until its short edge has 768,
+and then a price for each tile of 512 pixels, and one for the image.  Gemini's: one price for all images.
 
 The data itself says how large an image is and how many pages a PDF has.  Magic bytes decide, not the
 media type: recorded logs often carry the wrong one, or no data at all.  Nothing here raises; what cannot
@@ -14,7 +18,7 @@ import json
 import re
 import struct
 from collections.abc import Callable
-from math import ceil
+from math import ceil, floor, sqrt
 from typing import TypeAlias
 
 from blocks import DocumentPart, ImagePart, Part, TextPart
@@ -119,17 +123,43 @@ FLAT_TOKENS = 1_500
 PAGE_TEXT_TOKENS = 1_500
 PAGE_IMAGE_TOKENS_MAX = 1_568
 """At what resolution pages are drawn is not documented; we take the smaller image tier."""
-_PATCH_PIXELS = 28
+_TILE_PIXELS = 512
+_TILED_SHORT_EDGE = 768
+_ROUNDING = 1e-9
 
 
 def image_tokens(data: str, model: Model) -> int:
     """Tokens of an image given as base64; of unknown size: the most an image may cost."""
     size = image_size(data)
-    if size is None:
-        return model.image_tokens_max
+    if size is None or model.image_rule == "flat":
+        return ceil(model.image_tokens_max * model.image_factor)
     scale = min(1.0, model.image_edge_max / max(size))
     width, height = (max(1, round(edge * scale)) for edge in size)
-    return min(ceil(width / _PATCH_PIXELS) * ceil(height / _PATCH_PIXELS), model.image_tokens_max)
+    match model.image_rule:
+        case "tiles":
+            tokens = _tiled(width, height, model)
+        case "budget":
+            tokens = _budgeted(width / model.image_patch, height / model.image_patch, model)
+        case _:
+            tokens = ceil(width / model.image_patch) * ceil(height / model.image_patch)
+    return ceil(min(tokens, model.image_tokens_max) * model.image_factor)
+
+
+def _tiled(width: int, height: int, model: Model) -> int:
+    scale = min(1.0, _TILED_SHORT_EDGE / min(width, height))
+    columns, rows = (ceil(round(edge * scale) / _TILE_PIXELS) for edge in (width, height))
+    return model.image_base_tokens + columns * rows * model.image_tile_tokens
+
+
+def _budgeted(columns: float, rows: float, model: Model) -> int:
+    """Patches of an image of so many; above the budget, of what is left once it is shrunk to it, and then
+    to a whole number of patches one way."""
+    if ceil(columns) * ceil(rows) <= model.image_tokens_max:
+        return ceil(columns) * ceil(rows)
+    scale = sqrt(model.image_tokens_max / (columns * rows))
+    columns, rows = columns * scale, rows * scale
+    scale = min(max(floor(edge), 1) / edge for edge in (columns, rows))
+    return ceil(columns * scale - _ROUNDING) * ceil(rows * scale - _ROUNDING)
 
 
 def part_tokens(part: Part, model: Model, count: Callable[[str], int]) -> int:

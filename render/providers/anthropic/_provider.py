@@ -25,7 +25,6 @@ from render.providers.anthropic._flatten import contents_of, segment_of, text_of
 from render.providers.anthropic._kinds import (
     IMAGES_MAX,
     IMAGES_MAX_SMALL_WINDOW,
-    MARKS_MAX,
     SMALL_WINDOW_TOKENS,
     THINKING_TYPES,
 )
@@ -39,8 +38,6 @@ from render.view._provider_blocks import Json
 
 PICTURE_BYTES_MAX: Final = 24_000_000
 """Of base64: the provider takes 32 MB for the whole request."""
-LOOKBACK: Final = 20
-"""A mark's own position is the first of them.  (Provider documentation: prompt caching.)"""
 RUNS: Final = frozenset({"tool_use", "tool_result"})
 MIDWAY: Final = "[the session starts mid-way]"
 
@@ -58,9 +55,9 @@ class Anthropic:
             result_tokens=RESULT_TOKENS,
             pictures_max=IMAGES_MAX_SMALL_WINDOW if small else IMAGES_MAX,
             picture_bytes_max=PICTURE_BYTES_MAX,
-            marks_max=MARKS_MAX - 1,
+            marks_max=max(model.cache_marks - 1, 0),
             cache_tokens_min=model.cache_tokens_min,
-            lookback=LOOKBACK,
+            lookback=model.cache_lookback,
             runs=RUNS,
             unmarkable=THINKING_TYPES,
             thinking=_thinking_rules(model),

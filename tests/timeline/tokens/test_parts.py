@@ -116,3 +116,35 @@ def test_packed_pages_are_taken_from_the_tree_or_the_size() -> None:
 
 def test_the_plain_counter_has_one_price_for_images() -> None:
     assert counter_for("o200k", NEW).part(ImagePart(data=png(28, 28))) == 1_500
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "height", "tokens"),
+    [
+        ("gpt-4o", 1_024, 1_024, 85 + 4 * 170),
+        ("gpt-4o", 2_048, 4_096, 85 + 6 * 170),
+        ("gpt-4o", 512, 512, 85 + 170),
+        ("gpt-5", 1_024, 1_024, 70 + 4 * 140),
+        ("gpt-4o-mini", 1_024, 1_024, 2_833 + 4 * 5_667),
+        ("gpt-4.1-mini", 1_024, 1_024, 1_659),  # 1,024 patches, times 1.62
+        ("gpt-4.1-mini", 1_800, 2_400, 2_353),  # 1,452 patches: the guide's own example
+        ("o4-mini", 64, 32, 4),
+        ("gpt-5.6-sol", 1_600, 1_600, 3_000),
+        ("gemini-3.8-flash", 10, 10, 1_120),
+    ],
+)
+def test_other_providers_images_cost_what_their_guides_say(
+    name: str, width: int, height: int, tokens: int
+) -> None:
+    assert image_tokens(png(width, height), model_named(name)) == tokens
+
+
+@given(
+    st.integers(1, 20_000),
+    st.integers(1, 20_000),
+    st.sampled_from(("gpt-4o", "o4-mini", "gpt-5.6-sol")),
+)
+def test_no_image_costs_more_than_the_most(width: int, height: int, name: str) -> None:
+    model = model_named(name)
+    found = image_tokens(png(width, height), model)
+    assert 0 < found <= image_tokens("no image", model)

@@ -13,10 +13,24 @@ def test_names_and_aliases_are_unique() -> None:
     assert len(names) == len(set(names))
 
 
+CLAUDE = [model for model in known_models() if model.provider == "anthropic"]
+OPENAI = [model for model in known_models() if model.provider == "openai.responses"]
+GEMINI = [model for model in known_models() if model.provider == "gemini"]
+
+
 @pytest.mark.parametrize("model", known_models(), ids=lambda model: model.name)
 def test_a_row_is_plausible(model: Model) -> None:
     assert model.known
     assert model.output_tokens_max < model.tokens_window
+    assert model.input_tokens_max < model.tokens_window
+    assert model.price_input < model.price_output
+    assert model_named(model.name) == model
+    for alias in model.aliases:
+        assert model_named(alias) == model
+
+
+@pytest.mark.parametrize("model", CLAUDE, ids=lambda model: model.name)
+def test_a_row_of_anthropics_is_plausible(model: Model) -> None:
     rates = provider_of(model).rates(model, 1_000)
     assert rates.read < rates.input == model.price_input
     # provider docs, prompt caching: a 5 minute write costs 1.25 of the input price, an hour 2
@@ -25,12 +39,35 @@ def test_a_row_is_plausible(model: Model) -> None:
         3_600: pytest.approx(2 * model.price_input),
     }
     assert model.price_output == pytest.approx(5 * model.price_input)
-    assert model_named(model.name) is model
-    for alias in model.aliases:
-        assert model_named(alias) is model
 
 
-@pytest.mark.parametrize("model", known_models(), ids=lambda model: model.name)
+@pytest.mark.parametrize("model", OPENAI, ids=lambda model: model.name)
+def test_a_row_of_openais_is_plausible(model: Model) -> None:
+    """Provider docs, prompt caching: a write for 30 minutes costs 1.25 of the input, for 12 hours 2.5, on the
+    models that take marks; others write for nothing. Model pages: long prompts cost twice the input."""
+    assert model.cache_tokens_min == 1_024
+    shares = [price / model.price_input for price in model.price_writes]
+    takes_marks = model.name.startswith(("gpt-6", "gpt-5.6"))
+    assert (model.cache_kind == "marks") is takes_marks
+    assert shares == pytest.approx([1.25, 2.5] if takes_marks else [])
+    assert model.price_read is not None
+    assert model.price_read <= model.price_input
+    if model.long_prompt_tokens:
+        assert model.long_prompt_tokens == 272_000
+        assert model.long_price_input == 2 * model.price_input
+        assert model.long_price_output == pytest.approx(1.5 * model.price_output)
+    assert (model.token_factor, model.tool_overhead_tokens) == (1.0, 12)
+    if model.input_tokens_max:
+        assert model.input_tokens_max == model.tokens_window - model.output_tokens_max
+
+
+@pytest.mark.parametrize("model", GEMINI, ids=lambda model: model.name)
+def test_a_row_of_geminis_is_plausible(model: Model) -> None:
+    assert (model.tokens_window, model.output_tokens_max) == (1_048_576, 65_536)
+    assert model.cache_kind == "prefix"
+
+
+@pytest.mark.parametrize("model", CLAUDE, ids=lambda model: model.name)
 def test_generations_hang_together(model: Model) -> None:
     """Provider docs, vision and pricing: the new tokenizer and the large images came with 4.7."""
     if model.tokenizer == "new":
@@ -80,6 +117,13 @@ def test_a_price_in_the_table_goes_before_the_providers_rule() -> None:
         ("claude-sonnet-5-20260301", "claude-sonnet-5"),
         ("Claude-Opus-5-latest", "claude-opus-5"),
         ("claude-3-5-haiku-20241022", "claude-haiku-3-5"),
+        ("claude-opus-5-thinking", "claude-opus-5"),
+        ("gpt-5.6", "gpt-5.6-sol"),
+        ("openai/gpt-5.6-sol", "gpt-5.6-sol"),
+        ("gpt-5-2025-08-07", "gpt-5"),
+        ("gpt-5-mini", "gpt-5-mini"),
+        ("azure/gpt-4o-2024-08-06", "gpt-4o"),
+        ("models/gemini-2.5-pro", "gemini-2.5-pro"),
     ],
 )
 def test_decorated_names_are_recognised(name: str, expected: str) -> None:
@@ -88,7 +132,17 @@ def test_decorated_names_are_recognised(name: str, expected: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["gpt-5.5", "deepseek-chat", "claude-opus-5-6", "claude-opus-55", "<synthetic>", "claude", ""],
+    [
+        *(
+            "gpt-9",
+            "gpt-5.6-nova",
+            "gpt-5-mini-turbo",
+            "gpt-4-1106-preview",
+            "o3-large",
+            "deepseek-chat",
+        ),
+        *("claude-opus-5-6", "claude-opus-55", "claude-opus-5-fast", "<synthetic>", "claude", ""),
+    ],
 )
 def test_an_unknown_model_gets_safe_guesses(name: str) -> None:
     model = model_named(name)
@@ -109,6 +163,7 @@ def test_an_unknown_model_gets_safe_guesses(name: str) -> None:
         ("claude-opus-4-5[1m]", "claude-opus-4-5", 1_000_000),
         ("us.anthropic.claude-sonnet-4-5-20250929[1M]", "claude-sonnet-4-5", 1_000_000),
         ("claude-sonnet-5-5[200k]", "claude-sonnet-5-5", 200_000),
+        ("gpt-9[64k]", "gpt-9", 64_000),
         ("gpt-5.5[64k]", "gpt-5.5", 64_000),
         ("claude-opus-4-5[0m]", "claude-opus-4-5", 200_000),
     ],

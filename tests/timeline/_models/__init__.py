@@ -1,0 +1,4 @@
+"""Suites of other names:
+
+_litellm: test_files.py
+"""

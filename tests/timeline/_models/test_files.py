@@ -1,0 +1,208 @@
+"""A file of models of the user's own: laid over the table, or refused in one sentence with a line."""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blocks import ArgumentError, MisuseError
+from timeline import describe_model, known_models, model_named
+from timeline._models import refresh_models
+from timeline._models._files import ModelTable, read_models
+from timeline.cli import main
+
+LOCAL = """\
+[caches.none]
+cache_kind = "prefix"
+cache_tokens_min = 16
+cache_ttls = [60]
+
+[[models]]
+name = "qwen3-32b"
+provider = "openai.chat"
+cache = "none"
+tokens_window = 32_768
+price_input = 0
+price_output = 0
+
+[[models]]
+name = "claude-sonnet-5-5"
+price_input = 1.0
+"""
+ENTRY = {
+    "litellm_provider": "openai",
+    "mode": "chat",
+    "max_input_tokens": 272_000,
+    "max_output_tokens": 128_000,
+    "input_cost_per_token": 1e-6,
+    "output_cost_per_token": 8e-6,
+    "cache_read_input_token_cost": 1e-7,
+    "input_cost_per_token_above_272k_tokens": 2e-6,
+    "output_cost_per_token_above_272k_tokens": 1.2e-5,
+}
+CLAUDE = {**ENTRY, "litellm_provider": "anthropic", "max_input_tokens": 500_000}
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where the user's own file would be; what it says is forgotten at the end."""
+    path = tmp_path / "settings" / "models.toml"
+    monkeypatch.setenv("FOLDLINE_MODELS", str(path))
+    refresh_models()
+    yield path
+    monkeypatch.undo()
+    refresh_models()
+
+
+def written(place: Path, text: str) -> Path:
+    place.parent.mkdir(exist_ok=True)
+    place.write_text(text, encoding="utf-8")
+    refresh_models()
+    return place
+
+
+def taken(tmp_path: Path, data: str, name: str = "given.toml") -> int:
+    given = tmp_path / name
+    given.write_text(data, encoding="utf-8")
+    return main(["models", "--from", str(given)])
+
+
+def test_a_model_of_the_users_own_is_known(place: Path) -> None:
+    written(place, LOCAL)
+    found = model_named("qwen3-32b")
+    assert (found.known, found.provider, found.tokens_window) == (True, "openai.chat", 32_768)
+    assert (found.cache_kind, found.cache_tokens_min, found.cache_ttls) == ("prefix", 16, (60,))
+    assert found.token_factor == 1.0, "what its provider's models have in common"
+
+
+def test_a_row_for_a_known_model_changes_only_what_it_says(place: Path) -> None:
+    shipped = model_named("claude-sonnet-5-5")
+    written(place, LOCAL)
+    found = model_named("anthropic/claude-sonnet-5.5")
+    assert found.price_input == 1.0
+    assert (found.price_output, found.thinking_bound) == (shipped.price_output, True)
+    assert len(known_models()) > 2, "the others stay"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[[models]\n", "at line 1"),
+        ("x = 1\n", "there is no table 'x'"),
+        ("model = []\n", "there is no table 'model'; did you mean 'models'"),
+        ("models = 7\n", r"\[\[models\]\]"),
+        ("[[models]]\nprovider = 'anthropic'\n", "number 1 has no name"),
+        (f"{LOCAL}\n[[models]]\nname = 'qwen3-32b'\n", "'qwen3-32b' is there twice"),
+        (LOCAL.replace("tokens_window", "token_window"), "line 7: .*say its tokens_window"),
+        (LOCAL.replace("32_768", '"32k"'), "line 10: .*Expected `int`, got `str`.*tokens_window"),
+        (LOCAL.replace("32_768", "0"), "line 10: .*tokens_window"),
+        (
+            LOCAL.replace('cache = "none"', 'cache = "gemin"'),
+            "line 9: .*no cache 'gemin'; did you mean 'gemini'",
+        ),
+        (LOCAL.replace("openai.chat", "openai.chad"), "line 8: .*did you mean 'openai.chat'"),
+        (
+            LOCAL.replace("price_input = 1.0", "price_inputs = 1.0"),
+            "line 16: .*has no 'price_inputs'",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(place: Path, text: str, said: str) -> None:
+    written(place, text)
+    with pytest.raises(MisuseError, match=said) as wrong:
+        model_named("claude-sonnet-5-5")
+    assert str(place) in str(wrong.value)
+
+
+@given(st.binary(max_size=300) | st.text(max_size=300).map(str.encode))
+def test_no_file_is_anything_but_models_or_refused(tmp_path_factory: Any, data: bytes) -> None:
+    path = tmp_path_factory.mktemp("models") / "models.toml"
+    path.write_bytes(data)
+    with contextlib.suppress(MisuseError):
+        assert isinstance(read_models(path), ModelTable)
+
+
+def test_a_file_is_taken_by_one_command(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert taken(tmp_path, LOCAL) == 0
+    assert "2 models, 1 new, 1 changed" in capsys.readouterr().out
+    assert place.read_text(encoding="utf-8") == LOCAL
+    assert model_named("qwen3-32b").known
+    assert taken(tmp_path, LOCAL.replace("32b", "8b")) == 0
+    assert not model_named("qwen3-32b").known
+    assert place.with_name("models.toml.before").read_text(encoding="utf-8") == LOCAL
+
+
+def test_a_file_that_is_refused_changes_nothing(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    taken(tmp_path, LOCAL)
+    assert taken(tmp_path, LOCAL.replace("32_768", "-1")) == 2
+    assert "given.toml, line 10" in capsys.readouterr().err
+    assert place.read_text(encoding="utf-8") == LOCAL
+
+
+def test_a_broken_file_can_be_replaced(place: Path, tmp_path: Path) -> None:
+    written(place, "no models")
+    assert taken(tmp_path, LOCAL) == 0
+    assert model_named("qwen3-32b").known
+
+
+@pytest.mark.usefixtures("place")
+def test_the_list_of_litellm_is_taken_as_it_is(tmp_path: Path) -> None:
+    entries = {
+        "sample_spec": {"mode": "one of: chat"},
+        "gpt-7-sol": {**ENTRY, "cache_creation_input_token_cost": 1.25e-6},
+        "gpt-7-sol-2027-01-01": {**ENTRY, "input_cost_per_token": 9.0},
+        "gpt-5.6": ENTRY,
+        "gpt-5.6-sol": ENTRY,
+        "claude-sonnet-5-5": {**CLAUDE, "cache_creation_input_token_cost": 1.1e-6},
+        "gemini/gemini-9": {**ENTRY, "litellm_provider": "gemini"},
+        "bedrock/claude-sonnet-5-5": {**CLAUDE, "litellm_provider": "bedrock"},
+        "dall-e-9": {**ENTRY, "mode": "image_generation"},
+        "gpt-7-free": {**ENTRY, "input_cost_per_token": None},
+    }
+    assert taken(tmp_path, json.dumps(entries, indent=1), "prices.json") == 0
+    new = model_named("gpt-7-sol")
+    assert (new.tokens_window, new.provider, new.cache_kind) == (
+        272_000,
+        "openai.responses",
+        "marks",
+    )
+    assert (new.price_input, new.price_read, new.price_output) == (1.0, 0.1, 8.0)
+    assert (new.long_prompt_tokens, new.long_price_input, new.long_price_output) == (
+        272_000,
+        2.0,
+        12.0,
+    )
+    assert model_named("gpt-7-sol-2027-01-01") is new, "a dated name is another name of the same"
+    known = model_named("gpt-5.6")
+    assert (known.name, known.tokens_window, known.price_input) == ("gpt-5.6-sol", 1_050_000, 1.0)
+    claude = model_named("claude-sonnet-5-5")
+    assert (claude.tokens_window, claude.price_input, claude.price_writes) == (1_000_000, 1.0, ())
+    assert model_named("gemini-9").provider == "gemini"
+    assert not model_named("gpt-7-free").known
+    assert not model_named("dall-e-9").known
+
+
+def test_a_json_file_of_something_else_is_refused(place: Path, tmp_path: Path) -> None:
+    assert taken(tmp_path, '{"a": {"b": 1}}', "prices.json") == 2
+    assert not place.exists()
+
+
+def test_a_server_of_ones_own_is_described_in_code() -> None:
+    found = describe_model(
+        "qwen3-32b", provider="openai.chat", tokens_window=32_768, price_input=0, price_output=0
+    )
+    assert (found.known, found.tokens_window, found.token_factor) == (True, 32_768, 1.0)
+    assert not found.thinking_bound
+    with pytest.raises(ArgumentError, match="no provider 'openai'"):
+        describe_model("x", provider="openai", tokens_window=1, price_input=0, price_output=0)
+    with pytest.raises(ArgumentError, match="say its price_output"):
+        describe_model("x", provider="openai.chat", tokens_window=1, price_input=0)

@@ -1,0 +1,97 @@
+"""The list of prices and windows that litellm keeps (`model_prices_and_context_window.json`), as rows of ours.
+
+Its prices are dollars for one token.  What it calls the most input is for some models the window, for others the
+prompt without the answer; so it is the window of models that nobody else describes, and says nothing of the others.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
+
+PROVIDERS: Final = {
+    "openai": "openai.responses",
+    "anthropic": "anthropic",
+    "gemini": "gemini",
+}
+"""What we call its providers; the models of others are left out, they are hosted under many names."""
+_MODES: Final = ("chat", "responses")
+_MILLION: Final = 1_000_000
+_LONG: Final = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
+_DATE: Final = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2})$")
+_LIMITS: Final = ("tokens_window", "output_tokens_max")
+_INPUT, _OUTPUT = "input_cost_per_token", "output_cost_per_token"
+_READ, _WRITE = "cache_read_input_token_cost", "cache_creation_input_token_cost"
+_LATER: Final = {"anthropic": "_above_1hr", "openai.responses": "_above_12hr"}
+"""How its price of a write for the longer time is called."""
+
+
+def rows_of_litellm(
+    data: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """A row for each language model of a known provider that has a window and a price; of a model that is
+    known already its prices, and none for other names of one.
+
+    Raises:
+        ValueError: there is none.
+    """
+    found = {row["name"]: row for key, entry in data.items() for row in _rows(key, entry)}
+    aliases = {alias for row in known.values() for alias in row.get("aliases", ())}
+    rows: dict[str, dict[str, Any]] = {}
+    for name, row in found.items():
+        undated = _DATE.sub("", name)
+        if name in aliases or (name != undated and (undated in found or undated in known)):
+            continue
+        own = _LIMITS if name in known else ()
+        rows[name] = {field: value for field, value in row.items() if field not in own}
+    if not rows:
+        raise ValueError(
+            f"no language model of {', '.join(PROVIDERS)} with max_input_tokens, max_output_tokens, "
+            f"{_INPUT} and {_OUTPUT} is in it"
+        )
+    return rows
+
+
+def _rows(key: str, given: object) -> Iterator[dict[str, Any]]:
+    """The row, if it is one."""
+    entry = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    if entry.get("mode") not in _MODES:
+        return
+    provider = PROVIDERS.get(str(entry.get("litellm_provider")))
+    needed = ("max_input_tokens", "max_output_tokens", _INPUT, _OUTPUT)
+    if provider is None or not all(isinstance(entry.get(field), int | float) for field in needed):
+        return
+    row = {
+        "name": key.removeprefix("gemini/"),
+        "provider": provider,
+        "tokens_window": int(entry["max_input_tokens"]),
+        "output_tokens_max": int(entry["max_output_tokens"]),
+        **_prices(entry, provider, "", "price_"),
+    }
+    if provider == "openai.responses" and _WRITE in entry:
+        row["cache"] = "openai-marks"
+    if least := entry.get("prompt_cache_min_tokens"):
+        row["cache_tokens_min"] = int(least)
+    if long := next(filter(None, map(_LONG.fullmatch, entry)), None):
+        row["long_prompt_tokens"] = int(long[1]) * 1_000
+        row |= _prices(entry, provider, f"_above_{long[1]}k_tokens", "long_price_")
+    yield row
+
+
+def _prices(
+    entry: Mapping[str, Any], provider: str, suffix: str, prefix: str
+) -> dict[str, float | list[float]]:
+    """Prices of prompts of one length, by our names."""
+
+    def dollars(field: str) -> float | None:
+        found = entry.get(field + suffix)
+        return round(found * _MILLION, 6) if isinstance(found, int | float) else None
+
+    paid = dollars(_INPUT) or 0.0
+    prices: dict[str, float | list[float]] = {f"{prefix}input": paid}
+    prices[f"{prefix}output"] = dollars(_OUTPUT) or 0.0
+    if (read := dollars(_READ)) is not None:
+        prices[f"{prefix}read"] = read
+    writes = [dollars(_WRITE), dollars(_WRITE + later)] if (later := _LATER.get(provider)) else []
+    known = [price for price in writes if price is not None]
+    prices[f"{prefix}writes"] = known if known == writes else []  # empty: by the provider's rule
+    return prices

@@ -1,0 +1,130 @@
+"""`foldline models`: the table of models, and how it is brought up to date."""
+
+import argparse
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from blocks import MisuseError
+from timeline.cli._comparison import open_table
+from timeline.cli._console import DONE, UsageError, answer, plural, print_json, screen
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from render import Model
+
+NAME = "models"
+HELP = "list the models whose window and prices are known, or take those of a file"
+EXAMPLES = """\
+examples:
+  foldline models
+  foldline models gpt-5.6-sol 'claude-opus-4-5[1m]'
+  foldline models --from mine.toml
+  foldline models --from model_prices_and_context_window.json
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    parser.epilog = EXAMPLES
+    add = parser.add_argument
+    add("names", nargs="*", metavar="NAME", help="these models only, as a timeline finds them")
+    add(
+        "--from",
+        dest="file",
+        type=Path,
+        metavar="FILE",
+        help="take the models of this file: TOML in the form of the table, or litellm's JSON",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """A row for each model; or what a file changed."""
+    from timeline import known_models, model_named
+
+    if options.file and options.names:
+        raise UsageError("--from takes all models of the file: leave the names out")
+    if options.file:
+        return _take(options)
+    models = [model_named(name) for name in options.names] or known_models()
+    if options.json:
+        import attrs
+
+        for model in models:
+            print_json({"name": model.name, "known": model.known, **attrs.asdict(model)})
+    else:
+        _tell(models)
+    return DONE
+
+
+def _take(options: argparse.Namespace) -> int:
+    """Put the file where models are looked for, if it is one; what was there stays beside it."""
+    from timeline._models import known_models, models_file, own_models, refresh_models
+    from timeline.replay import atomic_write
+
+    taken, place, before = own_models(options.file), models_file(), _before()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    data = options.file.read_bytes()
+    if place.is_file():
+        shutil.copyfile(place, place.with_name(f"{place.name}.before"))
+    with atomic_write(place) as file:
+        file.write(data)
+    refresh_models()
+    new = [name for name in taken if name not in before]
+    known = [model for model in known_models() if model.name in before]
+    changed = [model.name for model in known if before[model.name] != model]
+    facts = {"file": str(place), "models": len(taken), "new": new, "changed": changed}
+    said = f"{plural(len(taken), 'model')}, {len(new)} new, {len(changed)} changed"
+    return answer(options, facts, f"{place}: {said}")
+
+
+def _before() -> "dict[str, Model]":
+    """What was known; a file that is none of models is about to be replaced."""
+    from timeline import known_models
+
+    try:
+        return {model.name: model for model in known_models()}
+    except MisuseError:
+        return {}
+
+
+def _tell(models: "Sequence[Model]") -> None:
+    from timeline._models import guess_about
+
+    console = screen()
+    for guess in filter(None, map(guess_about, models)):
+        console.print(guess)
+    table = open_table("model", "provider")
+    for column in ("window", "answer", "input", "read", "written", "output"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for model in models:
+        table.add_row(*_row(model))
+    console.print(table)
+    console.print("dollars for a million tokens; written: for each time that the cache keeps it")
+
+
+def _row(model: "Model") -> tuple[str, ...]:
+    from render import PROVIDERS, provider_of
+
+    served = model.provider in PROVIDERS
+    rates = provider_of(model).rates(model, 0) if served else None
+    read = model.price_read if rates is None else rates.read
+    writes = model.price_writes if rates is None else tuple(rates.writes.values())
+    dollars = (model.price_input, read, writes, model.price_output)
+    prices = [_price(price, model) for price in dollars]
+    return (
+        model.name,
+        model.provider,
+        f"{model.tokens_window:,}",
+        f"{model.output_tokens_max:,}",
+        *prices,
+    )
+
+
+def _price(price: "float | tuple[float, ...] | None", model: "Model") -> str:
+    if price is None:
+        return "–"
+    prices = price if isinstance(price, tuple) else (price,)
+    said = " ".join(f"{each:.4g}" for each in prices)
+    return said if model.known else f"~{said}"
