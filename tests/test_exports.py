@@ -43,7 +43,7 @@ EXPORTS = {
         Summary SummaryRoom ThinkingRule TokenCounter ToolPolicy Validator View Violation Where
         account apply_compaction apply_range as_json clip_oversized commit
         compaction_due compaction_event continued decide extractive fits_after fitted_at
-        fitting_range fold format_summary gains_enough handed_out is_cold limit_images
+        fitting_range fold format_account format_summary gains_enough handed_out is_cold limit_images
         merge_summaries normalised open_view overflow_of parse_answer plan_at
         plan_compaction plan_range provider_of prune_expired recut redaction_of refusal
         render replayable_calls restore_plan returned said_by show skip stand_in

@@ -23,6 +23,9 @@ ROOM_MAX: Final = 0.05
 class Account:
     """Where the tokens of one request are."""
 
+    model: str = ""
+    known: bool = True
+    """False: nobody described the model, and its limit and how it counts are guesses."""
     system: int
     tools: int
     summary: int
@@ -56,6 +59,11 @@ class Account:
         not fit."""
         fixed = (self.system + self.tools) * self.ratio + self.prefix
         return max(self.total - fixed, 0) / max(self.limit - fixed, 1)
+
+    def to_json(self) -> Json:
+        """Every field, and what follows from them, for a log or a dashboard."""
+        derived = {"available": self.available, "utilisation": round(self.utilisation, 4)}
+        return {**attrs.asdict(self), **derived}
 
 
 def budget_of(context: Context) -> int:
@@ -205,6 +213,8 @@ def _account(view: View, context: Context) -> Account:
     estimated = system + tools + messages
     known = _calibration(view, context)
     return Account(
+        model=context.model.name,
+        known=context.model.known,
         system=system,
         tools=tools,
         summary=head,

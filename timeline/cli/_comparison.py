@@ -148,7 +148,7 @@ def _sizes(result: "ReplayResult") -> "tuple[str, ...]":
         f"{result.folds:,}",
         short(result.tokens_mean),
         f"{result.over_window_calls:,}",
-        f"{result.cost.total:,.2f}",
+        f"{'~' if result.guess else ''}{result.cost.total:,.2f}",
     )
 
 
@@ -184,3 +184,9 @@ def open_table(*names: str) -> "Table":
 def two_digits(value: float | None) -> str:
     """Two digits; a dash for what is not defined."""
     return _NOTHING if value is None else f"{value:.2f}"
+
+
+def dollars(amount: float, result: "ReplayResult") -> str:
+    """Money; with `~` where the prices are a guess."""
+    said = f"${amount:,.2f}" if amount >= 1 else f"${amount:.3f}"
+    return f"~{said}" if result.guess else said

@@ -14,6 +14,7 @@ from timeline.cli._visible import line, unguarded, visible
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from render import Model
     from timeline.replay._replay import Progress
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -54,6 +55,14 @@ def screen(stream: TextIO | None = None) -> "Console":
 def say(text: str) -> None:
     """One line for people."""
     print(line(text))
+
+
+def tell_guess(model: "Model", stream: TextIO) -> None:
+    """A line, before anything else, if nobody described the model that counts."""
+    from timeline._models import guess_about
+
+    if guess := guess_about(model):
+        print(line(guess), file=stream)
 
 
 def print_json(value: Any) -> None:

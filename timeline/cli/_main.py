@@ -10,6 +10,7 @@ from typing import Any
 
 from blocks import FoldlineError, MisuseError
 from timeline.cli import (
+    _account,
     _copy,
     _export,
     _forget,
@@ -37,6 +38,7 @@ COMMANDS = (
     _show,
     _search,
     _stats,
+    _account,
     _plan,
     _render,
     _models,

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from timeline.cli._console import DONE, answer, screen
+from timeline.cli._console import DONE, answer, screen, tell_guess
 from timeline.cli._store import checked_name, fixed_from, fixed_options, opened, store_option
 
 if TYPE_CHECKING:
@@ -24,13 +24,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     add = parser.add_argument
     add("id", metavar="ID", help="the timeline")
+    size_options(parser)
+    fixed_options(parser)
+    add("--commit", type=Path, metavar="FILE", help="carry out the plan that --json printed")
+    store_option(parser)
+
+
+def size_options(parser: argparse.ArgumentParser) -> None:
+    """The options that say how much there may be, and how it is counted."""
+    add = parser.add_argument
     add("--window", type=int, metavar="N", help="tokens that the prompt may have")
     add("--policy", default="default", metavar="NAME", help="a policy, or a .toml file")
     add("--model", default="", metavar="NAME", help="for the window and the rules of a model")
     add("--counter", choices=("model", "o200k", "estimate"), default="model", help="who counts")
-    fixed_options(parser)
-    add("--commit", type=Path, metavar="FILE", help="carry out the plan that --json printed")
-    store_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -39,11 +45,12 @@ def run(options: argparse.Namespace) -> int:
 
     with opened(options) as store:
         checked_name(store, options.id)
-        with Timeline.open(options.id, **_chosen(options, store)) as timeline:
+        with Timeline.open(options.id, **chosen(options, store)) as timeline:
             system, tools = fixed_from(options)
             if options.commit:
                 return _commit(options, timeline, system, tools)
-            plan = timeline.propose(system=system, tools=tools)
+            plan, model = timeline.propose(system=system, tools=tools), timeline.settings.model
+    tell_guess(model, sys.stderr if options.json else sys.stdout)
     if options.json:
         sys.stdout.write(plan.to_json().decode() + "\n")
     else:
@@ -51,19 +58,20 @@ def run(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _chosen(options: argparse.Namespace, store: "EventStore") -> "Options":
+def chosen(options: argparse.Namespace, store: "EventStore") -> "Options":
+    """What `Timeline.open` is told."""
     from timeline import policy_named
 
-    chosen: Options = {
+    found: Options = {
         "store": store,
         "policy": policy_named(options.policy),
         "counter": options.counter,
     }
     if options.model:
-        chosen["model"] = options.model
+        found["model"] = options.model
     if options.window is not None:
-        chosen["window"] = options.window
-    return chosen
+        found["window"] = options.window
+    return found
 
 
 def _commit(

@@ -5,7 +5,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from timeline.cli._console import DONE, print_json
+from timeline.cli._console import DONE, print_json, tell_guess
 from timeline.cli._store import checked_name, fixed_from, fixed_options, opened, store_option
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def run(options: argparse.Namespace) -> int:
         with Timeline.open(options.id, **chosen) as timeline:
             version = last if options.at is None else options.at
             request = timeline.render_at(version, system=system, tools=tools).request()
+            tell_guess(timeline.settings.model, sys.stderr)
     if options.json:
         print_json(request)
     else:

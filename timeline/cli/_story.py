@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from timeline.cli._comparison import tell_comparison, two_digits
+from timeline.cli._comparison import dollars, tell_comparison, two_digits
 from timeline.cli._console import plural, screen
 from timeline.cli._curve import curve, short
 from timeline.cli._visible import line
@@ -18,8 +18,10 @@ NOTICES_SHOWN = 5
 
 
 def tell(results: "Sequence[ReplayResult]") -> None:
-    """One result in full, or several side by side."""
+    """What is a guess; then one result in full, or several side by side."""
     console = screen()
+    for guess in dict.fromkeys(result.guess for result in results if result.guess):
+        console.print(guess, style="bold")
     if len(results) == 1:
         _tell_one(results[0], console)
     elif results:
@@ -78,7 +80,7 @@ def _lines(result: "ReplayResult") -> Iterator[tuple[str, str, str]]:
     )
     busts = plural(result.warm_busts, "warm bust")
     yield "prompt cache", f"{share:.0%}", f"read; {billed}; {busts}"
-    yield "cost", _dollars(result.cost.total), _saved(result)
+    yield "cost", dollars(result.cost.total, result), _saved(result)
     if result.recall.far is not None:
         yield "recall", two_digits(result.recall.far), _recalled(result)
     if result.recall.quotes is not None:
@@ -97,11 +99,9 @@ def _over(result: "ReplayResult") -> str:
 
 def _saved(result: "ReplayResult") -> str:
     cost = result.cost
-    summaries = f", {_dollars(cost.summaries)} of it for summaries" if cost.summaries else ""
-    return (
-        f"for prompts{summaries}; {_dollars(cost.full_history)} for sending everything "
-        f"({cost.ratio:.0%})"
-    )
+    written = f", {dollars(cost.summaries, result)} of it for summaries" if cost.summaries else ""
+    everything = dollars(cost.full_history, result)
+    return f"for prompts{written}; {everything} for sending everything ({cost.ratio:.0%})"
 
 
 def _recalled(result: "ReplayResult") -> str:
@@ -117,7 +117,3 @@ def _promises(result: "ReplayResult") -> tuple[str, str]:
     if result.problems:
         return "broken", "; ".join(result.problems[:NOTICES_SHOWN])
     return "kept", "requests valid, all blocks accounted for, reopened equal"
-
-
-def _dollars(amount: float) -> str:
-    return f"${amount:,.2f}" if amount >= 1 else f"${amount:.3f}"

@@ -128,6 +128,8 @@ def tell_tuned(tuned: "Tuned", sessions: int) -> None:
     """Everything that there is to say about what was tried on so many sessions."""
     console = screen()
     first = tuned.trials[0]
+    for guess in dict.fromkeys(result.guess for result in first.results if result.guess):
+        console.print(guess, style="bold")
     counted = len(first.results)
     of = f" of {sessions}; the others say nothing" if counted < sessions else ""
     where = f"window {first.results[0].window:,}, {plural(counted, 'session')}{of}"
@@ -231,7 +233,9 @@ def _write(path: Path, tuned: "Tuned") -> None:
 
 
 def _json(tuned: "Tuned") -> dict[str, Any]:
+    guesses = dict.fromkeys(result.guess for result in tuned.trials[0].results if result.guess)
     return {
+        "guesses": list(guesses),
         "at_least": dict(tuned.at_least),
         "is_kept": tuned.is_kept,
         "best": _trial_json(tuned.best),

@@ -25,6 +25,8 @@ from timeline.replay._cache import CacheStep, FlatBlock, PromptCache
 from timeline.replay._flatten import Flattener
 from timeline.tokens import ModelCounter
 
+PROVIDER: Final = "anthropic"
+"""Whose API it speaks."""
 _SECONDS = {"5m": 300, "1h": 3_600}
 _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
@@ -134,7 +136,8 @@ class FakeProvider:
 
     def known(self) -> list[Model]:
         """Every model there is, with the window that it has here."""
-        return [self._here(model) for model in (*self.models, *known_models())]
+        served = (model for model in known_models() if model.provider == PROVIDER)
+        return [self._here(model) for model in (*self.models, *served)]
 
     def model(self, name: str) -> Model | None:
         """The model of this name or alias."""
@@ -142,7 +145,7 @@ class FakeProvider:
             if name in (own.name, *own.aliases):
                 return self._here(own)
         found = model_named(name)
-        return self._here(found) if found.known else None
+        return self._here(found) if found.known and found.provider == PROVIDER else None
 
     def _here(self, model: Model) -> Model:
         return attrs.evolve(model, tokens_window=self.window) if self.window else model

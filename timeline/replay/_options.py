@@ -8,7 +8,7 @@ from attrs.validators import in_
 from blocks import ToolCall
 from persistence.sessions import Session
 from render import Json, Policy, provider_of
-from timeline._models import model_named
+from timeline._models import guess_about, model_named
 from timeline._policies import policy_named
 from timeline.arguments._fixed import System, Tools
 
@@ -61,6 +61,21 @@ class ReplayOptions:
     def model_for(self, session: Session) -> str:
         """The model whose rules and prices count."""
         return self.model or (session.model if is_priced(session.model) else MODEL)
+
+    def guess_for(self, session: Session) -> str:
+        """Why window and money are guesses; empty: they are those of a model that is known."""
+        if guess := guess_about(model_named(self.model_for(session))):
+            return guess
+        if self.model or is_priced(session.model):
+            return ""
+        served = model_named(session.model)
+        known = f"{session.model!r} is served by {served.provider!r}" if served.known else ""
+        named = (
+            f"{session.model!r} is not in the table"
+            if session.model
+            else "the session names no model"
+        )
+        return f"{known or named}: the window and the prices are those of {MODEL}, a guess"
 
     def system_for(self, session: Session) -> System:
         """The system prompt of every request."""

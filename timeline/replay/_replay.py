@@ -46,6 +46,8 @@ class Replay:
     writer: StandIn | Asked | None = None
     """Who writes summaries and knows what that cost; None: they are extractive."""
     dump: Dump | None = None
+    guess: str = ""
+    """Why window and money are guesses."""
     points: list[Point] = attrs.field(factory=list[Point])
     milliseconds: list[float] = attrs.field(factory=list[float])
     decisions: list[Event] = attrs.field(factory=list[Event])
@@ -78,6 +80,7 @@ class Replay:
             memory=Memory.of(session),
             writer=writer,
             dump=dump,
+            guess=options.guess_for(session),
         )
 
     def run(self, progress: Progress | None = None) -> None:

@@ -22,6 +22,7 @@ def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
         session=session.name,
         format=session.format,
         model=replayed.settings.model.name,
+        guess=replay.guess,
         window=replayed.settings.limit,
         policy=replayed.settings.policy.name,
         counter=counter,

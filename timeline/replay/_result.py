@@ -83,6 +83,9 @@ class ReplayResult:
     session: str
     format: str
     model: str
+    """Whose rules and prices count."""
+    guess: str = ""
+    """Why that is a guess, and the window and the money with it; empty: it is none."""
     window: int
     """Tokens that a prompt may have."""
     policy: str

@@ -39,7 +39,8 @@ def test_people_are_told_what_was_tried_and_what_came_of_it(
 ) -> None:
     ran = run("replay", "--tune", long, session, long, *SMALL, *EASY, "--output", "mine.toml")
     assert (ran.code, ran.err) == (0, "")
-    lines = ran.out.splitlines()
+    guess, *lines = ran.out.splitlines()
+    assert guess.startswith("the session names no model")
     assert lines[0].startswith(
         "As cheap as possible at far >= 0.1, far_context >= 0.1; window 3,000"
     )

@@ -1,0 +1,80 @@
+"""`foldline account`: where the tokens are; and that an unknown model is said to be one, by every command."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.timeline.cli.conftest import Run
+
+UNKNOWN = "model 'gpt-9' is not in the table: its window, its counts and its prices are guesses"
+
+
+@pytest.fixture(autouse=True)
+def imported(run: Run, session: Path) -> None:
+    assert run("import", session).code == 0
+
+
+def test_it_says_what_there_is_and_what_is_left(run: Run) -> None:
+    ran = run("account", "invented", "--model", "claude-haiku-4-5")
+    assert (ran.code, ran.err) == (0, "")
+    first, *rows = ran.out.splitlines()
+    assert first == "model claude-haiku-4-5"
+    told = {row.split()[0]: row for row in rows}
+    assert told["limit"].split(maxsplit=2)[1:] == ["192,000", "besides 8,000 for the answer"]
+    assert {"system", "tools", "summary", "messages", "estimated", "total", "available"} < {*told}
+
+
+def test_machines_get_the_same_and_the_shares(run: Run) -> None:
+    found = json.loads(run("account", "invented", "--window", 50_000, "--json").out)
+    assert (found["limit"], found["output"], found["known"]) == (50_000, 0, True)
+    assert found["available"] == 50_000 - found["total"]
+    assert found["utilisation"] == round(found["messages"] / (50_000 - found["system"]), 4)
+
+
+def test_looking_records_nothing(run: Run) -> None:
+    before = run("show", "invented", "--json").out
+    run("account", "invented", "--window", 3_000)
+    assert run("show", "invented", "--json").out == before
+
+
+@pytest.mark.parametrize("window", [(), ("--window", 9_000)])
+def test_an_unknown_model_is_said_to_be_one_first(run: Run, window: tuple[object, ...]) -> None:
+    said = run("account", "invented", "--model", "gpt-9", *window).out.splitlines()
+    assert said[0] == "model gpt-9: unknown, so the counts are guesses"
+    assert ("of a guessed window" in said[1]) is (not window)
+    assert (
+        json.loads(run("account", "invented", "--model", "gpt-9", "--json").out)["known"] is False
+    )
+    assert run("plan", "invented", "--model", "gpt-9", *window).out.splitlines()[0] == UNKNOWN
+
+
+@pytest.mark.parametrize("command", ["plan", "render"])
+def test_where_the_output_is_a_document_it_is_said_beside_it(run: Run, command: str) -> None:
+    ran = run(command, "invented", "--model", "gpt-9", "--json")
+    assert UNKNOWN in ran.err
+    assert json.loads(ran.out)
+    assert UNKNOWN not in run(command, "invented", "--json").err
+
+
+def test_a_replay_of_an_unknown_model_is_a_guess_and_so_is_its_money(
+    run: Run, session: Path
+) -> None:
+    small = ("--window", 3000, "--counter", "estimate", "--model", "gpt-9")
+    lines = run("replay", session, *small).out.splitlines()
+    assert lines[0] == UNKNOWN
+    assert "~$" in next(line for line in lines if line.startswith("cost"))
+    assert json.loads(run("replay", session, *small, "--json").out)["guess"] == UNKNOWN
+    several = run("replay", session, session, *small).out.splitlines()
+    assert several[0] == UNKNOWN
+    assert all("~" in line for line in several if line.split()[:1] == ["invented"])
+
+
+def test_a_session_that_names_no_model_is_priced_by_a_guess(run: Run, session: Path) -> None:
+    small = ("--window", 3000, "--counter", "estimate")
+    first = run("replay", session, *small).out.splitlines()[0]
+    assert first == (
+        "the session names no model: the window and the prices are those of claude-sonnet-5-5, a guess"
+    )
+    named = run("replay", session, *small, "--model", "claude-sonnet-5-5", "--json")
+    assert json.loads(named.out)["guess"] == ""

@@ -1,0 +1,37 @@
+"""`foldline account`: where the tokens of a timeline's next request are, and how many are left."""
+
+import argparse
+
+from timeline.cli._console import DONE, print_json, screen
+from timeline.cli._plan import chosen, size_options
+from timeline.cli._store import checked_name, fixed_from, fixed_options, opened, store_option
+
+NAME = "account"
+HELP = "show where the tokens of the next request are, and how many are left"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    parser.add_argument("id", metavar="ID", help="the timeline")
+    size_options(parser)
+    fixed_options(parser)
+    store_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """A table; decides and records nothing."""
+    from rich.text import Text
+
+    from render import format_account
+    from timeline import Timeline
+
+    system, tools = fixed_from(options)
+    with opened(options) as store:
+        last = store.head(checked_name(store, options.id))
+        with Timeline.open(options.id, **chosen(options, store)) as timeline:
+            account = timeline.render_at(last, system=system, tools=tools).account
+    if options.json:
+        print_json({"timeline": options.id, "version": last, **account.to_json()})
+    else:
+        screen().print(Text(format_account(account)))
+    return DONE
