@@ -78,6 +78,7 @@ EXPORTS = {
     """,
     "timeline.tokens": """
         EstimateCounter ModelCounter O200kCounter TextCounter counter_for image_tokens
+        RequestCounter RequestTokens
     """,
     "timeline.fake_provider": """
         ApiError Responder Call Exchange Fault FakeServer FakeProvider Reply Script summary_reply

@@ -1,10 +1,10 @@
 """The Messages API as a provider: what only its folder knows, behind the seam; and pieces, put together as
 one request."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from operator import attrgetter, eq, itemgetter
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -38,6 +38,7 @@ from render.view._provider_blocks import Json
 
 PICTURE_BYTES_MAX: Final = 24_000_000
 """Of base64: the provider takes 32 MB for the whole request."""
+_SECTIONS: Final = ("system", "tools", "messages")
 RUNS: Final = frozenset({"tool_use", "tool_result"})
 MIDWAY: Final = "[the session starts mid-way]"
 
@@ -112,6 +113,13 @@ class Anthropic:
             request["tools"] = [dict(tool) for tool in tools]
         request["messages"] = [{"role": m["role"], "content": list(m["content"])} for m in messages]
         return request
+
+    def sections(
+        self, request: Mapping[str, Any]
+    ) -> tuple[Sequence[Json], Sequence[Json], Sequence[Json]]:
+        """A bare text stands for one text block."""
+        system, tools, messages = (request.get(name) or () for name in _SECTIONS)
+        return system, tools, messages
 
     def rates(self, model: Model, prompt_tokens: int) -> Rates:
         """A write costs 1.25 of the input (5 minutes) or 2 (an hour), a read 0.1."""

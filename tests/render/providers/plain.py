@@ -109,6 +109,11 @@ class PlainText:
         head = [*(block["text"] for block in system), *(f"tool {tool['name']}" for tool in tools)]
         return {"prompt": [*head, *(f"{line['role']}: {line['text']}" for line in messages)]}
 
+    def sections(
+        self, request: Mapping[str, Any]
+    ) -> tuple[Sequence[Json], Sequence[Json], Sequence[Json]]:
+        return (), (), [{"role": "user", "text": text} for text in request["prompt"]]
+
     def rates(self, model: Model, prompt_tokens: int) -> Rates:
         price = model.price_input * (3 if prompt_tokens > LONG else 1)
         return Rates(input=price, output=model.price_output, read=price / 2, writes={KEPT: price})
