@@ -85,6 +85,7 @@ from blocks._events import SkipReason as SkipReason
 from blocks._events import SummaryPrepared as SummaryPrepared
 from blocks._events import SummaryReplaced as SummaryReplaced
 from blocks._events import TimelineForked as TimelineForked
+from blocks._events import TokensCounted as TokensCounted
 from blocks._events import Trigger as Trigger
 from blocks._events import UsageRecorded as UsageRecorded
 from blocks._events import kind_of as kind_of

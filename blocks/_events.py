@@ -208,6 +208,16 @@ class UsageRecorded(BaseEvent, frozen=True, kw_only=True, tag="UsageRecorded"):
         return self.uncached + self.cache_read + self.cache_write
 
 
+class TokensCounted(BaseEvent, frozen=True, kw_only=True, tag="TokensCounted"):
+    """What the provider's counting endpoint said of a request that was not sent."""
+
+    model: str = ""
+    input: int = 0
+    """The whole prompt."""
+    estimated: int = 0
+    """Our uncalibrated estimate of the same request."""
+
+
 class TimelineForked(BaseEvent, frozen=True, kw_only=True, tag="TimelineForked"):
     """This timeline began as a copy of another."""
 
@@ -257,6 +267,7 @@ KnownEvent: TypeAlias = (
     | CompactionSkipped
     | RequestRendered
     | UsageRecorded
+    | TokensCounted
     | TimelineForked
 )
 

@@ -24,7 +24,7 @@ EXPORTS = {
         SummaryReplaced SystemMessage TOOL_KINDS Term TextPart TimelineExistsError
         TimelineForked TimelineId ToolCall ToolKind ToolOutcome ToolResult ToolTally
         Trigger TurnHeader TurnId UnknownCallError UnknownPathError UnknownTimelineError
-        UsageRecorded UserAttachment UserFollowup UserPrompt UserSteer
+        TokensCounted UsageRecorded UserAttachment UserFollowup UserPrompt UserSteer
         VersionConflictError WEB_TOOLS Waiting Work artifact_id artifact_id_of_hash
         artifact_ids_in canonical_block checked_call checked_calls clean_json decode_block
         decode_event default_durability did_you_mean encode_block encode_event fault_in

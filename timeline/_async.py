@@ -78,6 +78,7 @@ class AsyncTimeline(Shell):
 
     render = bound(_run, Operations.render)
     compact = bound(_run, Operations.compact)
+    calibrate = bound(_run, Operations.calibrate)
     upgrade_summary = bound(_run, Operations.upgrade_summary)
     expand = bound(_run, Operations.expand)
     propose = bound(_run, Operations.propose)

@@ -79,7 +79,7 @@ class RunBlocking:
 
 @attrs.frozen
 class AskSummarizer:
-    """A summary is needed."""
+    """Somebody outside is needed: for a summary, or to count."""
 
     ask: Callable[[], Any]
     aask: Callable[[], Awaitable[Any]]

@@ -152,6 +152,8 @@ class Timeline(Shell):
             policy: A `Policy`, or the name of one; default `default`.
             window: Tokens that the prompt may have; default: the model's window less the output reserve.
             counter: A counter of tokens, or `model` (default), `o200k`, `estimate`.
+            count_tokens: Given a request's arguments and `model`, what the provider's counting endpoint says;
+                only `calibrate` asks it.
             summarizer: Writes the summaries, such as `AnthropicSummarizer`; default: the one that
                 quotes and asks no model.
             hooks: What is called before and after a compaction; see `Hooks`.
@@ -221,6 +223,7 @@ class Timeline(Shell):
 
     render = bound(_run, Operations.render)
     compact = bound(_run, Operations.compact)
+    calibrate = bound(_run, Operations.calibrate)
     upgrade_summary = bound(_run, Operations.upgrade_summary)
     expand = bound(_run, Operations.expand)
     propose = bound(_run, Operations.propose)

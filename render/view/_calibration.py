@@ -10,7 +10,7 @@ little more, is nearly exact, too.
 
 from typing import Final
 
-from blocks import Calibration, UsageRecorded
+from blocks import Calibration, TokensCounted, UsageRecorded
 
 FADING: Final = 0.98
 """What a sample still weighs when the next one comes."""
@@ -20,7 +20,7 @@ GROWTH_MAX: Final = 3.0
 """Real tokens per estimated one; more is no text of ours but a change of the hidden prefix."""
 
 
-def calibrated(old: Calibration, usage: UsageRecorded) -> Calibration:
+def calibrated(old: Calibration, usage: UsageRecorded | TokensCounted) -> Calibration:
     """The calibration once one more request was measured; the same when it tells nothing."""
     if usage.estimated <= 0 or usage.input <= 0:
         return old

@@ -14,6 +14,7 @@ from blocks import (
     Recorded,
     RequestRendered,
     SummaryPrepared,
+    TokensCounted,
     UsageRecorded,
     Waiting,
 )
@@ -85,7 +86,7 @@ def answered_of(said: Answered | None, state: FoldState) -> tuple[Answered, tupl
     return Answered(shown=newest.shown, sent=sent), tuple(guessed)
 
 
-def after_usage(before: FoldState, event: UsageRecorded) -> FoldState:
+def after_usage(before: FoldState, event: UsageRecorded | TokensCounted) -> FoldState:
     """The model's ratio is moved towards what a request really had."""
     known = before.calibrations
     new = calibrated(known.get(event.model, Calibration()), event)

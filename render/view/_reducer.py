@@ -23,6 +23,7 @@ from blocks import (
     RequestRendered,
     SummaryPrepared,
     SummaryReplaced,
+    TokensCounted,
     ToolResult,
     UsageRecorded,
     images_of,
@@ -88,7 +89,7 @@ class _Reducer:
                 self._hide(dict.fromkeys(event.blocks), version)
             case RequestRendered():
                 self._rendered(version, event)
-            case UsageRecorded():
+            case UsageRecorded() | TokensCounted():
                 self._calibrate(event)
             case CompactionSkipped():
                 self._skipped(version, event)
@@ -284,8 +285,8 @@ class _Reducer:
             failures = self._state.failures + 1
             self._evolve(failures=failures, failed_tokens=event.tokens)
 
-    def _calibrate(self, event: UsageRecorded) -> None:
-        if event.response:
+    def _calibrate(self, event: UsageRecorded | TokensCounted) -> None:
+        if isinstance(event, UsageRecorded) and event.response:
             self._registry.responses[event.response] = self._version
         self._state = after_usage(self._state, event)
 

@@ -53,6 +53,7 @@ from blocks import (
     TextPart,
     TimelineForked,
     TimelineId,
+    TokensCounted,
     ToolCall,
     ToolResult,
     TurnHeader,
@@ -168,6 +169,7 @@ EVERY_EVENT: dict[str, Event] = {
         rehydrated=(ArtifactId("art-0"),),
     ),
     "UsageRecorded": UsageRecorded(id=E, at=1.0, model="m", uncached=1, cache_read=2, estimated=3),
+    "TokensCounted": TokensCounted(id=E, at=1.0, model="m", input=5, estimated=3),
     "TimelineForked": TimelineForked(id=E, at=1.0, parent=TimelineId("p"), version=7),
 }
 

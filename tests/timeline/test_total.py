@@ -35,6 +35,7 @@ from blocks import (
     SummaryReplaced,
     TimelineForked,
     TimelineId,
+    TokensCounted,
     ToolCall,
     ToolResult,
     TurnHeader,
@@ -134,6 +135,7 @@ def events() -> st.SearchStrategy[Event]:
             shown=versions,
         ),
         st.builds(UsageRecorded, id=st.just(EventId("e")), at=times, uncached=versions, estimated=versions),
+        st.builds(TokensCounted, id=st.just(EventId("e")), at=times, input=versions, estimated=versions),
         st.builds(TimelineForked, id=st.just(EventId("e")), at=times, parent=st.just(TALK), version=versions),
         st.builds(OpaqueEvent, texts, objects),
     )  # fmt: skip

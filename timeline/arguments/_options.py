@@ -59,6 +59,7 @@ _RULES: Final[Mapping[str, _Rule]] = {
         lambda v: isinstance(v, str) or _has("name", "count", "part")(v),
         f"a counter, or one of {', '.join(COUNTERS)}",
     ),
+    "count_tokens": (callable, "a function from a request to a number of tokens"),
     "summarizer": (callable, "a function from a SummaryRequest to a Summary"),
     "hooks": (_is(Hooks), "Hooks(on_before_compaction=[...], on_after_compaction=[...])"),
     "observers": (_are_callables, "a list of functions, each given a Step"),

@@ -26,6 +26,7 @@ from blocks import (
     RequestRendered,
     SummaryPrepared,
     TimelineId,
+    TokensCounted,
     UsageRecorded,
     VersionConflictError,
 )
@@ -48,7 +49,7 @@ def as_they_are(_: View, events: Sequence[Event]) -> Sequence[Event]:
     return events
 
 
-_PLAIN: Final = (BlockAppended, RequestRendered, SummaryPrepared, UsageRecorded)
+_PLAIN: Final = (BlockAppended, RequestRendered, SummaryPrepared, UsageRecorded, TokensCounted)
 """Events that change nothing of what was there before."""
 NEWS_MAX: Final = 512
 """Events of others that are read and folded by themselves; behind more, the window is loaded."""

@@ -18,7 +18,7 @@ from blocks import (
     TimelineForked,
     TimelineId,
 )
-from render import CompactionPlan, Context, Rendered, View, show
+from render import Account, CompactionPlan, Context, Rendered, View, show
 from timeline._flow import Flow, RunBlocking
 from timeline.arguments._checks import (
     checked_interval,
@@ -29,6 +29,7 @@ from timeline.arguments._checks import (
     checked_whole,
 )
 from timeline.arguments._fixed import System, Tools
+from timeline.engine._counting import calibrate
 from timeline.engine._following import FOLLOW_SECONDS, Following
 from timeline.engine._observers import Observers
 from timeline.engine._plans import commit_plan, expand, propose, upgrade
@@ -150,6 +151,17 @@ class Operations(Removing):
                 self.engine, plan, self.settings.context(system, tools, self.engine.clock())
             )
         )
+
+    def calibrate(self, *, system: System = None, tools: Tools = None) -> Flow[Account]:
+        """Have the provider count the next request (`count_tokens` of `open`), and correct the estimate by
+        what it says; the account as it is then. What `count_tokens` raises comes through.
+
+        Raises:
+            MisuseError: there is no `count_tokens`, or it does not return a number of tokens; the system
+                prompt or a tool's definition is none.
+        """
+        context = self.settings.context(system, tools, self.engine.clock())
+        return (yield from calibrate(self.engine, context, self.settings.count_tokens))
 
     # Asking: these leave a timeline as it is.
 

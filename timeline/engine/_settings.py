@@ -7,13 +7,13 @@ import uuid
 from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 
 import attrs
 
 from blocks import MisuseError
 from persistence import EventStore
-from render import Context, Fixed, Model, Policy, Provider, TokenCounter, provider_of
+from render import Context, Fixed, Json, Model, Policy, Provider, TokenCounter, provider_of
 from timeline._models import model_named
 from timeline._policies import policy_named
 from timeline.arguments._fixed import System, Tools, fixed_content, fixed_of
@@ -45,6 +45,7 @@ class Options(TypedDict, total=False):
     policy: Policy | str
     window: int
     counter: TokenCounter | str
+    count_tokens: Callable[[Json], Any]
     summarizer: Summarizer
     hooks: Hooks
     observers: Sequence[Observer]
@@ -71,6 +72,7 @@ class Settings:
     notices: tuple[str, ...] = ()
     counter: TokenCounter
     calibrate: bool
+    count_tokens: Callable[[Json], Any] | None = None
     keep_thinking: bool = True
     can_externalize: bool = False
     can_encrypt: bool = False
@@ -119,6 +121,7 @@ class Settings:
             notices=_guessed(named, model) if "window" not in options else (),
             counter=counter_for(counter, model) if isinstance(counter, str) else counter,
             calibrate=counter == "model",
+            count_tokens=options.get("count_tokens"),
             keep_thinking=options.get("keep_thinking", True),
             can_encrypt="keys" in options
             or not isinstance(options.get("artifacts", ""), Path | str),
