@@ -74,7 +74,10 @@ class Model:
     tool_overhead_tokens: int = attrs.field(default=675, validator=ge(0))
     """What the provider adds to the system prompt as soon as a request has tools."""
 
-    cache_kind: CacheKind = attrs.field(default="marks", validator=in_(get_args(CacheKind)))
+    cache_kind: CacheKind | None = attrs.field(
+        default=None, validator=optional(in_(get_args(CacheKind)))
+    )
+    """None: as the provider's models mostly are."""
     cache_tokens_min: int = attrs.field(default=4_096, validator=ge(0))
     """A shorter prefix is silently not cached."""
     cache_marks: int = attrs.field(default=4, validator=ge(0))
