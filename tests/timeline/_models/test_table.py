@@ -172,6 +172,25 @@ def test_a_name_may_say_the_window(name: str, known: str, window: int) -> None:
     assert (model_named(name).name, model_named(name).tokens_window) == (known, window)
 
 
+@pytest.mark.parametrize(
+    ("model", "limit"),
+    [
+        (Model(name="mine", tokens_window=400_000, input_tokens_max=272_000), 272_000),
+        (Model(name="mine", tokens_window=400_000, input_tokens_max=399_000), 392_000),
+        ("claude-haiku-4-5", 192_000),
+        ("claude-haiku-4-5[1m]", 992_000),
+        ("gpt-9", 120_000),
+        ("gpt-9[1m]", 992_000),
+    ],
+)
+def test_the_limit_is_the_models(model: str | Model, limit: int) -> None:
+    """The window less what is kept for the answer, and no more than a prompt may have."""
+    with Timeline.open("t", model=model, counter="estimate") as timeline:
+        timeline.user("hi")
+        account = timeline.render().account
+    assert (account.limit, account.output) == (limit, 8_000)
+
+
 def test_a_guessed_window_is_told(caplog: pytest.LogCaptureFixture) -> None:
     with Timeline.open("t", model="gpt-9", counter="estimate") as timeline:
         timeline.user("hi")
