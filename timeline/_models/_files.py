@@ -88,16 +88,24 @@ def model_of(row: Row, table: ModelTable) -> Model:
 
 
 def read_models(path: Path, over: ModelTable | None = None) -> ModelTable:
+    """The tables of a file; see `models_in`."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise MisuseError(f"file of models {path}: {error.strerror}") from error
+    return models_in(data, path, over or ModelTable())
+
+
+def models_in(data: bytes, path: Path, over: ModelTable) -> ModelTable:
     """The tables of a file, every row of which is a model once it is laid over those of `over`.
 
     Raises:
-        MisuseError: it cannot be read, or is no file of models; the message has the path and the line.
+        MisuseError: it is no file of models; the message has the path and the line.
     """
-    over = over or ModelTable()
     try:
-        text = path.read_text(encoding="utf-8")
+        text = data.decode()
         table = _parsed(text, over)
-    except (OSError, ValueError) as error:  # of TOML, of JSON, of UTF-8
+    except ValueError as error:  # of TOML, of JSON, of UTF-8
         raise MisuseError(f"file of models {path}: {error}") from error
     whole = merged(over, table)
     for name in table.models:

@@ -11,7 +11,7 @@ import attrs
 
 from blocks import checked_call
 from render import Model
-from timeline._models._files import ModelTable, built, merged, read_models
+from timeline._models._files import ModelTable, built, merged, models_in, read_models
 
 VARIABLE: Final = "FOLDLINE_MODELS"
 """Names the user's own file of models, instead of the usual place."""
@@ -88,13 +88,13 @@ def guess_about(model: Model) -> str:
     return f"model {model.name!r} is not in the table: its window, its counts and its prices are guesses"
 
 
-def own_models(path: Path) -> tuple[str, ...]:
-    """The names of the models in a file of the user's.
+def own_models(data: bytes, path: Path) -> tuple[str, ...]:
+    """The names of the models in a file of the user's, given what is in it.
 
     Raises:
         MisuseError: it is no file of models.
     """
-    return tuple(read_models(path, over=_shipped()).models)
+    return tuple(models_in(data, path, _shipped()).models)
 
 
 def refresh_models() -> None:

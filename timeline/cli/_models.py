@@ -63,9 +63,9 @@ def _take(options: argparse.Namespace) -> int:
     from timeline._models import known_models, models_file, own_models, refresh_models
     from timeline.replay import atomic_write
 
-    taken, place, before = own_models(options.file), models_file(), _before()
-    place.parent.mkdir(parents=True, exist_ok=True)
     data = options.file.read_bytes()
+    taken, place, before = own_models(data, options.file), models_file(), _before()
+    place.parent.mkdir(parents=True, exist_ok=True)
     if place.is_file():
         shutil.copyfile(place, place.with_name(f"{place.name}.before"))
     with atomic_write(place) as file:

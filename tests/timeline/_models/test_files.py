@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -146,6 +148,24 @@ def test_a_file_that_is_refused_changes_nothing(
     assert taken(tmp_path, LOCAL.replace("32_768", "-1")) == 2
     assert "given.toml, line 10" in capsys.readouterr().err
     assert place.read_text(encoding="utf-8") == LOCAL
+
+
+def test_a_file_that_can_be_read_only_once_is_taken(place: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(LOCAL,))
+    writer.start()
+    assert main(["models", "--from", str(pipe)]) == 0
+    writer.join()
+    assert place.read_text(encoding="utf-8") == LOCAL
+
+
+def test_no_file_is_no_file(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["models", "--from", str(tmp_path / "none.toml")]) == 1
+    assert "none.toml: No such file" in capsys.readouterr().err
+    assert not place.exists()
 
 
 def test_a_broken_file_can_be_replaced(place: Path, tmp_path: Path) -> None:

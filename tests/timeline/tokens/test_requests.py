@@ -122,3 +122,39 @@ def test_a_text_is_counted_for_every_model_and_a_request_for_those_that_are_rend
 def test_a_guess_is_said_to_be_one() -> None:
     assert COUNTER.request({"messages": []}).known
     assert not RequestCounter(Model(name="gpt-9")).request({"messages": []}).known
+
+
+OPENAI = model_named("gpt-5.6-sol")
+FUNCTION = {"name": "read", "description": "Read a file.", "parameters": {"type": "object"}}
+
+
+@pytest.mark.parametrize("provider", ["openai.responses", "openai.chat"])
+@given(turns)
+def test_a_request_for_another_api_has_what_a_render_says(
+    provider: str, said: list[tuple[str, str]]
+) -> None:
+    model = attrs.evolve(OPENAI, provider=provider)
+    with Timeline.open("t", model=model) as timeline:
+        for user, followup in said:
+            timeline.user(user)
+            timeline.followup(followup)
+        rendered = timeline.render(tools=[TOOL])
+    found = RequestCounter(model).request(rendered.request()).total - rendered.account.estimated
+    assert 0 <= found <= 3 * 2 * len(said), "a part may be taken for a message of its own"
+
+
+def test_texts_messages_and_tools_of_openais_apis() -> None:
+    """Cookbook, "How to count tokens with tiktoken": 3 tokens a message, 7 a function, 12 for all."""
+    responses = RequestCounter(OPENAI)
+    chat = RequestCounter(attrs.evolve(OPENAI, provider="openai.chat"))
+    message = {"role": "user", "content": "hello world"}
+    assert responses.text("hello world") == 2
+    assert responses.message(message) == chat.message(message) == 3 + 2
+    flat, nested = {"type": "function", **FUNCTION}, {"type": "function", "function": FUNCTION}
+    assert responses.tool(flat) == chat.tool(nested)
+    asked = {"model": "m", "instructions": "Be brief.", "input": "hello world", "tools": [flat]}
+    found = responses.request(asked)
+    assert (found.system, found.tools, found.messages) == (6, 12 + responses.tool(flat), 5)
+    system = {"role": "system", "content": "Be brief."}
+    same = chat.request({"messages": [system, message], "tools": [nested]})
+    assert same == found
