@@ -115,7 +115,7 @@ class OpenAIChat:
     def contents(
         self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
     ) -> Iterator[tuple[str, Json]]:
-        """Tools, then the messages: the user's parts, the assistant's text and calls."""
+        """Tools, then the messages: the user's parts or paragraphs, the assistant's text and calls."""
         yield from (("tools", tool) for tool in tools)
         for message in (*system, *messages):
             role = str(message.get("role") or "")
@@ -124,8 +124,10 @@ class OpenAIChat:
                 yield role, message
             elif isinstance(content, list):
                 yield from ((role, part) for part in cast("list[Json]", content))
-            elif isinstance(content, str) and content:
-                yield role, {"type": "text", "text": content}
+            elif isinstance(content, str):
+                yield from (
+                    (role, {"type": "text", "text": text}) for text in _pieces(content, role)
+                )
             yield from ((role, call) for call in message.get("tool_calls") or ())
 
     def segment(self, place: str, content: Json) -> Segment:
@@ -177,6 +179,12 @@ class OpenAIChat:
     def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:
         """By the error's code; of other servers, by their words."""
         return overflow_of(status, kind, message)
+
+
+def _pieces(content: str, role: str) -> Sequence[str]:
+    """A text as a cache reads it, which finds any prefix of it: what was joined, apart again."""
+    texts = content.split(SEPARATOR) if role == "user" else [content]
+    return [text for text in texts if text]
 
 
 def appended(messages: list[Json], texts: Sequence[str]) -> list[Json]:

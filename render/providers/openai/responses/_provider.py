@@ -17,7 +17,7 @@ from render.policy._provider import (
     Where,
 )
 from render.providers._definitions import definition_of
-from render.providers._names import tool_name
+from render.providers._names import MIDWAY, tool_name
 from render.providers.openai._count import definition_tokens
 from render.providers.openai._flatten import segment_of, text_of_content
 from render.providers.openai._limits import limits_of
@@ -70,9 +70,10 @@ class OpenAIResponses:
     def messages(
         self, pieces: Sequence[Piece], marks: Iterable[tuple[int, int]], texts: Sequence[str]
     ) -> list[Json]:
-        """Items of input; those without a mark are the pieces' own objects: read them, do not change
+        """Items of input, at least one; those without a mark are the pieces' own objects: read them, do not change
         them."""
-        return [*assembled(pieces, list(marks)), *map(_said, texts)]
+        items = assembled(pieces, list(marks)) or [_said(MIDWAY)]
+        return [*items, *map(_said, texts)]
 
     def request(
         self,
