@@ -79,8 +79,19 @@ def messages_from(messages: object, format: Format) -> Iterator[Sequence[Message
         yield _known(tuple(read(fields)), fields, number, format)
 
 
+def messages_in(fields: Json, name: Format) -> tuple[Message, ...]:
+    """What one message holds that is JSON already; nothing, if it is none."""
+    return tuple(_READERS[name].read(fields))
+
+
+def response_in(fields: Json, name: Format) -> Response | None:
+    """A response that is JSON already; None: it is none of this format."""
+    return _READERS[name].response(fields)
+
+
 def _known(read: Sequence[Message], fields: Json, number: int, name: str) -> Sequence[Message]:
-    if read or fields.get("type") in ("item_reference", "remove"):
+    is_empty = fields.get("type") in ("item_reference", "remove") or "parts" in fields
+    if read or is_empty:
         return read
     said = {key: fields[key] for key in ("role", "type", "kind") if key in fields}
     raise ArgumentError(f"messages[{number}]: no message of the format {name!r} has {said}")

@@ -15,7 +15,7 @@ _WRITTEN: Final = ("cache_write_tokens", "cache_creation", "cache_creation_token
 _NONE: Final[Json] = {}
 
 
-def usage(found: Json) -> UsageRecorded | None:
+def usage_in(found: Json) -> UsageRecorded | None:
     """Of formats whose count of the input includes all of it: OpenAI's, and those of frameworks."""
     if not found:
         return None
@@ -33,7 +33,7 @@ def usage(found: Json) -> UsageRecorded | None:
     )
 
 
-def own_usage(found: Json) -> UsageRecorded | None:
+def anthropic_usage_in(found: Json) -> UsageRecorded | None:
     """Of Anthropic's, whose count of the input is what is behind the last cache mark."""
     if not found:
         return None

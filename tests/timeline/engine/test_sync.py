@@ -1,25 +1,26 @@
 """A timeline agrees with the history of another program, however that grows, is repeated or is edited."""
 
 from collections.abc import Sequence
-from threading import Thread
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import get_args
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from blocks import (
+    ArgumentError,
     AssistantCompletion,
     BlockAppended,
-    FoldlineError,
     HistoryDivergedError,
     ToolCall,
     ToolResult,
     UserPrompt,
     text_of,
 )
-from blocks.formats import Format
+from blocks.formats import Format, messages_from
 from persistence import MemoryStore
 from tests._builders import Ids, open_timeline, steady
 from tests.foreign import Line, Model, Talk, Tool, User, responded, talks, told, written
@@ -35,7 +36,7 @@ def held(timeline: Timeline) -> list[tuple[str, ...]]:
     for _, event in timeline.events():
         match event.block if isinstance(event, BlockAppended) else None:
             case UserPrompt() as block:
-                found.append(("user", text_of(block).strip()))
+                found.append(("user", block.text))
             case AssistantCompletion(text=text):
                 found.append(("said", text))
             case ToolCall(call_id=call_id):
@@ -140,20 +141,72 @@ def test_two_who_sync_the_same_history_append_it_once(
     store = MemoryStore()
     both = [opened(store, "a-"), opened(store, "b-")]
     for length in range(1, len(talk) + 1):
-        failed: list[FoldlineError] = []
-
-        def sync(timeline: Timeline, length: int = length) -> None:
-            try:
-                timeline.sync(written(talk[:length], name), format=name)
-            except FoldlineError as error:
-                failed.append(error)
-
-        threads = [Thread(target=sync, args=(timeline,)) for timeline in both]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert not failed
+        sync = partial(Timeline.sync, messages=written(talk[:length], name), format=name)
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(sync, both))
         if data.draw(st.booleans()):
             both[0].render()
     assert held(both[0]) == told(talk) == held(both[1])
+
+
+words = st.sampled_from(["", " ", "yes", "go on"])
+ids = st.sampled_from(["", "c1", "c2", "m1"])
+odd = st.none() | words | st.integers() | st.just({"a": float("nan")})
+contents = odd | st.lists(
+    odd
+    | st.fixed_dictionaries({"type": st.just("text"), "text": odd})
+    | st.fixed_dictionaries({"type": st.sampled_from(["tool_use", "new", "image"]), "id": ids})
+    | st.fixed_dictionaries({"type": st.just("thinking"), "thinking": words})
+    | st.fixed_dictionaries({"type": st.just("tool_result"), "tool_use_id": ids, "content": odd}),
+    max_size=3,
+)
+odd_messages = st.fixed_dictionaries(
+    {
+        "role": st.sampled_from(["system", "user", "assistant", "assistant", "tool"]),
+        "type": st.sampled_from(["message", "human", "ai", "tool", "function_call", "reasoning"]),
+        "kind": st.sampled_from(["request", "response"]),
+        "id": ids,
+        "content": contents,
+        "tool_call_id": ids,
+        "call_id": ids,
+        "tool_calls": st.lists(st.fixed_dictionaries({"id": ids, "function": odd}), max_size=2),
+        "parts": st.lists(
+            st.fixed_dictionaries(
+                {
+                    "part_kind": st.sampled_from(
+                        ["user-prompt", "tool-return", "tool-call", "text"]
+                    ),
+                    "content": contents,
+                    "tool_call_id": ids,
+                }
+            ),
+            max_size=2,
+        ),
+    }
+)
+
+
+@given(st.lists(odd_messages, max_size=8), formats, st.data())
+def test_a_history_that_makes_no_sense_is_there_once_too(
+    messages: list[dict[str, object]], name: Format, data: st.DataObject
+) -> None:
+    store = MemoryStore()
+    timeline = opened(store)
+    try:
+        list(messages_from(messages, name))
+    except ArgumentError:  # of a role that this format does not have
+        reject()
+    for number, length in enumerate(data.draw(st.lists(st.integers(0, 8), max_size=3))):
+        timeline.sync(messages[:length], format=name)
+        assert timeline.render().violations == ()
+        if data.draw(st.booleans()):
+            timeline = opened(store, f"{number}-")
+    timeline.sync(messages, format=name)
+    version = timeline.version
+    assert timeline.sync(messages, format=name).appended == 0
+    assert timeline.version == version
+    timeline.render()
+    assert opened(store, "z-").sync(messages, format=name).appended == 0
+    fresh = opened(MemoryStore())
+    fresh.sync(messages, format=name)
+    assert held(fresh) == held(timeline)
