@@ -205,12 +205,6 @@ class Provider(Protocol):
         """System, tools and messages of a request, whoever wrote it, as `contents` takes them."""
         ...
 
-    def sections(
-        self, request: Mapping[str, Any]
-    ) -> tuple[Sequence[Json], Sequence[Json], Sequence[Json]]:
-        """System, tools and messages of a request, whoever wrote it, as `contents` takes them."""
-        ...
-
     def rates(self, model: Model, prompt_tokens: int) -> Rates:
         """What it charges for a prompt of so many tokens, in dollars per million: what the model has no
         price of its own for, by a general rule over the price of its input."""

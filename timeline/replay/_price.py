@@ -47,8 +47,12 @@ def summary_price(call: SummaryCall, model: Model) -> float:
 
 
 def _ordinary(model: Model) -> Rates:
-    cached = {"cache_kind": model.cache_kind, "cache_ttls": model.cache_ttls}
-    ordinary = attrs.evolve(_ORDINARY, provider=model.provider, **cached)
+    ordinary = attrs.evolve(
+        _ORDINARY,
+        provider=model.provider,
+        cache_kind=model.cache_kind,
+        cache_ttls=model.cache_ttls,
+    )
     return provider_of(model).rates(ordinary, 0)
 
 

@@ -1,6 +1,6 @@
 """A response of the Responses API, read: is it one, what did the model say, and what did it cost?"""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, cast
 
 from blocks import (

@@ -8,8 +8,8 @@ import attrs
 from hypothesis import strategies as st
 
 from blocks import BlockId, MisuseError
+from blocks.formats import answer_of, response_in
 from render import Model, Rendered
-from render.providers.anthropic._read import block_of
 from tests.strategies import TOOLS, Play, settings
 
 MARKED = Model(
@@ -78,10 +78,12 @@ class OpenAIPlay(Play):
                 return
         except MisuseError:  # empty, or a call without an id: logs from elsewhere have such, too
             pass
-        turn = self.timeline.view.turn
-        blocks = [block_of(content, BlockId(self._ids()), turn, name) for content in made]
-        if blocks:
-            self.timeline.append(*blocks)
+        said = response_in({"id": name, "content": list(made)}, "anthropic")
+        answer_read = said and answer_of(
+            said, lambda: BlockId(self._ids()), self.timeline.view.turn
+        )
+        if answer_read and answer_read.blocks:
+            self.timeline.append(*answer_read.blocks)
 
     def _response(self, name: str, made: Sequence[dict[str, Any]]) -> dict[str, Any]:
         items = [_item(content) for content in made]
