@@ -62,6 +62,7 @@ from blocks._errors import SessionFormatError as SessionFormatError
 from blocks._errors import StoreError as StoreError
 from blocks._errors import StoreLockedError as StoreLockedError
 from blocks._errors import TimelineExistsError as TimelineExistsError
+from blocks._errors import TooLargeError as TooLargeError
 from blocks._errors import UnknownCallError as UnknownCallError
 from blocks._errors import UnknownPathError as UnknownPathError
 from blocks._errors import UnknownTimelineError as UnknownTimelineError

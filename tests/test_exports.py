@@ -22,7 +22,7 @@ EXPORTS = {
         Recorded Refusal RequestRendered RungError SearchRecord Sensitivity SessionFormatError
         SkipReason StoreError StoreLockedError StructuredSummary SummaryPrepared
         SummaryReplaced SystemMessage TOOL_KINDS Term TextPart TimelineExistsError
-        TimelineForked TimelineId ToolCall ToolKind ToolOutcome ToolResult ToolTally
+        TimelineForked TimelineId TooLargeError ToolCall ToolKind ToolOutcome ToolResult ToolTally
         Trigger TurnHeader TurnId UnknownCallError UnknownPathError UnknownTimelineError
         UsageRecorded UserAttachment UserFollowup UserPrompt UserSteer
         VersionConflictError WEB_TOOLS Waiting Work artifact_id artifact_id_of_hash
@@ -53,7 +53,7 @@ EXPORTS = {
     "persistence": """
         ArchivedRange ForgetsArtifacts Kept Removed Retains
         ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord BlockIndex CopyReport
-        Copyable DuckDBStore EventStore Head HearsOthers Hit HoldsArtifacts Indexed KeyRing Keys
+        Copyable DuckDBStore EVENT_BYTES_MAX EventStore Head HearsOthers Hit HoldsArtifacts Indexed KeyRing Keys
         MemoryArtifacts MemoryStore PostgresStore RepairReport Requester SQLiteStore StoreLocation
         StoreProblem StoreReport StoredEvent TimelineInfo TurnChange Verifiable Watchable
         append_bytes block_at checked_bytes checked_events checked_fork checked_page copy_store

@@ -218,6 +218,7 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
     },
     "EventStore": {"ClosedError": lambda _: closed().head(T)},
     "EventStore.append": {
+        "TooLargeError": lambda _: memory().append(T, [EVENT] * 200_001, expected_version=1),
         "VersionConflictError": lambda _: memory().append(T, [EVENT, EVENT], expected_version=9),
         "MisuseError": lambda _: memory().append(TimelineId(""), [EVENT], expected_version=0),
         "CodecError": lambda _: memory().append(T, [NO_EVENT], expected_version=1),
@@ -256,6 +257,7 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
         "CodecError": lambda _: append_bytes(memory(), T, [b"[]"], expected_version=1)
     },
     "checked_bytes": {
+        "TooLargeError": lambda _: checked_bytes(T, [b"{}"] * 200_001, 0),
         "MisuseError": lambda _: checked_bytes(T, [], 0),
         "CodecError": lambda _: checked_bytes(T, [b"[]"], 0),
     },
@@ -270,6 +272,7 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
     },
     "Retains.remove": {"UnknownTimelineError": lambda _: memory().remove(TimelineId("u"))},
     "checked_events": {
+        "TooLargeError": lambda _: checked_events(T, [EVENT] * 200_001, 0),
         "MisuseError": lambda _: checked_events(T, [], 0),
         "CodecError": lambda _: checked_events(T, [NO_EVENT], 0),
     },

@@ -21,6 +21,9 @@ _PIECE_CHARS: Final = 24
 _PIECES_MAX: Final = 100
 """A long text comes in longer pieces, not in more."""
 
+_BODY_BYTES_MAX: Final = 2**26
+"""Of a request, before it is read; the provider's own limit, half of it, is one of its rules."""
+
 
 def event(data: Json) -> bytes:
     """One event on the wire."""
@@ -224,8 +227,13 @@ def _unauthorised(http: Request) -> ApiError | None:
 
 
 async def _json(http: Request) -> Json | ApiError:
+    read = bytearray()
+    async for piece in http.stream():
+        read += piece
+        if len(read) > _BODY_BYTES_MAX:
+            return ApiError(413, "request_too_large", "Request exceeds the maximum size")
     try:
-        body: Any = json.loads(await http.body())
+        body: Any = json.loads(read)
     except (ValueError, RecursionError) as error:
         return invalid(f"The request body is not valid JSON: {error}")
     if not isinstance(body, dict):
