@@ -22,9 +22,10 @@ EXPORTS = {
         Recorded Refusal RequestRendered RungError SearchRecord Sensitivity SessionFormatError
         SkipReason StoreError StoreLockedError StructuredSummary SummaryPrepared
         SummaryReplaced SystemMessage TOOL_KINDS Term TextPart TimelineExistsError
-        TimelineForked TimelineId TooLargeError ToolCall ToolKind ToolOutcome ToolResult ToolTally
+        TimelineForked TimelineId ToolCall ToolKind ToolOutcome ToolResult ToolTally
         Trigger TurnHeader TurnId UnknownCallError UnknownPathError UnknownTimelineError
-        UsageRecorded UserAttachment UserFollowup UserPrompt UserSteer
+        ENCRYPTED SealedContent TooLargeError decode_content encode_content is_sealed sealed stands_for
+        without_content UsageRecorded UserAttachment UserFollowup UserPrompt UserSteer
         VersionConflictError WEB_TOOLS Waiting Work artifact_id artifact_id_of_hash
         artifact_ids_in canonical_block checked_call checked_calls clean_json decode_block
         decode_event default_durability did_you_mean encode_block encode_event fault_in

@@ -3,6 +3,8 @@
 That every store keeps to it is in `persistence.testing`; here is what would take each of them too long.
 """
 
+from typing import Any
+
 import attrs
 import pytest
 
@@ -81,7 +83,7 @@ def test_a_result_that_is_too_large_leaves_its_call_open() -> None:
     """So that the agent can answer it with less; nothing of the turn is lost."""
     with Timeline.open("talk") as timeline:
         timeline.user("Read it.")
-        call = {"type": "tool_use", "id": "c1", "name": "read", "input": {}}
+        call: dict[str, Any] = {"type": "tool_use", "id": "c1", "name": "read", "input": {}}
         timeline.record({"id": "m1", "role": "assistant", "content": [call]})
         with pytest.raises(TooLargeError, match=r"react\.tool\.result"):
             timeline.tool_result("c1", "x" * EVENT_BYTES_MAX)

@@ -35,6 +35,7 @@ from blocks import (
 from persistence import EVENT_BYTES_MAX
 from timeline._flow import adrive, drive
 from timeline.arguments._given import Output, output_parts
+from timeline.engine._sealing import confidential
 from timeline.react._signature import accepted
 from timeline.react._tool import Function, Tool, ToolReply
 
@@ -141,6 +142,16 @@ class Caller:
             ended_at=self.clock(),
         )
         return Done(call=call, output=reply.output, is_error=reply.is_error, envelope=envelope)
+
+
+def withheld(done: Done) -> Done:
+    """What the model is told instead of a confidential result that nobody can keep: the turn goes on."""
+    refusal = confidential(f"what {done.call.name} returned")
+    log.error("%s", refusal)
+    known = Envelope(
+        outcome="failure", started_at=done.envelope.started_at, ended_at=done.envelope.ended_at
+    )
+    return Done(call=done.call, output=refusal, is_error=True, envelope=known)
 
 
 def _perform(run: _Run) -> object:

@@ -9,6 +9,7 @@ _observers: ../observe/test_steps.py
 _operations: test_shell.py, test_queries.py
 _contest, _fits: test_racing.py
 _followers, _signal: test_following.py
+_quoting: test_sealing.py
 _plans: test_upgrade.py
 _removing: test_retention.py, test_forgetting.py
 _sharing: test_hiding.py
