@@ -28,6 +28,7 @@ from blocks._codec import decode_event as decode_event
 from blocks._codec import encode_block as encode_block
 from blocks._codec import encode_event as encode_event
 from blocks._codec import is_known as is_known
+from blocks._content import ENCRYPTED as ENCRYPTED
 from blocks._content import DocumentPart as DocumentPart
 from blocks._content import ImagePart as ImagePart
 from blocks._content import Part as Part
@@ -64,6 +65,7 @@ from blocks._errors import SessionFormatError as SessionFormatError
 from blocks._errors import StoreError as StoreError
 from blocks._errors import StoreLockedError as StoreLockedError
 from blocks._errors import TimelineExistsError as TimelineExistsError
+from blocks._errors import TooLargeError as TooLargeError
 from blocks._errors import UnknownCallError as UnknownCallError
 from blocks._errors import UnknownPathError as UnknownPathError
 from blocks._errors import UnknownTimelineError as UnknownTimelineError
@@ -116,6 +118,13 @@ from blocks._naming import version_in as version_in
 from blocks._nearest import did_you_mean as did_you_mean
 from blocks._nearest import in_words as in_words
 from blocks._nearest import nearest as nearest
+from blocks._sealed import SealedContent as SealedContent
+from blocks._sealed import decode_content as decode_content
+from blocks._sealed import encode_content as encode_content
+from blocks._sealed import is_sealed as is_sealed
+from blocks._sealed import sealed as sealed
+from blocks._sealed import stands_for as stands_for
+from blocks._sealed import without_content as without_content
 from blocks._signatures import checked_call as checked_call
 from blocks._signatures import checked_calls as checked_calls
 from blocks._signatures import misfit as misfit

@@ -17,7 +17,7 @@ from blocks._content import (
     text_of_parts,
 )
 from blocks._envelope import Envelope
-from blocks._ids import BlockId, CallId, TurnId
+from blocks._ids import ArtifactId, BlockId, CallId, TurnId
 from blocks._summary import Digest, StructuredSummary
 
 PROVIDER_TAG: Final = "provider."
@@ -121,6 +121,9 @@ class ToolResult(BaseBlock, frozen=True, kw_only=True, tag="react.tool.result"):
     parts: tuple[Part, ...] = ()
     is_error: bool = False
     envelope: Envelope = Envelope()
+    artifact: ArtifactId = ArtifactId("")
+    """Of a confidential result: the artifact that holds its content, which the log does not; in the log,
+    `parts` say so."""
 
 
 class Note(AssistantBlock, frozen=True, kw_only=True, tag="react.note"):

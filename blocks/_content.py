@@ -141,6 +141,8 @@ Sensitivity: TypeAlias = Literal["public", "internal", "confidential", "restrict
 """Who may see a piece of content; from `confidential` on it is encrypted at rest and never comes
 back into a prompt by itself."""
 
+ENCRYPTED: Final[frozenset[Sensitivity]] = frozenset({"confidential", "restricted"})
+"""Of these, the content of a result is kept out of the log, in an artifact that is encrypted."""
 ID_CHARACTERS: Final = 32
 _PREFIX: Final = "art-"
 _ID: Final = re.compile(rf"(?<![\w-]){_PREFIX}[0-9a-f]{{{ID_CHARACTERS}}}(?![\w-])")

@@ -9,6 +9,7 @@
     │   ├── UnknownCallError        no tool call of this id waits for a result
     │   ├── AlreadyRecordedError    this response, or the result of this call, is in the log
     │   ├── AccessRefusedError      an artifact that this requester must not read
+    │   ├── TooLargeError           more than what a store takes at once
     │   └── ClosedError             used after close(), or in a forked child
     ├── DataError                   the data's: look at what was read
     │   ├── CodecError              bytes that are no event, values that no JSON can hold
@@ -108,6 +109,19 @@ class AccessRefusedError(MisuseError):
         super().__init__(f"artifact {artifact!r} is not handed out ({reason}): {advice}")
         self.artifact = artifact
         self.reason: Refusal = reason
+
+
+class TooLargeError(MisuseError):
+    """More than a store takes at once; nothing of it was written."""
+
+    def __init__(
+        self, what: str, size: int, limit: int, advice: str, *, unit: str = "bytes"
+    ) -> None:
+        super().__init__(
+            f"{what} has {size:,} {unit}, and the limit is {limit:,}; nothing was written: {advice}"
+        )
+        self.size = size
+        self.limit = limit
 
 
 class ClosedError(MisuseError):

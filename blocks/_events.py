@@ -63,6 +63,10 @@ class Hidden(Struct, frozen=True, kw_only=True, omit_defaults=True):
     request, what must not come back from there."""
     dropped: DroppedSpan | None = None
     """Of the first block of a span that was dropped: what stands for all of it."""
+    head: int = 0
+    tail: int = 0
+    """Characters of the block's own text that are shown before and behind the replacement: of what may
+    not be quoted here."""
 
 
 class BlocksHidden(BaseEvent, frozen=True, kw_only=True, tag="BlocksHidden"):

@@ -5,6 +5,7 @@ The stores in databases, what checks and what searches load when they are first 
 
 from typing import TYPE_CHECKING
 
+from persistence._limits import EVENT_BYTES_MAX as EVENT_BYTES_MAX
 from persistence._log import Head as Head
 from persistence._log import StoredEvent as StoredEvent
 from persistence._log import checked_bytes as checked_bytes

@@ -29,6 +29,7 @@ from blocks import (
     encode_event,
     kind_of,
 )
+from persistence._limits import APPEND_BYTES_MAX, EVENT_BYTES_MAX, check_count, check_sizes
 from persistence._store import TimelineInfo
 
 
@@ -163,10 +164,13 @@ def checked_events(
 
     Raises:
         MisuseError: there are none, or the id or the version cannot be one.
+        TooLargeError: an event, or all of them, have more bytes than `_limits` allows.
         CodecError: an event cannot be stored.
     """
     _check_append(timeline_id, events, expected_version)
-    return [store_event(event) for event in events]
+    stored = [store_event(event) for event in events]
+    check_sizes(timeline_id, stored, EVENT_BYTES_MAX)
+    return stored
 
 
 def checked_bytes(
@@ -176,10 +180,13 @@ def checked_bytes(
 
     Raises:
         MisuseError: as `checked_events`.
+        TooLargeError: all of them have more bytes than one append may have.
         CodecError: one of them is no event.
     """
     _check_append(timeline_id, events, expected_version)
-    return [store_bytes(data) for data in events]
+    stored = [store_bytes(data) for data in events]
+    check_sizes(timeline_id, stored, APPEND_BYTES_MAX)
+    return stored
 
 
 NAME_BYTES_MAX = 1_000
@@ -197,6 +204,7 @@ def _check_append(timeline_id: TimelineId, events: Sequence[object], expected_ve
         raise MisuseError(
             f"{timeline_id[:40]!r}… cannot name a timeline: it has more than {NAME_BYTES_MAX} bytes"
         )
+    check_count(timeline_id, len(events))
 
 
 def is_sound(text: object) -> TypeGuard[str]:

@@ -47,6 +47,8 @@ class EventStore(Protocol):
         Raises:
             VersionConflictError: `expected_version` is not the current one.
             MisuseError: `events` is empty; a version below 0; an id that cannot name a timeline.
+            TooLargeError: an event has more than 64 MB of JSON, all of them more than 256 MB, or there
+                are more than 200,000.
             CodecError: an event cannot be stored.
         """
         ...
@@ -194,6 +196,8 @@ class Copyable(Protocol):
         self, timeline_id: TimelineId, events: Sequence[bytes], *, expected_version: int
     ) -> int:
         """`append` of events that are JSON already.
+
+        One of them may have as many bytes as all: what an older version has stored is copied.
 
         Raises, besides what `append` does:
             CodecError: one of them is no event.

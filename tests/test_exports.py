@@ -24,7 +24,8 @@ EXPORTS = {
         SummaryReplaced SystemMessage TOOL_KINDS Term TextPart TimelineExistsError
         TimelineForked TimelineId ToolCall ToolKind ToolOutcome ToolResult ToolTally
         Trigger TurnHeader TurnId UnknownCallError UnknownPathError UnknownTimelineError
-        TokensCounted UsageRecorded UserAttachment UserFollowup UserPrompt UserSteer
+        ENCRYPTED SealedContent TooLargeError decode_content encode_content is_sealed sealed stands_for
+        without_content TokensCounted UsageRecorded UserAttachment UserFollowup UserPrompt UserSteer
         VersionConflictError WEB_TOOLS Waiting Work artifact_id artifact_id_of_hash
         artifact_ids_in canonical_block checked_call checked_calls clean_json decode_block
         decode_event default_durability did_you_mean encode_block encode_event fault_in
@@ -59,7 +60,7 @@ EXPORTS = {
     "persistence": """
         ArchivedRange ForgetsArtifacts Kept Removed Retains
         ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord BlockIndex CopyReport
-        Copyable DuckDBStore EventStore Head HearsOthers Hit HoldsArtifacts Indexed KeyRing Keys
+        Copyable DuckDBStore EVENT_BYTES_MAX EventStore Head HearsOthers Hit HoldsArtifacts Indexed KeyRing Keys
         MemoryArtifacts MemoryStore PostgresStore RepairReport Requester SQLiteStore StoreLocation
         StoreProblem StoreReport StoredEvent TimelineInfo TurnChange Verifiable Watchable
         append_bytes block_at checked_bytes checked_events checked_fork checked_page copy_store

@@ -169,6 +169,7 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
     "canonical_block": {"CodecError": lambda _: blocks.canonical_block(NO_DATA)},
     "clean_json": {"CodecError": lambda _: blocks.clean_json({"n": 10**5_000})},
     "decode_block": {"CodecError": lambda _: blocks.decode_block(b"[]")},
+    "decode_content": {"CodecError": lambda _: blocks.decode_content(b"text")},
     "decode_event": {"CodecError": lambda _: blocks.decode_event(b"[]")},
     "encode_block": {"CodecError": lambda _: blocks.encode_block(NO_DATA)},
     "encode_event": {"CodecError": lambda _: blocks.encode_event(NO_EVENT)},
@@ -220,6 +221,7 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
     },
     "EventStore": {"ClosedError": lambda _: closed().head(T)},
     "EventStore.append": {
+        "TooLargeError": lambda _: memory().append(T, [EVENT] * 200_001, expected_version=1),
         "VersionConflictError": lambda _: memory().append(T, [EVENT, EVENT], expected_version=9),
         "MisuseError": lambda _: memory().append(TimelineId(""), [EVENT], expected_version=0),
         "CodecError": lambda _: memory().append(T, [NO_EVENT], expected_version=1),
@@ -258,6 +260,7 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
         "CodecError": lambda _: append_bytes(memory(), T, [b"[]"], expected_version=1)
     },
     "checked_bytes": {
+        "TooLargeError": lambda _: checked_bytes(T, [b"{}"] * 200_001, 0),
         "MisuseError": lambda _: checked_bytes(T, [], 0),
         "CodecError": lambda _: checked_bytes(T, [b"[]"], 0),
     },
@@ -272,6 +275,7 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
     },
     "Retains.remove": {"UnknownTimelineError": lambda _: memory().remove(TimelineId("u"))},
     "checked_events": {
+        "TooLargeError": lambda _: checked_events(T, [EVENT] * 200_001, 0),
         "MisuseError": lambda _: checked_events(T, [], 0),
         "CodecError": lambda _: checked_events(T, [NO_EVENT], 0),
     },

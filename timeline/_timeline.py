@@ -168,8 +168,8 @@ class Timeline(Shell):
             keep_thinking: Whether recorded thinking is sent back; default True.
             artifacts: Where large results go: a store, a folder, a URL; default: beside the log;
                 None: nowhere.
-            keys: What confidential and restricted artifacts are encrypted with; without keys they stay
-                in the prompt.
+            keys: What confidential and restricted results are encrypted with; without keys they are
+                refused, unless the store is in memory.
             requester: In whose name artifacts are stored and read; default: the timeline's, without a
                 tenant.
             probe: Says what the source of a call looks like now, so that unchanged results may be

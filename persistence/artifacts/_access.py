@@ -27,7 +27,6 @@ PERMISSIONS: dict[Sensitivity, str] = {
 }
 """What it takes; least strict first."""
 
-ENCRYPTED: frozenset[Sensitivity] = frozenset({"confidential", "restricted"})
 
 _RANKS: dict[str, int] = {each: rank for rank, each in enumerate(reversed(PERMISSIONS))}
 """The strictest comes first."""

@@ -11,6 +11,7 @@ import attrs
 import msgspec
 
 from blocks import (
+    ENCRYPTED,
     ArtifactId,
     ClosedError,
     DamagedStoreError,
@@ -22,7 +23,7 @@ from blocks import (
     clean_json,
 )
 from persistence._store import PROBLEMS_MAX, StoreReport
-from persistence.artifacts._access import ENCRYPTED, granted, refused
+from persistence.artifacts._access import granted, refused
 from persistence.artifacts._backend import PIECE_BYTES, Backend, Entry
 from persistence.artifacts._crypt import SLOT_BYTES, Cipher, KeyRing, cipher_for
 from persistence.artifacts._pieces import Hashed, Span, as_pieces, plain_bytes

@@ -14,9 +14,11 @@ from blocks import (
     Refusal,
     Sensitivity,
     TimelineId,
+    TooLargeError,
     artifact_id_of_hash,
     checked_calls,
 )
+from persistence._limits import DESCRIPTION_BYTES_MAX
 
 Action: TypeAlias = Literal["put", "read", "describe", "list", "expire", "forget"]
 
@@ -105,14 +107,18 @@ def checked_description(about: ArtifactDescription) -> ArtifactDescription:
 
     Raises:
         MisuseError: a field holds what it cannot.
+        TooLargeError: all of them have more than 64,000 bytes.
     """
     try:
         given: dict[str, Any] = msgspec.to_builtins(about)
         fields = {name: given[name] for name in ArtifactDescription.__struct_fields__}
-        msgspec.json.encode(fields)  # which no lone surrogate survives
+        size = len(msgspec.json.encode(fields))  # which no lone surrogate survives
         checked = msgspec.convert(fields, ArtifactDescription)
     except (msgspec.ValidationError, UnicodeEncodeError) as error:
         raise MisuseError(f"this cannot be said about an artifact: {error}") from error
+    if size > DESCRIPTION_BYTES_MAX:
+        advice = "say less about it; what is long belongs into the content"
+        raise TooLargeError("the description of an artifact", size, DESCRIPTION_BYTES_MAX, advice)
     if not isfinite(checked.expires_at) or checked.expires_at < 0:
         raise MisuseError(f"expires_at={checked.expires_at}: seconds since the epoch, or 0: never")
     if not checked.timeline:

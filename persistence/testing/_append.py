@@ -1,8 +1,24 @@
 """What `append` promises."""
 
-from blocks import CodecError, MisuseError, OpaqueBlock, TimelineId, VersionConflictError
+from itertools import repeat
+
+from blocks import (
+    BlockId,
+    CallId,
+    CodecError,
+    MisuseError,
+    OpaqueBlock,
+    TimelineId,
+    TooLargeError,
+    ToolResult,
+    TurnId,
+    UserPrompt,
+    VersionConflictError,
+)
+from persistence._limits import APPEND_EVENTS_MAX, EVENT_BYTES_MAX
 from persistence._store import EventStore
-from persistence.testing._events import T, U, forked, holding, many, refused, said, versions
+from persistence.search._find_by_path import block_at
+from persistence.testing._events import TURN, T, U, forked, holding, many, refused, said, versions
 
 
 class AppendContract:
@@ -78,3 +94,24 @@ class AppendContract:
         with refused(CodecError):
             store.append(T, [said("a"), function], expected_version=0)
         assert store.head(T) == 0
+
+    def test_an_event_that_is_too_large_is_refused_with_all_that_came_with_it(
+        self, store: EventStore
+    ) -> None:
+        store.append(T, [said("a")], expected_version=0)
+        large = holding(UserPrompt(id=BlockId("large"), turn=TURN, text="x" * EVENT_BYTES_MAX))
+        with refused(TooLargeError, "event 2 of .*'large'.*limit is 64,000,000.*an artifact"):
+            store.append(T, [said("b"), large, said("c")], expected_version=1)
+        assert store.read(T) == [(1, said("a"))]
+        assert store.append(T, [said("b"), said("c")], expected_version=1) == 3
+
+    def test_an_append_of_too_many_events_is_refused(self, store: EventStore) -> None:
+        with refused(TooLargeError, "200,001 events.*in several calls"):
+            store.append(T, [*repeat(said("a"), APPEND_EVENTS_MAX + 1)], expected_version=0)
+        assert store.head(T) == 0
+
+    def test_ids_may_be_as_long_as_an_event(self, store: EventStore) -> None:
+        turn, call = TurnId("t" * 50_000), CallId("c" * 50_000)
+        block = ToolResult(id=BlockId("b" * 50_000), turn=turn, call_id=call)
+        store.append(T, [holding(block)], expected_version=0)
+        assert block_at(store, T, f"tc:{turn}.{call}.result") == block

@@ -168,6 +168,9 @@ class Policy:
     )
     """By tool name; not to be changed."""
 
+    artifact_seconds: float = attrs.field(default=0.0, validator=checks.seconds())
+    """How long what is put into the artifact store lasts; 0: for ever."""
+
     # Artifacts that come back into the prompt by themselves; 0 artifacts: none do.
     rehydration_artifacts: int = attrs.field(default=3, validator=checks.whole())
     """Of one turn."""

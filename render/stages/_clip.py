@@ -36,7 +36,7 @@ def clip_oversized(view: View, context: Context) -> View:
         whole = results.whole(room)
         room -= sum(results.excess(tokens) for _, tokens in results.new if tokens <= whole)
         hidden += [
-            Hidden(block=entry.block.id, replacement=clipped(entry, tokens, results.each, context))
+            clipped(entry, tokens, results.each, context)
             for entry, tokens in results.new
             if tokens > whole
         ]
@@ -108,14 +108,24 @@ def _fair_share(sizes: list[int], share: int) -> int:
     return min(share, left // len(waiting)) if waiting else share
 
 
-def clipped(entry: Entry, tokens: int, tokens_max: int, context: Context) -> str:
-    """The head and tail of a block's text, with a marker between them that names the way back."""
-    text = text_of(entry.block)
-    return cut_text(text, tokens, tokens_max, entry.path, context)
+def clipped(entry: Entry, tokens: int, tokens_max: int, context: Context) -> Hidden:
+    """The head and tail of a block's text, with a marker between them that names the way back; of a
+    confidential result only how long they are."""
+    text, block = text_of(entry.opened or entry.block), entry.block.id
+    head, marker, tail = _cut(text, tokens, tokens_max, entry.path, context)
+    if entry.opened is not None:
+        return Hidden(block=block, replacement=marker, head=len(head), tail=len(tail))
+    return Hidden(block=block, replacement=head + marker + tail)
 
 
 def cut_text(text: str, tokens: int, tokens_max: int, path: str, context: Context) -> str:
     """`text` in at most `tokens_max` tokens: head, marker, tail."""
+    return "".join(_cut(text, tokens, tokens_max, path, context))
+
+
+def _cut(
+    text: str, tokens: int, tokens_max: int, path: str, context: Context
+) -> tuple[str, str, str]:
     marker = f"\n[… cut here: {tokens} tokens in all; the whole text is at {path} …]\n"
     room = tokens_max - context.counter.count(marker) - 20
     keep = int(len(text) * max(room, 0) / max(tokens, 1))
@@ -124,7 +134,8 @@ def cut_text(text: str, tokens: int, tokens_max: int, path: str, context: Contex
             text[: int(keep * HEAD_SHARE)],
             text[len(text) - int(keep * (1 - HEAD_SHARE)) :],
         )
-        short = head + marker + tail
-        if keep < 16 or context.counter.count(short) <= tokens_max:  # noqa: PLR2004 -- nothing left to cut
-            return short if keep >= 16 else marker.strip()  # noqa: PLR2004 -- same
+        if keep < 16:  # noqa: PLR2004 -- nothing left to cut
+            return "", marker.strip(), ""
+        if context.counter.count(head + marker + tail) <= tokens_max:
+            return head, marker, tail
         keep = keep * 4 // 5

@@ -8,7 +8,6 @@ from itertools import chain
 from typing import Final
 
 from blocks import (
-    Block,
     BlocksHidden,
     DocumentPart,
     EventId,
@@ -33,7 +32,7 @@ def limit_images(view: View, context: Context) -> View:
     if not pictures:
         return view
     number_max, bytes_max = context.limits.pictures_max, context.limits.picture_bytes_max
-    number = sum(len(_of(entry.block)) for entry, _ in pictures)
+    number = sum(len(_of(entry)) for entry, _ in pictures)
     size = sum(size for _, size in pictures)
     if number <= number_max and size <= bytes_max:
         return view
@@ -41,12 +40,19 @@ def limit_images(view: View, context: Context) -> View:
     for entry, bytes_ in pictures:
         if number <= BATCH * number_max and size <= BATCH * bytes_max:
             break
-        text = f"{text_of(entry.block)}\n[its pictures are no longer shown; read at {entry.path}]"
-        hidden.append(Hidden(block=entry.block.id, replacement=text))
-        number -= len(_of(entry.block))
+        hidden.append(_without(entry))
+        number -= len(_of(entry))
         size -= bytes_
     event = BlocksHidden(id=EventId(""), at=context.now, hidden=tuple(hidden), reason="clipped")
     return decide(view, event)
+
+
+def _without(entry: Entry) -> Hidden:
+    """Words in place of an entry's pictures."""
+    marker = f"\n[its pictures are no longer shown; read at {entry.path}]"
+    if entry.opened is not None:
+        return Hidden(block=entry.block.id, replacement=marker, head=len(text_of(entry.opened)))
+    return Hidden(block=entry.block.id, replacement=f"{text_of(entry.block)}{marker}")
 
 
 def _pictures(group: Group) -> list[tuple[Entry, int]]:
@@ -55,18 +61,18 @@ def _pictures(group: Group) -> list[tuple[Entry, int]]:
 
 
 def _counts(entry: Entry) -> bool:
-    return entry.replacement is None and bool(_of(entry.block))
+    return entry.replacement is None and bool(_of(entry))
 
 
-def _of(block: Block) -> list[ImagePart | DocumentPart | ProviderPart]:
+def _of(entry: Entry) -> list[ImagePart | DocumentPart | ProviderPart]:
     """Its images and documents; a search result is text, whoever made it."""
     return [
         part
-        for part in images_of(block)
+        for part in images_of(entry.opened or entry.block)
         if not isinstance(part, ProviderPart) or part.value.get("type") in ("image", "document")
     ]
 
 
 def _bytes(entry: Entry) -> int:
-    parts = images_of(entry.block)
+    parts = images_of(entry.opened or entry.block)
     return sum(len(p.data) for p in parts if isinstance(p, ImagePart | DocumentPart))

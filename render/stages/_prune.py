@@ -20,6 +20,7 @@ from blocks import (
     ToolResult,
     TurnId,
     UserAttachment,
+    is_sealed,
     text_of,
 )
 from render.policy._context import Context
@@ -98,7 +99,7 @@ def stub(entry: Entry, tokens: int) -> str:
     block = entry.block
     if isinstance(block, AssistantThinking):
         return ""
-    hint = _hint(block)
+    hint = "" if is_sealed(block) else _hint(block)
     about = f" starting {hint!r}" if hint else ""
     return f"[hidden: {tokens} tokens{about}; read back at {entry.path}]"
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import Final
 
+from blocks import is_sealed
 from render.policy._context import Context
 from render.summary._output import texts_of
 from render.summary._reading import reader_of
@@ -34,7 +35,8 @@ def read_ahead(view: View, context: Context) -> None:
     for entry in _since(view, reader.texts.ahead):
         if left <= 0:
             return
-        for text in texts_of(entry.block) if entry.original is None else ():
+        is_quoted = entry.original is None and not is_sealed(entry.block)
+        for text in texts_of(entry.block) if is_quoted else ():
             if len(text) <= TEXT_CHARACTERS:
                 reader.read(text)
                 left -= len(text)

@@ -24,7 +24,7 @@ from typing import Any, Final, cast
 
 from msgspec import structs
 
-from blocks import AssistantCompletion, Excerpt, Index, Layer, Term, ToolCall
+from blocks import AssistantCompletion, Excerpt, Index, Layer, Term, ToolCall, is_sealed
 from render.summary._files import follow, line_at
 from render.summary._identifiers import searched
 from render.summary._market import USES_MAX, IndexBudget, Known, Market
@@ -113,7 +113,9 @@ def _aged(layer: Layer, sources: Iterable[Source]) -> Layer:
 
 
 def _sources(entry: Entry, reader: Reader) -> Iterable[Source]:
-    if entry.original is not None:  # what stands for a block hidden on request names nothing of it
+    if entry.original is not None or is_sealed(
+        entry.block
+    ):  # what stands for it names nothing of it
         return
     block = entry.block
     own, is_call = isinstance(block, ToolCall | AssistantCompletion), isinstance(block, ToolCall)

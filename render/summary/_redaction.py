@@ -29,6 +29,7 @@ from blocks import (
     OpenItem,
     RangeSummary,
     ToolCall,
+    ToolResult,
     leaves,
     path_stem,
     text_of,
@@ -66,6 +67,8 @@ def said_by(block: Block) -> str:
     match block:
         case ToolCall():
             return leaves(block.input)
+        case ToolResult() if block.artifact:
+            return ""  # a sentence that stands for it
         case OpaqueBlock():
             return leaves({k: v for k, v in block.fields.items() if k not in _UNSAID})
         case _:

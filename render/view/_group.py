@@ -106,6 +106,11 @@ class Entry:
     """Of what the model said: the request that it was said to."""
     original: Block | None = attrs.field(default=None, repr=False)
     """The block as it was appended, if it is hidden on request; for `restore` and `read` only."""
+    opened: Block | None = attrs.field(default=None, repr=False)
+    """Of a confidential result: with its content, which the model sees and nothing else quotes; `block` is
+    what stands for it."""
+    ends: tuple[int, int] = (0, 0)
+    """Characters of that content that are shown before and behind `replacement`."""
     state: FoldState = attrs.field(repr=False)
     """The fold's numbers just before this entry."""
 
@@ -156,7 +161,7 @@ class Group:
     @cached_property
     def is_hidden(self) -> bool:
         """Whether anything in it is shown as something else."""
-        return any(entry.replacement is not None for entry in self.entries)
+        return any(e.replacement is not None or e.opened is not None for e in self.entries)
 
     def placed(self, place: Place) -> Sequence[Entry]:
         """The entries with this place, in log order."""

@@ -127,7 +127,7 @@ def _rehide_entry(entry: Entry, replacements: Replacements) -> Entry:
 
 
 def _mask_of(entry: Entry) -> tuple[object, ...]:
-    shown = (entry.block, entry.original, entry.replacement)
+    shown = (entry.block, entry.original, entry.replacement, entry.ends)
     return *shown, entry.hidden_as, entry.artifact, entry.dropped
 
 
@@ -140,6 +140,7 @@ def _unmasked(entry: Entry) -> Entry:
         hidden_as=None,
         artifact=NO_ARTIFACT,
         dropped=None,
+        ends=(0, 0),
     )
 
 
@@ -158,6 +159,7 @@ def _masked(entry: Entry, mask: Mask) -> Entry:
         hidden_as=mask.reason,
         artifact=NO_ARTIFACT if is_requested else mask.hidden.artifact,
         dropped=mask.hidden.dropped,
+        ends=(0, 0) if is_requested else (mask.hidden.head, mask.hidden.tail),
     )
 
 

@@ -27,6 +27,8 @@ from blocks import (
     ToolResult,
     UsageRecorded,
     images_of,
+    is_sealed,
+    stands_for,
 )
 from render.view._group import Asked, Entry, Group, Place, is_stale, was_paused
 from render.view._masks import LADDER, Mask, Replacements, place_of, rehide, rehide_at, unbind
@@ -131,8 +133,7 @@ class _Reducer:
 
     def _append(self, version: int, event: BlockAppended) -> None:
         block = event.block
-        before = self._state
-        registry = self._registry
+        before, registry = self._state, self._registry
         # A late result belongs to the turn of its call, but does not lead back into that turn.
         if block.turn != self._turn and not isinstance(block, ToolResult):
             self._turn, self._turn_start = block.turn, version
@@ -148,7 +149,8 @@ class _Reducer:
         entry = Entry(
             version=version,
             at=event.at,
-            block=block,
+            block=stands_for(block),
+            opened=block if is_sealed(block) else None,
             path=registry.naming.path(block, version),
             place=place,
             round=self._current.round,

@@ -6,6 +6,7 @@ import attrs
 import msgspec
 
 from blocks import (
+    ArtifactId,
     AssistantThinking,
     Block,
     RangeSummary,
@@ -15,6 +16,7 @@ from blocks import (
     ToolResult,
     TurnHeader,
     UserAttachment,
+    text_of,
 )
 from blocks import OpaqueBlock as Opaque
 from render.view._group import Entry, Group, Place
@@ -42,9 +44,9 @@ def _is_nothing(entry: Entry) -> bool:
 
 
 def _entry(entry: Entry, gone: set[str]) -> Entry:
-    text = entry.replacement
+    text = _shown_text(entry)
     if text is None:
-        return entry
+        return entry if entry.opened is None else attrs.evolve(entry, block=entry.opened)
     if isinstance(entry.block, AssistantThinking):  # verbatim or absent
         return attrs.evolve(entry, place=Place.SILENT)
     is_whole = entry.pair in gone or not isinstance(entry.block, ToolCall | ToolResult)
@@ -56,6 +58,15 @@ def _entry(entry: Entry, gone: set[str]) -> Entry:
     return attrs.evolve(entry, block=stand_in(entry.block, text), replacement=None)
 
 
+def _shown_text(entry: Entry) -> str | None:
+    """The replacement, between the ends of the content that are shown with it."""
+    head, tail = entry.ends
+    if entry.opened is None or not (head or tail):
+        return entry.replacement
+    text = text_of(entry.opened)
+    return f"{text[:head]}{entry.replacement or ''}{text[len(text) - tail :]}"
+
+
 def stand_in(block: Block, text: str) -> Block:
     """A block of the same kind that says only `text`: a call keeps its name, a result how it ended, and
     a pair stays whole. Thinking says nothing: it is verbatim or absent."""
@@ -64,7 +75,10 @@ def stand_in(block: Block, text: str) -> Block:
             return msgspec.structs.replace(block, input={"hidden": text}, provider={})
         case ToolResult():
             known = msgspec.structs.replace(block.envelope, key_fields={})
-            return msgspec.structs.replace(block, parts=(TextPart(text=text),), envelope=known)
+            parts = (TextPart(text=text),)
+            return msgspec.structs.replace(
+                block, parts=parts, envelope=known, artifact=ArtifactId("")
+            )
         case UserAttachment():
             return msgspec.structs.replace(block, part=TextPart(text=text))
         case AssistantThinking():

@@ -6,24 +6,30 @@ the word in all that came out.
 
 from collections.abc import Generator
 from contextlib import closing, contextmanager
+from itertools import count
 from pathlib import Path
 from traceback import format_exception
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
-from blocks import AccessRefusedError, FoldlineError, MisuseError
+from blocks import AccessRefusedError, Envelope, FoldlineError, MisuseError, TimelineId
 from persistence import (
     ArtifactDescription,
+    EventStore,
     Keys,
     Requester,
+    SQLiteStore,
+    copy_store,
     locate_store,
     open_artifacts,
     open_store,
+    read_bytes,
     verify,
 )
 from persistence.artifacts import Artifacts, KeyRing
-from tests.persistence.contract import T, many
+from tests.persistence.contract import T, many, new_store
 from timeline import Timeline
 from timeline.cli import main
 
@@ -50,6 +56,12 @@ def with_secret(url: str, way: str) -> str:
     if way == "in front":
         return url.replace("postgres@", f"postgres:{secret}@")
     return f"{url}&password={secret}" if way == "option" else f"{url}&sslpassword={secret}"
+
+
+@pytest.fixture
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[EventStore]:
+    with closing(new_store(request, tmp_path)) as made:
+        yield made
 
 
 @pytest.fixture(params=["in front", "option", "key of a certificate", "environment"])
@@ -119,6 +131,43 @@ def test_keys_and_what_they_protect_are_nowhere(ring: KeyRing, place: str, tmp_p
         shown.append(told(none.value))
     assert leaked("\n".join(shown)) == []
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not any(b"c4nary" in path.read_bytes() for path in files)
+
+
+@pytest.mark.parametrize("store", ["memory", "duckdb", "sqlite", "postgres"], indirect=True)
+def test_a_confidential_result_is_in_no_row_no_file_and_no_message(
+    store: EventStore,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    caplog.set_level("DEBUG")
+    keys, clock = Keys({"k1": KEY}, current="k1"), count(1_000, 100)
+    shown: list[str] = []
+    with Timeline.open(
+        "talk", store=store, keys=keys, clock=lambda: float(next(clock)), window=20_000
+    ) as talk:
+        for n in range(8):
+            talk.user("What is it?")
+            call: dict[str, Any] = {"type": "tool_use", "id": f"c{n}", "name": "ask", "input": {}}
+            talk.record({"id": f"m{n}", "role": "assistant", "content": [call]})
+            known = Envelope(sensitivity="confidential")
+            talk.tool_result(f"c{n}", f"{n}: {CANARY} " * 400, envelope=known)
+            shown.append(repr(talk.render()))
+        shown += [repr(talk.compact()), repr(talk.view), repr(talk.propose())]
+        shown += [str(talk.search("c4nary")), str(talk.events()), repr(talk.snapshot())]
+        with pytest.raises(FoldlineError) as refused:
+            talk.tool_result("c0", CANARY, envelope=Envelope(sensitivity="restricted"))
+        shown += [told(refused.value), str(talk.forget("tc:t1.c0.result"))]
+        shown += [line.decode() for _, line in read_bytes(store, TimelineId("talk"))]
+        shown.append(repr(verify(store)))
+    printed = capsys.readouterr()
+    assert leaked("\n".join([*shown, caplog.text, printed.out, printed.err])) == []
+    with SQLiteStore(tmp_path / "copy.sqlite") as copied:
+        copy_store(store, copied)
+    store.close()
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert files
     assert not any(b"c4nary" in path.read_bytes() for path in files)
 
 

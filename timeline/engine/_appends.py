@@ -212,7 +212,8 @@ class Appending:
         """What a tool returned for a call.
 
         Raises:
-            MisuseError: the output is neither a text nor parts that can be shown.
+            MisuseError: the output is neither a text nor parts that can be shown; it is confidential, and
+                there are no keys to keep it with.
             UnknownCallError: no such call waits for a result; the message names those that do.
             AlreadyRecordedError: the call has its result.
             CodecError: a part or the envelope holds what JSON cannot.

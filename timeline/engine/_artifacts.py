@@ -5,10 +5,11 @@ Whatever goes wrong here is logged, and the content stays where it is: the agent
 """
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 
@@ -17,10 +18,12 @@ from blocks import (
     ArtifactId,
     CallId,
     Determinism,
+    SealedContent,
     TimelineId,
     ToolCall,
     ToolResult,
     TurnId,
+    decode_content,
     text_of,
 )
 from persistence import EventStore, HoldsArtifacts
@@ -49,6 +52,12 @@ Content: TypeAlias = tuple[ArtifactId, str, int]
 BYTES_EACH = 8
 """For each token that an artifact may have, what is read of it: nearly all text has fewer."""
 
+PERMISSIONS: Final = frozenset({"read", "read:confidential", "read:restricted"})
+REMOVED: Final = "it was removed, or its time is over"
+NO_KEY: Final = "its key is not at hand"
+NO_STORE: Final = "there is no artifact store"
+UNREADABLE: Final = "it cannot be read"
+
 
 @attrs.define(kw_only=True)
 class ArtifactService:
@@ -59,6 +68,9 @@ class ArtifactService:
     requester: "Requester | None" = None
     """In whose name artifacts are stored and come back; None: the timeline's."""
     probe: Probe | None = None
+    clock: Callable[[], float] = time.time
+    seconds: float = 0.0
+    """How long what is stored lasts; 0: for ever."""
     _store: "ArtifactStore | None" = attrs.field(default=None, init=False)
     _turn: TurnId = attrs.field(default=TurnId(""), init=False)
     _held: dict[ArtifactId, "Content | None"] = attrs.field(
@@ -82,6 +94,10 @@ class ArtifactService:
             self.requester = Requester(self.timeline)
         return self.requester
 
+    def expires_at(self) -> float:
+        """When what is stored now is over; 0: never."""
+        return self.clock() + self.seconds if self.seconds else 0.0
+
     # Moving content out.
 
     def move(self, view: View, plan: CompactionPlan) -> Flow[bool]:
@@ -91,6 +107,8 @@ class ArtifactService:
             if not isinstance(proposal, Externalize):
                 continue
             block = results.get(proposal.blocks[0])
+            if block and block.artifact == proposal.artifact:
+                continue  # it is there already
             put = partial(self._put, proposal, text_of(block) if block else "")
             if (yield RunBlocking(put)) != proposal.artifact:
                 return False
@@ -104,6 +122,7 @@ class ArtifactService:
                 timeline=self.timeline,
                 tenant=self.reader.tenant,
                 sensitivity=proposal.sensitivity,
+                expires_at=self.expires_at(),
                 path=proposal.path,
                 about=proposal.replacement.partition("\n")[0],
             )
@@ -126,6 +145,11 @@ class ArtifactService:
                 self._held[artifact] = yield RunBlocking(partial(self._read, artifact, context))
         found = [content for a in artifacts if (content := self._held[a]) is not None]
         return returned(found, context, context.limit - total_tokens(view, context))
+
+    def sweep(self) -> Flow[None]:
+        """Remove what has expired, where what is stored does."""
+        if self.seconds and self.store is not None:
+            yield RunBlocking(self.store.sweep)
 
     def drop(self) -> None:
         """Know nothing of what was read: it may have been forgotten."""
@@ -152,6 +176,20 @@ class ArtifactService:
             return None
         text = start.decode(errors="ignore" if about.size > size else "replace")
         return artifact, text, max(about.size - len(start) + len(text), len(text))
+
+    def sealed(self, artifact: ArtifactId) -> SealedContent | str:
+        """The content of a confidential result, whatever the requester may read: it was appended here; or
+        why it is not to be had."""
+        if (store := self.store) is None:
+            return NO_STORE
+        try:
+            reader = attrs.evolve(self.reader, permissions=PERMISSIONS)
+            return decode_content(store.read(artifact, reader))
+        except AccessRefusedError as error:
+            return NO_KEY if error.reason == "key" else REMOVED
+        except Exception:
+            log.exception("artifact %s could not be read", artifact)
+            return UNREADABLE
 
     # Looking at sources.
 

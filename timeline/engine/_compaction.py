@@ -38,6 +38,7 @@ from timeline._flow import CallHook, Flow
 from timeline._models import model_named
 from timeline.engine._artifacts import ArtifactService
 from timeline.engine._attempt import Attempt, NoSuchEditError, edited_plan, outcome, rewritten
+from timeline.engine._quoting import unquoted
 from timeline.observe._hooks import Compacted, Compacting, Edit, Hooks
 from timeline.observe._traces import Traces, spent_attributes
 from timeline.summarizers._summarizer import (
@@ -202,7 +203,7 @@ class Compactor:
             log.warning("summariser failed (%s); %s instead", error, policy.on_failure)
             stand_in = truncated if policy.on_failure == "truncate" else extractive
             return _degraded(stand_in(request.plan), self._failed_call_cost(request, error))
-        return answer
+        return attrs.evolve(answer, summary=unquoted(answer.summary, request.view))
 
     def asked(self, request: SummaryRequest) -> Flow[Summary]:
         """What the summariser answers; raises what it raises."""

@@ -11,6 +11,7 @@ from blocks import (
     Answered,
     Block,
     BlockAppended,
+    DataError,
     Event,
     EventId,
     ForgottenError,
@@ -83,7 +84,12 @@ class Engine(Journal):
     ) -> Flow[int]:
         """Append blocks and further facts in one commit; `answers`: the request that the blocks answer."""
         events = self.appended(blocks, *facts, at=at, answers=answers)
-        return (yield from self.commit(*events, fit=fit))
+        events = yield from self.sealing.sealed(events, self.view)
+        try:
+            return (yield from self.commit(*events, fit=fit))
+        except (MisuseError, DataError):  # certainly not written
+            yield from self.sealing.put_back(events)
+            raise
 
     def appended(
         self,
@@ -205,7 +211,7 @@ class Engine(Journal):
         """The original block at a path, visible, hidden or folded."""
         entry = self.view.find(path)
         if entry is not None and entry.path == path:
-            return entry.source
+            return entry.opened or entry.source
         from persistence import block_at
 
         try:
@@ -215,7 +221,7 @@ class Engine(Journal):
                 raise
         if found is None:
             raise (yield from self.unknown(path))
-        return found
+        return (yield from self.sealing.opened_block(found))
 
     def _carried(self, label: str) -> Block | None:
         """What a compaction carried, named by its version."""
@@ -258,7 +264,10 @@ class Engine(Journal):
             ForgottenError: it needs events that are gone; `what` was to be done with it.
         """
         kept = yield from self.kept()
-        return open_view(window_until(log, last, kept, self.id, what))
+        window = window_until(log, last, kept, self.id, what)
+        return open_view(
+            attrs.evolve(window, events=(yield from self.sealing.opened(window.events)))
+        )
 
     def _page(self, after: int) -> Sequence[Recorded]:
         return self.store.read(self.id, after=after, limit=PAGE)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from blocks import BlockAppended, MisuseError, TimelineId
+from blocks import BlockAppended, MisuseError, TimelineId, is_sealed
 from persistence import Removed, Retains, TimelineInfo
 from timeline._flow import Flow, RunBlocking
 from timeline.engine._engine import Engine
@@ -27,6 +27,7 @@ OUTSIDE: Final = (
     "backups and copies of the store's files, and blocks of the disk that they used",
     "what the provider keeps of requests that were sent",
 )
+MADE_OF: Final = "the block that it was made of; forget that, too"
 REPEATED: Final = "other blocks that say the same, and a model's words for it"
 
 
@@ -115,6 +116,11 @@ def forget_artifact(engine: Engine, artifact: str) -> Flow[Forgotten]:
     """
     engine.check_open()
     number, size, lasting = yield from _forget_artifacts(engine, artifact)
+    log = yield from engine.events()
+    is_all = any(
+        isinstance(e, BlockAppended) and content_id(e.block) == artifact and is_sealed(e.block)
+        for _, e in log
+    )
     if not number:
         why = (
             "; ".join(lasting)
@@ -129,7 +135,7 @@ def forget_artifact(engine: Engine, artifact: str) -> Flow[Forgotten]:
         timeline=engine.id,
         artifacts=number,
         size=size,
-        may_remain=("the block that it was made of; forget that, too", *left, *OUTSIDE),
+        may_remain=(*(() if is_all else (MADE_OF,)), *left, *OUTSIDE),
     )
 
 
@@ -169,6 +175,8 @@ def _forget_artifacts(
         partial(store.forget, engine.id, artifact)
     )
     service.drop()
+    engine.sealing.drop()
+    yield from engine.load()
     return len(found), sum(metadata.size for metadata in found), ()
 
 

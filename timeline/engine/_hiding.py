@@ -147,7 +147,7 @@ def content_id(block: Block) -> ArtifactId:
     """The artifact that a result becomes when it is moved out of the prompt."""
     if not isinstance(block, ToolResult):
         return ArtifactId("")
-    return artifact_id(text_of(block).encode(errors="surrogatepass"))
+    return block.artifact or artifact_id(text_of(block).encode(errors="surrogatepass"))
 
 
 def is_forgotten(block: Block) -> bool:
@@ -173,6 +173,8 @@ def _as_shown(entry: Entry, shown: Entry) -> Hidden:
         replacement=shown.replacement or "",
         artifact=shown.artifact,
         dropped=shown.dropped,
+        head=shown.ends[0],
+        tail=shown.ends[1],
     )
 
 

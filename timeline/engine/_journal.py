@@ -29,12 +29,14 @@ from blocks import (
     TokensCounted,
     UsageRecorded,
     VersionConflictError,
+    sealed,
 )
 from persistence import EventStore
 from render import View, commit, open_view
 from timeline._flow import Flow, RunBlocking
 from timeline.engine._contest import Contest, rest_after
 from timeline.engine._retention import Retention
+from timeline.engine._sealing import Sealing
 from timeline.engine._settings import IdFactory
 from timeline.engine._signal import Signal
 from timeline.observe._traces import Traces
@@ -66,6 +68,7 @@ class Journal:
     id: TimelineId
     store: EventStore
     ids: IdFactory
+    sealing: Sealing
     retention: Retention = attrs.field(factory=Retention)
     traces: Traces = attrs.field(factory=Traces)
     rest: Callable[[str, int], float] = rest_after
@@ -89,7 +92,7 @@ class Journal:
             span.set_attributes({"foldline.events": len(window.events)})
         there = {event.id for _, event in window.events}
         self.pending = tuple(event for event in self.pending if event.id not in there)
-        self._go_on_from(open_view(window))
+        self._go_on_from(open_view((yield from self.sealing.opened_window(window))))
         self._behind = False
 
     def _go_on_from(self, durable: View) -> None:
@@ -109,7 +112,7 @@ class Journal:
     def catch_up(self) -> Flow[None]:
         """Load what others have appended, and what an interrupted commit may have."""
         head: int = yield RunBlocking(partial(self.store.head, self.id))
-        if self._behind or not 0 <= head - self.version <= NEWS_MAX:
+        if self._behind or self.sealing.is_out_of_date or not 0 <= head - self.version <= NEWS_MAX:
             yield from self.load()
         elif head != self.version:
             yield from self._fold_news(head)
@@ -135,7 +138,7 @@ class Journal:
             if not page:
                 break
             news += page
-        return news
+        return (yield from self.sealing.opened(news))
 
     @property
     def version(self) -> int:
@@ -180,10 +183,9 @@ class Journal:
             return
         was_behind, self._behind = self._behind, True  # until the view says what was written
         try:
+            written, append = [sealed(event) for event in events], self.store.append
             with self.traces.call("append", self.store, len(events)):
-                yield RunBlocking(
-                    lambda: self.store.append(self.id, events, expected_version=version)
-                )
+                yield RunBlocking(partial(append, self.id, written, expected_version=version))
         except (VersionConflictError, MisuseError, DataError):  # certainly not written
             self._behind = was_behind
             raise

@@ -18,6 +18,7 @@ from timeline.engine._engine import Engine
 from timeline.engine._observers import Observers
 from timeline.engine._operations import Operations
 from timeline.engine._retention import Retention
+from timeline.engine._sealing import Sealing
 from timeline.engine._settings import Options, Settings, time_ordered
 from timeline.observe._hooks import Hooks
 from timeline.observe._traces import Traces
@@ -84,10 +85,21 @@ def verbs_of(
         opener=opener_of(store, options.get("artifacts", ""), options.get("keys"), clock),
         requester=options.get("requester"),
         probe=options.get("probe"),
+        clock=clock,
+        seconds=settings.policy.artifact_seconds,
+    )
+    can_externalize = artifact_service.opener is not None
+    sealing = Sealing(
+        service=artifact_service,
+        ids=options.get("ids", time_ordered),
+        policy=settings.policy,
+        is_possible=can_externalize and settings.can_encrypt,
+        is_needed=not isinstance(store, MemoryStore),
     )
     settings = attrs.evolve(
         settings,
-        can_externalize=artifact_service.opener is not None,
+        can_externalize=can_externalize,
+        can_seal=sealing.is_possible or not sealing.is_needed,
         cache_key=sha256(f"foldline:{name}".encode()).hexdigest()[:CACHE_KEY_LENGTH],
     )
     retention = Retention.of(options.get("retention"), options.get("archive"), store)
@@ -97,6 +109,7 @@ def verbs_of(
         store=store,
         ids=options.get("ids", time_ordered),
         clock=clock,
+        sealing=sealing,
         retention=attrs.evolve(retention, observers=observers),
         traces=traces,
         artifact_service=artifact_service,

@@ -158,6 +158,8 @@ def _undone(batch: list[Recorded], before: View, view: View, now: float) -> Iter
                     block=e.block.id,
                     replacement=e.replacement or "",
                     artifact=e.artifact or view.state.withheld.get(e.block.id, e.artifact),
+                    head=e.ends[0],
+                    tail=e.ends[1],
                 )
                 for e in entries
             ),

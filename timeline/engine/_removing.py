@@ -22,7 +22,8 @@ class Removing(Appending):
         self, retention: Keeping, *, archive: "str | PathLike[str] | None" = None
     ) -> Flow[Removed]:
         """Remove (`"forget"`) what the window does not need, or move it into a file in the folder `archive`
-        (`"archive"`); how much that was.
+        (`"archive"`); how much that was.  Where artifacts expire (`Policy.artifact_seconds`), those whose time is over go
+        in any case.
 
         Raises:
             MisuseError: no such retention, no such folder, or the store cannot remove events.
@@ -30,6 +31,7 @@ class Removing(Appending):
         store = self.engine.store
         wanted = Retention.of(retention, archive, store)
         self.engine.check_open()
+        yield from self.engine.artifact_service.sweep()
         yield from self.engine.flush()
         compaction = self.engine.view.compaction
         if wanted.keeping == "keep" or compaction is None or not isinstance(store, Retains):

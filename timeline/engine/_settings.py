@@ -77,6 +77,8 @@ class Settings:
     cache_key: str = ""
     can_externalize: bool = False
     can_encrypt: bool = False
+    can_seal: bool = True
+    """Whether confidential results may be appended."""
     provider: Provider = attrs.field(
         default=attrs.Factory(lambda self: provider_of(self.model), takes_self=True),
         init=False,

@@ -19,6 +19,9 @@ from timeline.fake_provider._provider import Exchange, FakeProvider
 from timeline.fake_provider._rules import invalid
 from timeline.fake_provider.wires import MESSAGES, RESPONSES, WIRES, Wire
 
+_BODY_BYTES_MAX: Final = 2**26
+"""Of a request, before it is read; the provider's own limit, half of it, is one of its rules."""
+
 
 def refusal(wire: Wire, error: ApiError, request_id: str) -> Response:
     """A refusal with its status and headers."""
@@ -183,8 +186,13 @@ def _is_anthropics(http: Request) -> bool:
 
 
 async def _json(http: Request) -> Json | ApiError:
+    read = bytearray()
+    async for piece in http.stream():
+        read += piece
+        if len(read) > _BODY_BYTES_MAX:
+            return ApiError(413, "request_too_large", "Request exceeds the maximum size")
     try:
-        body: Any = json.loads(await http.body())
+        body: Any = json.loads(read)
     except (ValueError, RecursionError) as error:
         return invalid(f"The request body is not valid JSON: {error}")
     if not isinstance(body, dict):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from blocks import FoldlineError, ToolCall, checked_calls
+from blocks import ENCRYPTED, FoldlineError, ToolCall, checked_calls
 from timeline._async import AsyncTimeline
 from timeline._flow import adrive, drive
 from timeline._timeline import Timeline
@@ -13,7 +13,7 @@ from timeline.arguments._given import Given, checked_prompt
 from timeline.observe._hooks import acall, call
 from timeline.react._apis import Api, api_of
 from timeline.react._asking import Ask, Asker, Effect, Flow, Notify, RunTools
-from timeline.react._calling import Done
+from timeline.react._calling import Done, withheld
 from timeline.react._hooks import Outcome
 from timeline.react._loop import Loop
 from timeline.react._settings import AgentSettings, is_kind
@@ -176,6 +176,8 @@ class AsyncReactAgent(AgentSettings):
 
 def _append(agent: ReactAgent | AsyncReactAgent, done: Done) -> Any:
     """Append what a call gave; of an async agent to be awaited."""
+    if done.envelope.sensitivity in ENCRYPTED and not agent.timeline.settings.can_seal:
+        done = withheld(done)
     return agent.timeline.tool_result(
         done.call.call_id, done.output, is_error=done.is_error, envelope=done.envelope
     )

@@ -17,6 +17,7 @@ import attrs
 import msgspec
 
 from blocks import (
+    BlockId,
     Determinism,
     DocumentPart,
     Envelope,
@@ -24,15 +25,24 @@ from blocks import (
     Part,
     ProviderPart,
     TextPart,
+    TooLargeError,
     ToolCall,
+    ToolResult,
+    TurnId,
+    encode_block,
     fields_in,
 )
+from persistence import EVENT_BYTES_MAX
 from timeline._flow import adrive, drive
 from timeline.arguments._given import Output, output_parts
+from timeline.engine._sealing import confidential
 from timeline.react._signature import accepted
 from timeline.react._tool import Function, Tool, ToolReply
 
 log = logging.getLogger("foldline")
+
+RESULT_BYTES_MAX = EVENT_BYTES_MAX - 1_000_000
+"""Of a result with its envelope; an event has some words more."""
 
 
 class NotCalledError(Exception):
@@ -87,7 +97,9 @@ class Caller:
             reply = _shown(_reply((yield _Run(tool.call, arguments))))
         except Exception as error:  # noqa: BLE001 -- foreign code; see above
             reply = _failed(call, error)
-        return self._done(call, reply, started, mark)
+        done = self._done(call, reply, started, mark)
+        refusal = _too_large(done)
+        return self._done(call, _failed(call, refusal), started, None) if refusal else done
 
     def _current(self, call: ToolCall) -> Generator[_Run, Any, Determinism | None]:
         tool = self.tools.get(call.name)
@@ -130,6 +142,16 @@ class Caller:
             ended_at=self.clock(),
         )
         return Done(call=call, output=reply.output, is_error=reply.is_error, envelope=envelope)
+
+
+def withheld(done: Done) -> Done:
+    """What the model is told instead of a confidential result that nobody can keep: the turn goes on."""
+    refusal = confidential(f"what {done.call.name} returned")
+    log.error("%s", refusal)
+    known = Envelope(
+        outcome="failure", started_at=done.envelope.started_at, ended_at=done.envelope.ended_at
+    )
+    return Done(call=done.call, output=refusal, is_error=True, envelope=known)
 
 
 def _perform(run: _Run) -> object:
@@ -194,6 +216,24 @@ def _shown(reply: ToolReply) -> ToolReply:
     """
     output_parts(reply.output, "the output")
     return reply
+
+
+def _too_large(done: Done) -> TooLargeError | None:
+    """What the model is told instead of a result that no store takes."""
+    block = ToolResult(
+        id=BlockId(""),
+        turn=TurnId(""),
+        call_id=done.call.call_id,
+        parts=output_parts(done.output, "the output"),
+        envelope=done.envelope,
+    )
+    size = len(encode_block(block))
+    advice = "return less of it, a part say, or where it can be read"
+    return (
+        TooLargeError("the output", size, RESULT_BYTES_MAX, advice)
+        if size > RESULT_BYTES_MAX
+        else None
+    )
 
 
 def _are_parts(items: Sequence[object]) -> bool:

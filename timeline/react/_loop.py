@@ -12,9 +12,18 @@ from typing import Any, Final
 
 import attrs
 
-from blocks import FoldlineError, OpaqueBlock, ToolCall, UserFollowup, UserSteer
+from blocks import (
+    ENCRYPTED,
+    FoldlineError,
+    MisuseError,
+    OpaqueBlock,
+    ToolCall,
+    UserFollowup,
+    UserSteer,
+)
 from render import Place, Rendered, View
 from timeline.arguments._given import Given
+from timeline.engine._sealing import confidential
 from timeline.react._asking import Flow, Notify, RunTools, asked
 from timeline.react._hooks import (
     Outcome,
@@ -26,6 +35,7 @@ from timeline.react._hooks import (
 )
 from timeline.react._retry import overflow_in, retried
 from timeline.react._settings import AgentSettings
+from timeline.react._tool import Tool
 
 log = logging.getLogger("foldline")
 
@@ -88,6 +98,7 @@ class Loop:
 
     def run(self, prompt: str, *parts: Given) -> Flow[Outcome]:
         """A turn: what the user asks, and everything that the agent does about it."""
+        self._check_tools()
         if self.timeline.open_calls:
             yield self.timeline.close_calls
         yield from self._started("startup")
@@ -96,11 +107,26 @@ class Loop:
 
     def resume(self) -> Flow[Outcome]:
         """Go on where a crash or an error ended a run; calls left open are closed first."""
+        self._check_tools()
         yield self.timeline.close_calls
         yield from self._started("resume")
         if is_done(self.timeline.view):
             return self._outcome("end_turn")
         return (yield from self._rounds())
+
+    def _check_tools(self) -> None:
+        """Before a model is paid for, refuse tools whose results could not be kept.
+
+        Raises:
+            MisuseError: there are confidential ones.
+        """
+        settings = self.timeline.settings
+        own = settings.policy.tools
+        for tool in self.settings.tools if not settings.can_seal else ():
+            if isinstance(tool, Tool):
+                said = own[tool.name].sensitivity if tool.name in own else None
+                if (said or tool.sensitivity) in ENCRYPTED:
+                    raise MisuseError(confidential(f"what {tool.name} returns"))
 
     def _started(self, source: Any) -> Flow[None]:
         view: View = self.timeline.view

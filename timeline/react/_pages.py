@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from blocks import Block, RangeSummary, ToolCall, encode_block, tag_of, text_of
+from blocks import Block, RangeSummary, ToolCall, ToolResult, encode_block, tag_of, text_of
 from render import format_summary
 from timeline.engine._settings import Settings
 from timeline.react._tool import ToolReply
@@ -76,7 +76,8 @@ def block_page(path: str, block: Block, start: int, lines: int, room: Room) -> T
     piece = room.cut(_lines(text[start:], lines), f"{about}{_SPAN}")
     end = start + len(piece)
     span = f"characters {start:,} to {end:,} of {len(text):,}; {_rest(end, len(text))}]"
-    return ToolReply(output=f"{about}, {span}\n{piece}")
+    known = block.envelope.sensitivity if isinstance(block, ToolResult) else None
+    return ToolReply(output=f"{about}, {span}\n{piece}", sensitivity=known)
 
 
 def _readable(block: Block) -> str:
@@ -125,7 +126,7 @@ def artifact_page(about: "ArtifactMetadata", content: bytes, start: int, room: R
     piece = room.cut(text, f"{what}{_SPAN}")
     end = begin + len(piece.encode())
     span = f"bytes {begin:,} to {end:,} of {about.size:,}; {_rest(end, about.size)}]"
-    return ToolReply(output=f"{what}, {span}\n{piece}")
+    return ToolReply(output=f"{what}, {span}\n{piece}", sensitivity=about.sensitivity)
 
 
 def _decoded(content: bytes, *, is_last: bool) -> str | None:

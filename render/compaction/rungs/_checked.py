@@ -18,18 +18,17 @@ import attrs
 import msgspec
 
 from blocks import (
+    ENCRYPTED,
     BlockId,
     RungError,
     ToolCall,
     ToolResult,
-    artifact_id,
     images_of,
     in_words,
-    text_of,
 )
 from render.compaction.rungs._apply_plan import apply_proposals
 from render.compaction.rungs._drop import may_go
-from render.compaction.rungs._externalize import ENCRYPTED
+from render.compaction.rungs._externalize import artifact_of
 from render.compaction.rungs._placeholder import sensitivity_of
 from render.compaction.rungs._plan import (
     AnyProposal,
@@ -148,10 +147,12 @@ def _faults_of_result(
     elif isinstance(proposal, Externalize):
         sensitivity = sensitivity_of(found.result, found.policy)
         told = proposal.artifact, proposal.path, proposal.sensitivity
-        artifact = artifact_id(text_of(found.result).encode(errors="surrogatepass"))
-        if told != (artifact, found.entry.path, sensitivity) or images_of(found.result):
+        if told != (artifact_of(found.result), found.entry.path, sensitivity) or images_of(
+            found.result
+        ):
             yield f"{in_words(block)} is another artifact, or none"
-        if sensitivity in ENCRYPTED and not scope.context.can_encrypt:
+        is_kept = bool(found.result.artifact) or sensitivity not in ENCRYPTED
+        if not (is_kept or scope.context.can_encrypt):
             yield f"{in_words(block)} is {sensitivity}, and there are no keys"
 
 

@@ -8,6 +8,7 @@ non-replayable   never
 
 from collections.abc import Mapping
 
+from blocks import is_sealed
 from render.compaction.rungs._freshness import Drift
 from render.compaction.rungs._placeholder import excerpts_of, placeholder
 from render.compaction.rungs._plan import Clear
@@ -41,6 +42,7 @@ def _proposal(
         return None
     text = placeholder(found, policy.pointer_tokens, count)
     if durability == "anchoring":
-        text = f"{text}\n{excerpts_of(found.entry, used, policy.pointer_tokens, scope.reader)}"
+        quoted = excerpts_of(found.entry, used, policy.pointer_tokens, scope.reader)
+        text = text if is_sealed(found.result) else f"{text}\n{quoted}"
     made = scope.clear(found, text, f"{durability}, {found.tokens} tokens")
     return made if made.tokens_freed > 0 else None

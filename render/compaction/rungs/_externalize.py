@@ -7,7 +7,7 @@ access rules, an expiry, and content that other machines can read.
 from collections.abc import Mapping
 from typing import Final
 
-from blocks import artifact_id, text_of, tool_target
+from blocks import ENCRYPTED, ArtifactId, ToolResult, artifact_id, text_of, tool_target
 from render.compaction.rungs._placeholder import excerpts_of, sensitivity_of
 from render.compaction.rungs._plan import Externalize
 from render.compaction.rungs._scope import Found, RungScope
@@ -18,11 +18,11 @@ POINTER: Final = "[moved to the artifact store: {tokens} tokens of {about}; {way
 READ: Final = 'read_artifact("{}")'
 NAME: Final = 'name "{}" and it is shown again'
 """The way back for an agent without that tool; see `render.stages._rehydrate`."""
+AT: Final = "read back at {}"
+"""The way back to what is confidential: it is never shown again by itself, nor to every reader."""
 ABOUT_CHARACTERS: Final = 120
 BRIEF_SHARE: Final = 0.5
 """Of a result's tokens, what excerpts may have for a pointer to be shorter than the result in any case."""
-ENCRYPTED: Final = frozenset({"confidential", "restricted"})
-"""What an artifact store takes only with a key."""
 
 
 class ExternalizeRung:
@@ -48,7 +48,8 @@ def _may_move(found: Found, context: Context) -> bool:
     if found.durability == "ephemeral":  # may be cleared: not worth keeping
         return False
     sensitivity = sensitivity_of(found.result, found.policy)
-    return sensitivity not in ENCRYPTED or context.can_encrypt
+    is_kept = bool(found.result.artifact) or sensitivity not in ENCRYPTED
+    return is_kept or context.can_encrypt
 
 
 def _is_brief(found: Found, kept: int, scope: RungScope) -> bool:
@@ -61,13 +62,16 @@ def _proposal(
     found: Found, used: Mapping[str, int], scope: RungScope, kept: int
 ) -> Externalize | None:
     context, policy = scope.context, scope.context.policy
-    text = text_of(found.result)
-    artifact = artifact_id(text.encode(errors="surrogatepass"))
+    text, artifact = text_of(found.entry.opened or found.result), artifact_of(found.result)
     target = tool_target(found.call.input, found.result.envelope)
     about = f"{found.call.name} {target}".strip()[:ABOUT_CHARACTERS]
-    way_back = (READ if _can_read(context) else NAME).format(artifact)
+    sensitivity = sensitivity_of(found.result, found.policy)
+    if sensitivity in ENCRYPTED or policy.artifact_seconds:
+        way_back = AT.format(found.entry.path)
+    else:
+        way_back = (READ if _can_read(context) else NAME).format(artifact)
     line = POINTER.format(tokens=context.counter.count(text), about=about, way_back=way_back)
-    around, sensitivity = "", sensitivity_of(found.result, found.policy)
+    around = ""
     if sensitivity not in ENCRYPTED and not _is_brief(found, kept, scope):
         around = excerpts_of(found.entry, used, policy.pointer_tokens, scope.reader)
     pointer = f"{line}\n{around}" if around else line
@@ -86,6 +90,11 @@ def _proposal(
         path=found.entry.path,
         sensitivity=sensitivity,
     )
+
+
+def artifact_of(result: ToolResult) -> ArtifactId:
+    """Where the content of a result goes, or is already."""
+    return result.artifact or artifact_id(text_of(result).encode(errors="surrogatepass"))
 
 
 def _can_read(context: Context) -> bool:

@@ -14,6 +14,7 @@ from blocks import (
     ToolCall,
     ToolResult,
     fields_in,
+    is_sealed,
     text_of,
     tool_target,
 )
@@ -107,7 +108,8 @@ def _json(value: object) -> str:
 
 
 def _error(result: ToolResult) -> str:
-    if not result.is_error and result.envelope.outcome != "failure":
+    is_failure = result.is_error or result.envelope.outcome == "failure"
+    if not is_failure or is_sealed(result):
         return ""
     said = text_of(result).strip()
     return f"error: {one_line(said.splitlines()[0], _LINE_MAX)}" if said else ""
@@ -116,7 +118,7 @@ def _error(result: ToolResult) -> str:
 def excerpts_of(entry: Entry, used: Mapping[str, int], tokens_max: int, reader: Reader) -> str:
     """Excerpts of a block's text within `tokens_max` tokens, verbatim, in its order."""
     text = text_of(entry.block)
-    if tokens_max <= 0 or not text.strip():
+    if tokens_max <= 0 or is_sealed(entry.block) or not text.strip():
         return ""
     names = {name for piece in searched(text) for name in reader.names(piece) & used.keys()}
     known = Index(terms=tuple(Term(term=name, seen=0, uses=used[name]) for name in sorted(names)))

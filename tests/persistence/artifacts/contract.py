@@ -14,6 +14,7 @@ from blocks import (
     ClosedError,
     MisuseError,
     Sensitivity,
+    TooLargeError,
     artifact_id,
 )
 from persistence import ArtifactDescription, ArtifactStore, Keys, Requester
@@ -100,6 +101,13 @@ class ContentContract(Base):
             assert store.put_stream(chunks, about(sensitivity)) == artifact_id(LARGE)
         assert store.read(artifact_id(LARGE), ALICE) == LARGE
         assert len(store.list(ALICE)) == place.slots() == 1
+
+    def test_a_description_that_is_too_long_is_refused(self, store: ArtifactStore) -> None:
+        with pytest.raises(TooLargeError, match=r"the limit is 64,000.*say less"):
+            store.put(b"x", msgspec.structs.replace(about(), path="p" * 64_000))
+        assert list(store.list(ALICE)) == []
+        name = store.put(b"x", msgspec.structs.replace(about(), path="p" * 60_000))
+        assert store.describe(name, ALICE).path == "p" * 60_000
 
     def test_a_stream_that_breaks_leaves_nothing(self, store: ArtifactStore, place: Place) -> None:
         marker = b"half of it, "

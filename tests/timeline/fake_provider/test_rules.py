@@ -91,6 +91,13 @@ def test_what_is_no_json_is_refused(practice: Practice) -> None:
             client.post("/v1/messages", cast_to=object, content=body)
 
 
+def test_a_body_that_is_too_large_is_not_taken_into_memory(practice: Practice) -> None:
+    client = practice.client(practice.serve())
+    with pytest.raises(anthropic.APIStatusError) as refused:
+        client.post("/v1/messages", cast_to=object, content=b" " * (2**26 + 1))
+    assert refused.value.status_code == 413
+
+
 def test_an_unknown_path_is_not_found(practice: Practice) -> None:
     client = practice.client(practice.serve())
     with pytest.raises(anthropic.NotFoundError):

@@ -26,7 +26,7 @@ from tests._practice import Practice
 from timeline import tool
 from timeline.fake_provider import Call, Reply
 from timeline.react import AgentSettings, Tool, ToolReply, file_state
-from timeline.react._calling import Caller, Done
+from timeline.react._calling import RESULT_BYTES_MAX, Caller, Done
 
 from .both import Agents
 
@@ -53,6 +53,24 @@ def both_now(made: Tool, **given: Any) -> list[Determinism | None]:
     asked = call_of(made.name, given)
     envelope = asyncio.run(caller.acall(asked)).envelope
     return [caller.current(asked), envelope.determinism]
+
+
+def test_an_output_that_no_store_takes_is_told_to_the_model() -> None:
+    """So the turn goes on, and the model can ask for less."""
+
+    @tool(preserve=["all"])
+    def read(much: int) -> dict[str, str]:
+        """Both the output and what is preserved of it count."""
+        return {"all": "x" * much}
+
+    for done in both(read, much=RESULT_BYTES_MAX // 2):
+        assert done.is_error
+        assert done.envelope.key_fields == {}
+        assert isinstance(done.output, str)
+        assert "TooLargeError: the output has" in done.output
+        assert "return less" in done.output
+    for done in both(read, much=1_000):
+        assert not done.is_error
 
 
 # A run.

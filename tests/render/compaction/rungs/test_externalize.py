@@ -130,8 +130,9 @@ def test_a_pointer_quotes_nothing_of_what_is_encrypted(sensitivity: Any) -> None
     context = within(tools={"tool_1": ToolPolicy(sensitivity=sensitivity)}, pointer_tokens=200)
     [moved] = proposed(drawn, attrs.evolve(context, can_encrypt=True))
     [open_] = proposed(drawn, within(pointer_tokens=200))
-    assert FIRST_LINE.fullmatch(moved.replacement)
-    assert open_.replacement.startswith(f"{moved.replacement}\n")
+    assert "\n" not in moved.replacement
+    assert moved.replacement.endswith("of tool_1 /c1.py; read back at tc:t1.c1.result]")
+    assert FIRST_LINE.match(open_.replacement.partition("\n")[0])
 
 
 @pytest.mark.parametrize("tokens", [0, 3, 40, 400])

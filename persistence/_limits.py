@@ -1,0 +1,69 @@
+"""How large what is stored may be, the same in every store.
+
+Every database has a limit of its own (a field of PostgreSQL has 1 GB, and 255 MB where SQL reads its JSON; a
+row of SQLite 1 GB), and none says clearly that it was reached.  These lie below all of them, and above what a
+provider takes in one request (32 MB).  What is larger belongs into an artifact, which lies in pieces.
+"""
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from blocks import BlockAppended, TimelineId, TooLargeError, decode_event, kind_of, tag_of
+
+EVENT_BYTES_MAX: Final = 64_000_000
+"""Of the JSON of one event."""
+APPEND_BYTES_MAX: Final = 256_000_000
+"""Of all events of one append; also of one that is copied, which an older version may have stored."""
+APPEND_EVENTS_MAX: Final = 200_000
+"""In one append."""
+DESCRIPTION_BYTES_MAX: Final = 64_000
+"""Of the JSON of what is said about an artifact."""
+
+
+class _Sized(Protocol):
+    @property
+    def data(self) -> bytes: ...
+
+
+def check_count(timeline: TimelineId, count: int) -> None:
+    """Refuse an append of too many events.
+
+    Raises:
+        TooLargeError: it has.
+    """
+    if count > APPEND_EVENTS_MAX:
+        advice = "append them in several calls, each at the version that the one before returned"
+        raise TooLargeError(
+            f"an append to {timeline!r}", count, APPEND_EVENTS_MAX, advice, unit="events"
+        )
+
+
+def check_sizes(timeline: TimelineId, events: Sequence[_Sized], event_bytes_max: int) -> None:
+    """Refuse events that are too large, one by one or together.
+
+    Raises:
+        TooLargeError: one is, or all of them are.
+    """
+    total = 0
+    for number, event in enumerate(events, 1):
+        total += len(event.data)
+        if len(event.data) > event_bytes_max:
+            what = f"event {number} of an append to {timeline!r} ({_about(event.data)})"
+            raise TooLargeError(what, len(event.data), event_bytes_max, TO_AN_ARTIFACT)
+    if total > APPEND_BYTES_MAX:
+        advice = "append them in several calls, each at the version that the one before returned"
+        raise TooLargeError(f"an append to {timeline!r}", total, APPEND_BYTES_MAX, advice)
+
+
+TO_AN_ARTIFACT: Final = (
+    "put the content into an artifact (`artifacts.put` of the timeline) and append its id, or append"
+    " it in parts"
+)
+
+
+def _about(data: bytes) -> str:
+    """Which event it is, in a few words and without its content."""
+    event = decode_event(data)
+    if not isinstance(event, BlockAppended):
+        return f"{kind_of(event)} {event.id!r:.100}"
+    return f"the {tag_of(event.block)} {event.block.id!r:.100}"

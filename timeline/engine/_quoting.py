@@ -1,0 +1,34 @@
+"""A model that summarises has read the confidential results of the prompt; what it quotes of them is taken
+out of its summary before that is written anywhere."""
+
+import msgspec
+
+from blocks import (
+    ArtifactId,
+    Block,
+    BlockId,
+    StructuredSummary,
+    SystemMessage,
+    ToolResult,
+    TurnId,
+    leaves,
+)
+from render import View, redaction_of
+
+
+def unquoted(summary: StructuredSummary, view: View) -> StructuredSummary:
+    """The summary without what only confidential results of a view say."""
+    opened = (entry.opened for entry in view.entries)
+    hidden = [
+        msgspec.structs.replace(block, artifact=ArtifactId(""))
+        for block in opened
+        if isinstance(block, ToolResult)
+    ]
+    if not hidden:
+        return summary
+    said: list[Block] = [entry.block for entry in view.entries]
+    if view.compaction is not None:
+        known = leaves(msgspec.to_builtins(view.compaction.event.summary))
+        said.append(SystemMessage(id=BlockId(""), turn=TurnId(""), text=known))
+        said += [entry.block for entry in view.compaction.head.entries]
+    return redaction_of(hidden, [summary], said).redacted(summary)

@@ -1,0 +1,194 @@
+"""Confidential results: their content goes into the artifact store before the log hears of them, and comes
+from there when the log is read; see `blocks._sealed`.
+
+What cannot be had any more (expired, forgotten, its key lost) is shown as a sentence that says so: a log
+always renders.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import attrs
+import msgspec
+
+from blocks import (
+    ENCRYPTED,
+    ArtifactId,
+    Block,
+    BlockAppended,
+    Event,
+    LogWindow,
+    MisuseError,
+    Recorded,
+    SealedContent,
+    Sensitivity,
+    ToolCall,
+    ToolResult,
+    encode_content,
+    path_of,
+    without_content,
+)
+from render import Place, Policy, View
+from timeline._flow import Flow, RunBlocking
+from timeline.engine._artifacts import ArtifactService
+
+if TYPE_CHECKING:
+    from persistence import ArtifactStore
+
+
+@attrs.define(kw_only=True, repr=False)
+class Sealing:
+    """The confidential results of one timeline."""
+
+    service: ArtifactService
+    ids: Callable[[], str]
+    policy: Policy
+    is_possible: bool
+    """Whether there are an artifact store and keys for it."""
+    is_needed: bool
+    """Whether the log outlives the process: what is in memory only lies nowhere."""
+    _known: dict[ArtifactId, SealedContent] = attrs.field(
+        factory=dict[ArtifactId, SealedContent], init=False
+    )
+    """The contents that the view shows."""
+
+    # Into the artifact store.
+
+    def sealed(self, events: Sequence[Event], view: View) -> Flow[list[Event]]:
+        """The events with the content of confidential results in artifacts; see `put_back`.
+
+        Raises:
+            MisuseError: one is confidential, and there is nowhere to keep it.
+        """
+        made: list[Event] = []
+        for event in events:
+            made.append(event)
+            if isinstance(event, BlockAppended) and isinstance(event.block, ToolResult):
+                block = yield from self._sealed(event.block, view)
+                made[-1] = msgspec.structs.replace(event, block=block)
+        return made
+
+    def _sealed(self, block: ToolResult, view: View) -> Flow[ToolResult]:
+        sensitivity = self._sensitivity(block, view)
+        if block.artifact or sensitivity not in ENCRYPTED:
+            return block
+        if not self.is_possible:
+            if self.is_needed:
+                raise MisuseError(confidential(f"the result of call {block.call_id!r:.100}"))
+            return block
+        known = msgspec.structs.replace(block.envelope, sensitivity=sensitivity)
+        content = SealedContent(
+            parts=block.parts, salt=self.ids(), expires_at=self.service.expires_at()
+        )
+        artifact: ArtifactId = yield RunBlocking(
+            partial(self._put, content, path_of(block), sensitivity)
+        )
+        self._known[artifact] = content
+        return msgspec.structs.replace(block, envelope=known, artifact=artifact)
+
+    def _sensitivity(self, block: ToolResult, view: View) -> Sensitivity:
+        """As the policy says of the tool, else as the tool declared."""
+        tools = self.policy.tools
+        own = tools.get(_tool_of(block, view)) if tools else None
+        return (own.sensitivity if own else None) or block.envelope.sensitivity
+
+    def _put(self, content: SealedContent, path: str, sensitivity: Sensitivity) -> ArtifactId:
+        from persistence import ArtifactDescription
+
+        about = ArtifactDescription(
+            timeline=self.service.timeline,
+            tenant=self.service.reader.tenant,
+            sensitivity=sensitivity,
+            expires_at=content.expires_at,
+            mime="application/json",
+            path=path,
+            about="a confidential result",
+        )
+        return self._store.put(encode_content(content), about)
+
+    def put_back(self, events: Sequence[Event]) -> Flow[None]:
+        """Remove the contents of events that were not written after all."""
+        from persistence import ForgetsArtifacts
+
+        for artifact in _artifacts(events) & self._known.keys():
+            del self._known[artifact]
+            if isinstance(store := self._store, ForgetsArtifacts):
+                yield RunBlocking(partial(store.forget, self.service.timeline, artifact))
+
+    # Out of it.
+
+    def opened(self, events: Sequence[Recorded]) -> Flow[tuple[Recorded, ...]]:
+        """The events with the contents of their sealed results."""
+        made: list[Recorded] = []
+        for version, event in events:
+            if isinstance(event, BlockAppended):
+                block = yield from self.opened_block(event.block)
+                if block is not event.block:
+                    event = msgspec.structs.replace(event, block=block)  # noqa: PLW2901 -- the same event
+            made.append((version, event))
+        return tuple(made)
+
+    def opened_window(self, window: LogWindow) -> Flow[LogWindow]:
+        """The window with the contents of its sealed results; whatever else was known is not any more."""
+        named = _artifacts(event for _, event in window.events)
+        self._known = {name: known for name, known in self._known.items() if name in named}
+        if not named:
+            return window
+        return attrs.evolve(window, events=(yield from self.opened(window.events)))
+
+    def opened_block(self, block: Block) -> Flow[Block]:
+        """A block with its content, if that is kept apart."""
+        if not isinstance(block, ToolResult) or not block.artifact:
+            return block
+        known = self._known.get(block.artifact)
+        if known is None or self._is_over(known):
+            found: SealedContent | str = yield RunBlocking(
+                partial(self.service.sealed, block.artifact)
+            )
+            if isinstance(found, str):
+                self._known.pop(block.artifact, None)
+                return without_content(block, found)
+            known = self._known[block.artifact] = found
+        return msgspec.structs.replace(block, parts=known.parts)
+
+    @property
+    def _store(self) -> "ArtifactStore":
+        store = self.service.store
+        assert store is not None  # noqa: S101 -- asked for only where there is one
+        return store
+
+    def _is_over(self, content: SealedContent) -> bool:
+        return bool(content.expires_at) and content.expires_at <= self.service.clock()
+
+    @property
+    def is_out_of_date(self) -> bool:
+        """Whether something is shown whose time is over."""
+        return any(self._is_over(content) for content in self._known.values())
+
+    def drop(self) -> None:
+        """Know nothing of what was read: it may have been forgotten."""
+        self._known = {}
+
+
+def confidential(what: str) -> str:
+    """What to do about a confidential result that nobody can keep."""
+    return (
+        f"{what} is confidential, and there is nowhere to keep it but the log, which is not encrypted. Open the timeline with keys=Keys(...) and an artifact store, or say"
+        ' that it is not confidential: sensitivity="internal", of the tool or of the policy'
+    )
+
+
+def _artifacts(events: Iterable[Event]) -> set[ArtifactId]:
+    """Where the contents of sealed results are."""
+    blocks = (event.block for event in events if isinstance(event, BlockAppended))
+    return {block.artifact for block in blocks if isinstance(block, ToolResult) and block.artifact}
+
+
+def _tool_of(block: ToolResult, view: View) -> str:
+    """The name of the tool that was called; empty if nothing says so."""
+    for group in reversed(view.groups):
+        for entry in group.placed(Place.RESPONSE):
+            if isinstance(entry.block, ToolCall) and entry.block.call_id == block.call_id:
+                return entry.block.name
+    return ""
