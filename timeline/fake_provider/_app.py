@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import attrs
 from starlette.applications import Starlette
