@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from tests._postgres import Server, is_there, running
 from tests._sizes import PROFILE
+from tests.timeline.integrations._frameworks import missing
 
 SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 
@@ -49,6 +50,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("network"):
             item.add_marker(pytest.mark.allow_hosts(["127.0.0.1", "::1", "localhost"]))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which suites of `tests/timeline/integrations` were not collected, and why."""
+    if absent := missing():
+        terminalreporter.line(
+            f"not installed, so not tested here, but by `make adapters`: {', '.join(absent)}"
+        )
 
 
 @pytest.fixture(scope="session")

@@ -36,7 +36,8 @@ class _Recording:
         self._arriving.stream.add(event_of(event))
 
     @property
-    def _response(self) -> Json | None:
+    def response(self) -> Json | None:
+        """The JSON of the response as far as it came; None: nothing of it did."""
         return self._arriving.stream.response()
 
 
@@ -47,7 +48,7 @@ class Recording(_Recording):
         return self
 
     def __exit__(self, *_: object) -> None:
-        response = self._response
+        response = self.response
         if response is not None and self.version is None:
             known = self._arriving
             self.version = self._record(response, known.rendered, format=known.format)
@@ -60,7 +61,7 @@ class AsyncRecording(_Recording):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        response = self._response
+        response = self.response
         if response is not None and self.version is None:
             known = self._arriving
             recorded: Awaitable[int] = self._record(response, known.rendered, format=known.format)

@@ -1,0 +1,24 @@
+"""The frameworks, by the name of their extra, of their page and of their suite."""
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Final
+
+FRAMEWORKS: Final[Mapping[str, str]] = {
+    "openai": "openai",
+    "litellm": "litellm",
+    "openai-agents": "agents",
+    "langchain": "langchain",
+    "pydantic-ai": "pydantic_ai",
+}
+"""Each with the module that is there once it is installed."""
+
+
+def suite_of(name: str) -> str:
+    """The file of its tests."""
+    return f"test_{name.replace('-', '_')}.py"
+
+
+def missing() -> list[str]:
+    """Those that are not installed here."""
+    return [name for name, module in FRAMEWORKS.items() if find_spec(module) is None]

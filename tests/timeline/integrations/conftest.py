@@ -1,0 +1,36 @@
+"""Suites whose framework is not installed are not collected; the end of the run says which."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from tests.timeline.integrations._frameworks import missing, suite_of
+from tests.timeline.integrations._play import WINDOW
+from timeline.fake_provider import FakeProvider, FakeServer
+
+collect_ignore = [suite_of(name) for name in missing()]
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., FakeServer]]:
+    """Starts a provider; it takes what `FakeProvider` takes."""
+    with ExitStack() as stack:
+
+        def started(**options: Any) -> FakeServer:
+            given = {"window": WINDOW, **options}
+            return stack.enter_context(FakeServer(FakeProvider(**given)))
+
+        yield started
+
+
+@pytest.fixture
+def report(record_property: Callable[[str, object], None]) -> Callable[..., None]:
+    """Tells `make adapters` what a test found: rounds, refused, resumed, streaming, images, structured."""
+
+    def told(**facts: object) -> None:
+        for name, value in facts.items():
+            record_property(name, value)
+
+    return told

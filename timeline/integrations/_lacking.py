@@ -1,0 +1,10 @@
+"""What is said where a framework is not installed."""
+
+from blocks import MisuseError
+
+
+def lacking(extra: str, error: ModuleNotFoundError) -> MisuseError:
+    """The error for an adapter whose framework cannot be imported; `extra`: what brings it."""
+    return MisuseError(
+        f"timeline.integrations needs {error.name} for this: pip install 'foldline[{extra}]'"
+    )
