@@ -166,9 +166,8 @@ class _Reducer:
         if images_of(block):
             self._pictured = version
         self._joined.append(entry)
-        self._evolve(blocks=self._state.blocks + 1)
-        if event.agrees:
-            self._evolve(agreed=event.agrees, agreed_at=version)
+        agreed = {"agreed": event.agrees, "agreed_at": version} if event.agrees else {}
+        self._evolve(blocks=self._state.blocks + 1, **agreed)
 
     @property
     def _current(self) -> Group:
@@ -269,8 +268,7 @@ class _Reducer:
         return found
 
     def _rendered(self, version: int, event: RequestRendered) -> None:
-        shown = event.shown or version
-        self._seal(shown)
+        self._seal(shown := event.shown or version)
         self._state = after_request(self._state, event, shown)
 
     def _seal(self, shown: int) -> None:
@@ -286,8 +284,7 @@ class _Reducer:
     def _skipped(self, version: int, event: CompactionSkipped) -> None:
         """Count towards the breaker, unless a compaction succeeded since."""
         if self._compaction is None or version > self._compaction.version:
-            failures = self._state.failures + 1
-            self._evolve(failures=failures, failed_tokens=event.tokens)
+            self._evolve(failures=self._state.failures + 1, failed_tokens=event.tokens)
 
     def _calibrate(self, event: UsageRecorded | TokensCounted) -> None:
         if isinstance(event, UsageRecorded) and event.response:

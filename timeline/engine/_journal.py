@@ -1,8 +1,7 @@
 """What a timeline knows of its log: the view, what waits to be committed, and how it is committed.
 
-Several timelines may write one log, in one process or in many.  Who was slower repeats: a fact as it is, at
-whatever version the log is then; what depends on the log is looked at again behind what others have
-appended; and a decision is made anew, from a fresh view.
+Several timelines may write one log, in one process or in many.  Who was slower repeats: a fact as it is; what
+depends on the log is looked at again behind what others have appended; a decision is made anew.
 """
 
 from collections.abc import Callable, Iterable, Sequence
