@@ -6,6 +6,7 @@ The provider has a code for it; the servers that speak its API have words of the
                 Your input exceeds the context window of this model. ...
                 This model's maximum context length is M tokens. However, your messages resulted in
                 N tokens ... / you requested R tokens (N in the messages, ... in the completion)
+                Input tokens exceed the configured limit of M tokens. Your messages resulted in N tokens. ...
     vLLM        400, type `BadRequestError`, code 400
                 This model's maximum context length is M tokens. However, your request has N input tokens ...
                 ... You passed N input tokens and requested O output tokens. However, the model's context
@@ -30,7 +31,7 @@ _TYPES: Final = frozenset(
 """Names under which the text may say it; "" where a gateway has dropped the name."""
 _NUMBER: Final = r"(\d[\d,_]{0,18})"
 _TEXTS: Final = re.compile(
-    r"exceeds the context window|maximum context length is|context length is only"
+    r"exceeds the context window|exceed the configured limit of|maximum context length is|context length is only"
     r"|exceeds the available context size|exceeds? the model's (?:maximum )?context length"
     r"|is longer than the maximum model length",
     re.IGNORECASE,
@@ -44,6 +45,7 @@ _NUMBERS: Final = tuple(
         r"passed <n> input tokens.{0,200}?context length is only <m> tokens",
         r"request \(<n> tokens\) exceeds the available context size \(<m> tokens\)",
         r"\(length <n>\) is longer than the maximum model length of <m>",
+        r"exceed the configured limit of <m> tokens.{0,200}?resulted in <n> ",
         r"maximum context length is <m> tokens",
         r"context length is only <m> tokens",
     )

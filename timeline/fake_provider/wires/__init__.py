@@ -28,4 +28,5 @@ def wire_of(request: Json) -> Wire:
     opened = said[0].get("role") in {"developer", "system"}
     called = any(message.get("role") == "tool" or "tool_calls" in message for message in said)
     offered = any(tool.get("type") == "function" for tool in request.get("tools") or ())
-    return CHAT if opened or called or offered else MESSAGES
+    is_chat = opened or called or offered or "max_tokens" not in request
+    return CHAT if is_chat else MESSAGES

@@ -110,10 +110,17 @@ class Chat:
         }
 
     def events(self, message: Json, drafts: Sequence[Draft], request: Json) -> Iterator[bytes]:  # noqa: ARG002 -- of the message
-        """Chunks, the usage in a last one if it is wanted, and a line that is no JSON."""
+        """Chunks; the last of them come together: why it ends, the usage if it is wanted, and a line that is
+        no JSON."""
         options = cast("Json", request.get("stream_options") or {})
-        yield from map(event, _chunks(message, with_usage=bool(options.get("include_usage"))))
-        yield _DONE
+        common = {name: message[name] for name in ("id", "created", "model")}
+        common["object"] = "chat.completion.chunk"
+        [choice] = message["choices"]
+        for delta in _deltas(choice["message"]):
+            yield event({**common, "choices": [_choice(delta, None)]})
+        end = event({**common, "choices": [_choice({}, choice["finish_reason"])]})
+        used = event({**common, "choices": [], "usage": message["usage"]})
+        yield end + (used if options.get("include_usage") else b"") + _DONE
 
     def garbage(self) -> bytes:
         """Half a chunk."""
@@ -186,18 +193,8 @@ def _usage(spoken: Spoken) -> Json:
     }
 
 
-def _chunks(completion: Json, *, with_usage: bool) -> Iterator[Json]:
-    usage = completion["usage"]
-    common = {name: completion[name] for name in ("id", "created", "model")}
-    common["object"] = "chat.completion.chunk"
-    [choice] = completion["choices"]
-    for delta in _deltas(choice["message"]):
-        choices = [{"index": 0, "delta": delta, "finish_reason": None, "logprobs": None}]
-        yield {**common, "choices": choices}
-    end = {"index": 0, "delta": {}, "finish_reason": choice["finish_reason"], "logprobs": None}
-    yield {**common, "choices": [end]}
-    if with_usage:
-        yield {**common, "choices": [], "usage": usage}
+def _choice(delta: Json, reason: str | None) -> Json:
+    return {"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}
 
 
 def _deltas(message: Json) -> Iterator[Json]:
