@@ -24,7 +24,8 @@ from blocks import (
     decode_event,
     encode_event,
 )
-from persistence._stand_ins import forget_stand_ins, kept_in, stand_in
+from persistence._retention import kept_of
+from persistence._stand_ins import forget_stand_ins, stand_in
 from persistence._store import Copyable, EventStore, HoldsArtifacts
 from persistence.artifacts import ArtifactMetadata, Artifacts, copy_artifacts
 
@@ -70,7 +71,7 @@ def copy_store(
     shelf.take(lambda about: about.timeline in infos)
     copied, forgotten = list[int](), 0
     for name, info in infos.items():
-        gone = kept_in(source, name).forgotten
+        gone = kept_of(source, name).forgotten
         stand_in(target, info, gone)
         copied.append(_copy_timeline(source, target, name, shelf))
         forget_stand_ins(target, name, gone)
@@ -127,12 +128,10 @@ class _Shelf:
 
 def _copy_timeline(source: EventStore, target: EventStore, name: TimelineId, shelf: _Shelf) -> int:
     """The number of events that were new."""
-    held, gone = target.head(name), kept_in(source, name).forgotten
+    held, gone = target.head(name), kept_of(source, name).forgotten
     if held > (there := source.head(name)):
-        raise MisuseError(
-            f"{name!r} has {held} events there and {there} here; copy it back first"
-        )
-    if held > max(gone, kept_in(target, name).forgotten):
+        raise MisuseError(f"{name!r} has {held} events there and {there} here; copy it back first")
+    if held > max(gone, kept_of(target, name).forgotten):
         _check_same(source, target, name, held)
     first = version = max(held, gone)
     while page := read_bytes(source, name, after=version):

@@ -14,7 +14,8 @@ from blocks import CodecError, DamagedStoreError, MisuseError, TimelineId
 from persistence._copy import PAGE, append_bytes, read_bytes
 from persistence._open import locate_store
 from persistence._place import checked_path
-from persistence._stand_ins import forget_stand_ins, kept_in, stand_in
+from persistence._retention import kept_of
+from persistence._stand_ins import forget_stand_ins, stand_in
 from persistence._store import EventStore, HoldsArtifacts, StoreLocation, TimelineInfo
 from persistence.artifacts import Artifacts, copy_artifacts
 
@@ -79,7 +80,7 @@ def _save_timeline(
     damaged: EventStore, saved: EventStore, info: TimelineInfo, lost: list[str]
 ) -> int:
     """The number of events that were saved."""
-    gone, limit = kept_in(damaged, info.id).forgotten, PAGE
+    gone, limit = kept_of(damaged, info.id).forgotten, PAGE
     stand_in(saved, info, gone)
     version = gone
     while version < info.version:

@@ -58,7 +58,7 @@ EXPORTS = {
         MemoryArtifacts MemoryStore PostgresStore RepairReport Requester SQLiteStore StoreLocation
         StoreProblem StoreReport StoredEvent TimelineInfo TurnChange Verifiable Watchable
         append_bytes block_at checked_bytes checked_events checked_fork checked_page copy_store
-        locate_store open_artifacts open_store quality_rows read_bytes repair search_blocks
+        kept_of locate_store open_artifacts open_store quality_rows read_bytes repair search_blocks
         timeline_infos verify
     """,
     "persistence.testing": """

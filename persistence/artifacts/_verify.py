@@ -32,9 +32,7 @@ class Examination:
     _backend: Readable
     _keys: KeyRing | None = None
 
-    def entries(
-        self, artifact: str | None = None
-    ) -> tuple[Sequence[Entry], list[StoreProblem]]:
+    def entries(self, artifact: str | None = None) -> tuple[Sequence[Entry], list[StoreProblem]]:
         """What is said to lie there, of one artifact or of all."""
         try:
             return self._backend.entries(artifact), []
