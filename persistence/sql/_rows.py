@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from math import isfinite
 from typing import Final, TypeAlias
+from zlib import crc32
 
 from blocks import (
     CodecError,
@@ -33,6 +34,10 @@ UNION ALL SELECT -first, NULL FROM trims WHERE timeline = ? AND first > ? + 1 OR
 """
 """The same, and before them a row with a version below 0 where older ones were removed."""
 IDS: Final = "SELECT id FROM events WHERE timeline = ? AND seq > ? AND seq <= ? ORDER BY seq"
+SUMS: Final = """
+SELECT seq, payload, crc32 FROM events
+WHERE timeline = ? AND seq > ? AND seq <= ? AND crc32 IS NOT NULL ORDER BY seq
+"""
 WINDOW: Final = """
 WITH marks AS (
     SELECT seq, kind, ref FROM events WHERE timeline = ? AND ref IS NOT NULL
@@ -71,6 +76,11 @@ def columns(event: StoredEvent) -> tuple[str, float, str, int | None]:
     """Id, time, kind and reference, as they lie in their columns; a time that is none is 0."""
     at = event.at if isfinite(event.at) else 0.0
     return column(event.id), at, column(event.kind), event.ref
+
+
+def checksum(payload: bytes | str) -> int:
+    """What lies beside a payload, so that a bit of it that flips is found."""
+    return crc32(payload.encode() if isinstance(payload, str) else payload)
 
 
 def column(text: str) -> str:
