@@ -33,8 +33,13 @@ def stand_in(target: EventStore, info: TimelineInfo, gone: int) -> None:
             f"{info.id!r} ends at event {held} there and begins at event {gone + 1} here, so what is"
             " between them is nowhere; choose another store"
         )
-    for first in range(held, gone, PAGE):
-        versions = range(first + 1, min(first + PAGE, gone) + 1)
+    fill(target, info, gone)
+
+
+def fill(target: EventStore, info: TimelineInfo, last: int) -> None:
+    """Append what stands for the events behind the last one that is there up to version `last`."""
+    for first in range(target.head(info.id), last, PAGE):
+        versions = range(first + 1, min(first + PAGE, last) + 1)
         events = [_event(version, info.created_at) for version in versions]
         target.append(info.id, events, expected_version=first)
 

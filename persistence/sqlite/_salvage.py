@@ -1,0 +1,149 @@
+"""A new SQLite file with what can be read of a damaged one: row by row, around pages that cannot be read.
+
+Of an event that only an index knows there is a row without content, so that it can be said that it is lost.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+from blocks import DamagedStoreError, TimelineId
+from persistence.artifacts import ArtifactTables
+from persistence.sql._trims import DROP, trimmed_of
+from persistence.sqlite._database import SQLiteConnection, connected, errors
+from persistence.sqlite._schema import open_database
+
+TABLES: Final = ("events", "trims", "artifacts", "artifact_pieces", "artifact_audit")
+BEYOND: Final = 10_000
+"""Row ids that are tried behind the last row that was read, where nothing is known of an end."""
+TRIED_MAX: Final = 10_000_000
+"""Row ids that are tried one by one between two rows that can be read."""
+KNOWN: Final = """
+SELECT timeline, seq FROM events INDEXED BY sqlite_autoindex_events_1
+ORDER BY timeline {order}, seq {order}
+"""
+LOST: Final = """
+INSERT OR IGNORE INTO events(timeline, seq, id, ts, kind, payload) VALUES (?, ?, '', 0, '', x'')
+"""
+TIMES: Final = """
+UPDATE events SET ts = coalesce(
+    (SELECT ts FROM events n WHERE n.timeline = events.timeline AND n.seq > events.seq
+                               AND n.payload <> x'' ORDER BY seq LIMIT 1), 0) WHERE payload = x''
+"""
+FIRSTS: Final = """
+UPDATE events SET made = rowid
+WHERE made IS NULL AND (timeline, seq) IN (SELECT timeline, min(seq) FROM events GROUP BY timeline)
+"""
+
+
+def salvaged(path: Path, folder: Path) -> tuple[Path, str]:
+    """The path of a file that is whole, in `folder` if it is not this one; and a sentence on what is not in
+    it, empty if nothing.
+
+    Raises:
+        MisuseError: it is no SQLite database.
+        DamagedStoreError: it does not even say which tables it has.
+    """
+    new = folder / f"salvaged {path.name}"
+    with errors(path), closing(connected(path, 0)) as old:
+        old.text_factory = lambda text: text.decode(errors="replace")
+        if _is_sound(old):
+            return path, ""
+        there = {name for (name,) in old.execute("SELECT name FROM sqlite_master")}
+        open_database(new, 0).close()
+        with closing(connected(new, 0)) as made:
+            made.execute("BEGIN")
+            tables = [name for name in TABLES if name in there]
+            holed = [name for name in tables if _copied(old, made, name)]
+            _note_lost(old, made)
+            _drop_broken(made)
+            made.execute("COMMIT")
+    return new, _told(path, holed)
+
+
+def _told(path: Path, holed: list[str]) -> str:
+    if not holed:
+        return ""  # what is damaged are indexes
+    return f"pages of {path.name} cannot be read; what they have of {', '.join(holed)} is lost"
+
+
+def _is_sound(old: sqlite3.Connection) -> bool:
+    try:
+        return [*old.execute("PRAGMA integrity_check(1)")] == [("ok",)]
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_NOTADB:
+            raise
+        return False
+
+
+def _copied(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> bool:
+    """Whether there are rows that cannot be read; all others are copied."""
+    theirs = {row[1] for row in old.execute(f"PRAGMA table_info({table})")}
+    ours = [row[1] for row in new.execute(f"PRAGMA table_info({table})") if row[1] in theirs]
+    columns, marks, is_holed = ", ".join(ours), ", ".join("?" * len(ours)), False
+    put = f"INSERT OR IGNORE INTO {table}({columns}) VALUES ({marks})"  # noqa: S608 -- names of ours
+    for row in _rows(old, table, columns):
+        if row is None:
+            is_holed = True
+        else:
+            new.execute(put, row)
+    return is_holed
+
+
+def _rows(old: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[Any, ...] | None]:
+    """The rows, from the first on and, where one cannot be read, from the last on; then those between. None
+    says that there was one that cannot be."""
+    ask, last = f"SELECT rowid, {columns} FROM {table} NOT INDEXED", 0  # noqa: S608 -- names of ours
+    for row in _scanned(old, f"{ask} ORDER BY rowid"):
+        if row is None:
+            break
+        last = row[0]
+        yield row[1:]
+    else:
+        return
+    yield None
+    end = last + BEYOND
+    for row in _scanned(old, f"{ask} ORDER BY rowid DESC"):
+        if row is None or row[0] <= last:
+            break
+        end = row[0]
+        yield row[1:]
+    for rowid in range(last + 1, min(end, last + TRIED_MAX)):
+        for row in _scanned(old, f"{ask} WHERE rowid = ?", rowid):
+            if row is not None:
+                yield row[1:]
+
+
+def _scanned(
+    old: sqlite3.Connection, statement: str, *given: int
+) -> Iterator[tuple[Any, ...] | None]:
+    """The rows up to the first that cannot be read, for which there is None."""
+    try:
+        yield from old.execute(statement, given)
+    except sqlite3.DatabaseError:
+        yield None
+
+
+def _note_lost(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
+    """Add the events that only the index knows, and say which are the first of their timelines."""
+    for order in ("", "DESC"):
+        for row in _scanned(old, KNOWN.format(order=order)):
+            if row is not None:
+                new.execute(LOST, row)
+    new.execute(TIMES)
+    new.execute(FIRSTS)
+
+
+def _drop_broken(new: sqlite3.Connection) -> None:
+    """Remove rows that nobody can read and that keep others from being read."""
+    for (timeline,) in new.execute("SELECT timeline FROM trims").fetchall():
+        try:
+            trimmed_of(SQLiteConnection(new), TimelineId(timeline))
+        except DamagedStoreError:
+            new.execute(DROP, [timeline])
+    rows = new.execute("SELECT artifact, slot, entry FROM artifacts").fetchall()
+    whole = {entry.slot for entry in ArtifactTables(rows=rows).examined()[0]}
+    broken = [(slot,) for _, slot, _ in rows if slot not in whole]
+    new.executemany("DELETE FROM artifacts WHERE slot = ?", broken)
