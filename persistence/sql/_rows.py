@@ -101,6 +101,8 @@ def window_of(
     _, _, fold, cut = rows[0]
     marks = () if fold is None or cut is None else (Mark(fold, "RangeCompacted", cut),)
     head = Head(version=rows[-1][0], marks=marks)
+    if fold is not None and fold > head.version:
+        raise damaged(timeline, f"the compaction at version {fold} is not there")
     page = without_gaps(timeline, head.window_start() - 1, [(row[0], row[1]) for row in rows])
     return head.window(events_of(timeline, page))
 

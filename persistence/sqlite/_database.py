@@ -185,6 +185,8 @@ def errors(path: Path) -> Generator[None]:
         raise TakenError from error
     except sqlite3.Error as error:
         raise translated(error, path) from error
+    except UnicodeDecodeError as error:  # it quotes what it cannot read
+        raise DamagedStoreError(f"{path} is damaged; restore it from a backup") from error
 
 
 def translated(error: sqlite3.Error, path: Path) -> FoldlineError:
@@ -219,7 +221,7 @@ def translated(error: sqlite3.Error, path: Path) -> FoldlineError:
             return DamagedStoreError(
                 f"{path} has not the tables that it should have ({text}); restore it from a backup"
             )
-        case _ if "malformed JSON" in text:
+        case _ if "malformed JSON" in text or "decode to UTF-8" in text:
             return DamagedStoreError(
                 f"{path}: {text}; `foldline verify` lists all damage, restore it from a backup"
             )

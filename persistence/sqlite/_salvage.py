@@ -15,11 +15,20 @@ from persistence.sql._trims import DROP, trimmed_of
 from persistence.sqlite._database import SQLiteConnection, connected, errors
 from persistence.sqlite._schema import open_database
 
-TABLES: Final = ("events", "trims", "artifacts", "artifact_pieces", "artifact_audit")
+TABLES: Final = {
+    "events": ("text", "integer", "text", "real", "text"),
+    "trims": (),  # which look like pieces
+    "artifacts": ("text", "text", "blob"),
+    "artifact_pieces": ("text", "integer", "real", "blob"),
+    "artifact_audit": ("text", "integer", "blob"),
+}
+"""With the types of the first columns, by which their rows are told from those of other tables."""
 BEYOND: Final = 10_000
 """Row ids that are tried behind the last row that was read, where nothing is known of an end."""
 TRIED_MAX: Final = 10_000_000
 """Row ids that are tried one by one between two rows that can be read."""
+LEAF: Final = b"\x0d"
+"""How a page begins that has rows of a table."""
 KNOWN: Final = """
 SELECT timeline, seq FROM events INDEXED BY sqlite_autoindex_events_1
 ORDER BY timeline {order}, seq {order}
@@ -57,16 +66,17 @@ def salvaged(path: Path, folder: Path) -> tuple[Path, str]:
             made.execute("BEGIN")
             tables = [name for name in TABLES if name in there]
             holed = [name for name in tables if _copied(old, made, name)]
-            _note_lost(old, made)
+            for name in holed:
+                _copy_leaves(old, made, name, path)
+            if _note_lost(old, made) and "events" in holed:
+                holed.remove("events")  # each that is lost is told
             _drop_broken(made)
             made.execute("COMMIT")
-    return new, _told(path, holed)
-
-
-def _told(path: Path, holed: list[str]) -> str:
-    if not holed:
-        return ""  # what is damaged are indexes
-    return f"pages of {path.name} cannot be read; what they have of {', '.join(holed)} is lost"
+    tables_told = ", ".join(holed)
+    what = (
+        f"pages of {path.name} cannot be read; what they have of the tables {tables_told} is lost"
+    )
+    return new, what if holed else ""
 
 
 def _is_sound(old: sqlite3.Connection) -> bool:
@@ -80,16 +90,42 @@ def _is_sound(old: sqlite3.Connection) -> bool:
 
 def _copied(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> bool:
     """Whether there are rows that cannot be read; all others are copied."""
-    theirs = {row[1] for row in old.execute(f"PRAGMA table_info({table})")}
-    ours = [row[1] for row in new.execute(f"PRAGMA table_info({table})") if row[1] in theirs]
-    columns, marks, is_holed = ", ".join(ours), ", ".join("?" * len(ours)), False
-    put = f"INSERT OR IGNORE INTO {table}({columns}) VALUES ({marks})"  # noqa: S608 -- names of ours
+    columns, put = _columns(old, new, table)
+    is_holed = False
     for row in _rows(old, table, columns):
         if row is None:
             is_holed = True
         else:
             new.execute(put, row)
     return is_holed
+
+
+def _columns(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> tuple[str, str]:
+    """Those that both have, and what adds a row of them that is not there."""
+    theirs = {row[1] for row in old.execute(f"PRAGMA table_info({table})")}
+    ours = [row[1] for row in new.execute(f"PRAGMA table_info({table})") if row[1] in theirs]
+    columns, marks = ", ".join(ours), ", ".join("?" * len(ours))
+    return columns, f"INSERT OR IGNORE INTO {table}({columns}) VALUES ({marks})"  # noqa: S608 -- names of ours
+
+
+def _copy_leaves(old: sqlite3.Connection, new: sqlite3.Connection, table: str, path: Path) -> None:
+    """Add the rows of pages to which none leads any more: each is read as if it were the whole table."""
+    columns, put = _columns(old, new, table)
+    types = zip(columns.split(", "), TABLES[table], strict=False)
+    alike = " AND ".join(f"typeof({column}) = '{type_}'" for column, type_ in types) or "false"
+    for statement in ("PRAGMA synchronous = OFF", "PRAGMA wal_checkpoint(TRUNCATE)"):
+        old.execute(statement)
+    [(size,)] = old.execute("PRAGMA page_size")
+    with path.open("rb") as file:
+        for page in range(2, path.stat().st_size // size + 1):
+            file.seek((page - 1) * size)
+            if file.read(1) != LEAF:
+                continue
+            old.execute("PRAGMA writable_schema = ON")
+            old.execute("UPDATE sqlite_master SET rootpage = ? WHERE name = ?", [page, table])
+            old.execute("PRAGMA writable_schema = RESET")
+            rows = _scanned(old, f"SELECT {columns} FROM {table} NOT INDEXED WHERE {alike}")  # noqa: S608 -- names of ours
+            new.executemany(put, filter(None, rows))
 
 
 def _rows(old: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[Any, ...] | None]:
@@ -122,18 +158,21 @@ def _scanned(
     """The rows up to the first that cannot be read, for which there is None."""
     try:
         yield from old.execute(statement, given)
-    except sqlite3.DatabaseError:
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
         yield None
 
 
-def _note_lost(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
-    """Add the events that only the index knows, and say which are the first of their timelines."""
+def _note_lost(old: sqlite3.Connection, new: sqlite3.Connection) -> bool:
+    """Add the events that only the index knows, and say which are the first of their timelines; whether the
+    index knows all."""
+    are_all = False
     for order in ("", "DESC"):
-        for row in _scanned(old, KNOWN.format(order=order)):
-            if row is not None:
-                new.execute(LOST, row)
+        known = [*_scanned(old, KNOWN.format(order=order))]
+        are_all = are_all or None not in known
+        new.executemany(LOST, filter(None, known))
     new.execute(TIMES)
     new.execute(FIRSTS)
+    return are_all
 
 
 def _drop_broken(new: sqlite3.Connection) -> None:
