@@ -122,8 +122,9 @@ class PostgresDatabase:
             raise ClosedError(f"{self.name} is closed; open the store again") from error
         except PoolTimeout as error:
             raise PassingError(
-                f"{self.name}: no connection within {self._pool.timeout:.0f} seconds; the server does"
-                f" not answer, or all {self._pool.max_size} connections are in use"
+                f"{self.name}: no connection within {self._pool.timeout:.0f} seconds: the server does"
+                f" not answer, its log says why, or all {self._pool.max_size} connections are in use;"
+                " start it, or open the store with more connections, and repeat the call"
             ) from error
 
     def _told(self, error: "psycopg.Error", raw: "Raw[Any]") -> Exception:
