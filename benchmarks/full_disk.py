@@ -28,7 +28,7 @@ from persistence import EventStore, open_store, verify
 from tests._postgres import Server, running
 
 WRITERS = 4
-DISK = "400m"
+DISK = "200m"
 ROOM_LEFT = 3_000_000
 """Bytes that are left of the disk when it is full."""
 STEP = 500_000

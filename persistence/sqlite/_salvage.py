@@ -57,7 +57,7 @@ def salvaged(path: Path, folder: Path) -> tuple[Path, str]:
     """
     new = folder / f"salvaged {path.name}"
     with errors(path), closing(connected(path, 0)) as old:
-        old.text_factory = lambda text: text.decode(errors="replace")
+        old.text_factory = _decoded
         if _is_sound(old):
             return path, ""
         there = {name for (name,) in old.execute("SELECT name FROM sqlite_master")}
@@ -77,6 +77,10 @@ def salvaged(path: Path, folder: Path) -> tuple[Path, str]:
         f"pages of {path.name} cannot be read; what they have of the tables {tables_told} is lost"
     )
     return new, what if holed else ""
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode(errors="replace")
 
 
 def _is_sound(old: sqlite3.Connection) -> bool:
