@@ -1,24 +1,32 @@
 """What can be read of a damaged store is saved; what cannot is said; the damaged one stays as it is."""
 
 import shutil
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import duckdb
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from blocks import DamagedStoreError, MisuseError, OpaqueEvent, StoreLockedError
+from blocks import DamagedStoreError, MisuseError, OpaqueEvent, StoreLockedError, TimelineId
 from persistence import (
     ArtifactDescription,
     DuckDBStore,
+    MemoryStore,
     Requester,
     Retains,
+    copy_store,
     open_store,
     repair,
     verify,
 )
+from persistence._repair import _saved
 from tests.persistence.contract import T, U, compacted, expanded, forked, many
+from tests.strategies import Play, settings, steps
 from timeline import Timeline
 
 READER = Requester("host")
@@ -118,6 +126,44 @@ def test_what_cannot_be_read_leaves_the_events_around_it_where_they_are(
             else:
                 assert event == sound[version]
         assert Timeline.open(str(T), store=new, window=20_000).render().messages
+
+
+class Broken(MemoryStore):
+    """A store of which some events of every timeline cannot be read."""
+
+    unread: Collection[int] = ()
+
+    def read_bytes(
+        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
+    ) -> Sequence[tuple[int, bytes]]:
+        page = super().read_bytes(timeline_id, after=after, limit=limit)
+        if any(version in self.unread for version, _ in page):
+            raise DamagedStoreError("a bad page")
+        return page
+
+
+@given(steps(), settings(), st.sets(st.integers(1, 60)))
+def test_a_log_with_holes_is_rendered_to_a_request_that_a_provider_takes(
+    all_steps: list[Any], options: dict[str, Any], unread: set[int]
+) -> None:
+    play = Play(options).run([*all_steps, ("render",)])
+    broken, saved = Broken(), MemoryStore()
+    copy_store(play.store, broken)
+    sound = {i.id: broken.read_bytes(i.id, limit=10_000) for i in broken.list()}
+    broken.unread = unread
+    report = _saved(broken, saved, "")
+    broken.unread = ()
+    assert verify(saved).ok
+    for name, log in sound.items():
+        gone, head = saved.kept(name).forgotten, saved.head(name)
+        assert {v for v, _ in log if v > head or v <= gone} <= unread
+        for there, (version, data) in zip(
+            saved.read_bytes(name, after=gone, limit=10_000), log[gone:], strict=False
+        ):
+            assert there == (version, data) or version in unread
+    assert report.events == sum(v not in unread for log in sound.values() for v, _ in log)
+    for info in saved.list():
+        assert play.open(str(info.id), saved).render().violations == ()
 
 
 def test_the_end_of_a_log_that_cannot_be_read_is_cut_off(path: Path, tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ from tests._sizes import sized
 from tests.persistence.contract import T, U, compacted, forked, many, said
 
 FLIPS = sized(20, 500)
+PAGES = sized(6, 500)
 APPENDS = 30
 
 
@@ -182,7 +183,7 @@ def test_around_a_page_that_cannot_be_read_everything_is_saved(wide: Path, tmp_p
     content, chance = wide.read_bytes(), Random(3)  # noqa: S311 -- places
     pages = len(content) // PAGE
     unread = 0
-    for page in chance.sample(range(1, pages), min(FLIPS, pages - 1)):
+    for page in chance.sample(range(1, pages), min(PAGES, pages - 1)):
         damage = chance.randbytes(PAGE)
         bad, new = tmp_path / f"{page}.sqlite", tmp_path / f"new {page}.sqlite"
         bad.write_bytes(content[: page * PAGE] + damage + content[(page + 1) * PAGE :])
