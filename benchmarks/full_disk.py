@@ -33,7 +33,7 @@ ROOM_LEFT = 3_000_000
 """Bytes that are left of the disk when it is full."""
 STEP = 500_000
 TEXT = 8_000
-WAIT_SECONDS = 2
+WAIT_SECONDS = 5
 INSIDE = "inside"
 SETTINGS = ("fsync=on", "full_page_writes=on", "max_wal_size=48MB", "min_wal_size=32MB")
 
@@ -45,6 +45,7 @@ class Writer:
     name: TimelineId
     acknowledged: int = 0
     is_refused: Flag = attrs.field(factory=Flag)
+    """Because the disk is full."""
     errors: Counter[str] = attrs.field(factory=Counter[str])
     """By type and text."""
 
@@ -65,7 +66,8 @@ class Writer:
             self.acknowledged = store.append(self.name, [event], expected_version=version)
         except StoreError as error:
             self.errors[f"{type(error).__name__}: {error}"] += 1
-            self.is_refused.set()
+            if "No space left" in str(error):
+                self.is_refused.set()
             return False
         return True
 
