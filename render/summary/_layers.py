@@ -60,7 +60,7 @@ def extend_index(
     Terms of the `visible` texts get nothing where the model sees them with their surroundings.
     """
     layers, count = layers_of(previous), reader.count
-    left = room.total - sum(map(reader.layer_cost, layers))
+    left = room.total - reader.layers_cost(layers)
     is_full = left < LAYER_MIN * room.layer or len(layers) >= LAYERS_MAX
     if room.is_cold or not room.layer or is_full:
         layers, left = (), room.total
