@@ -1,5 +1,6 @@
 """What an index is made of, bought piece by piece: the best first for its tokens, as long as they last."""
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
@@ -129,7 +130,7 @@ class Market:
             if not source.is_call:
                 continue
             worth = OWN * _decay(newest - source.seen)
-            if len(source.starts) == 1:
+            if source.is_whole:
                 source.add(0, worth * max(1.0, len(source.text) / OWN_CHARACTERS))
                 continue
             for number in range(len(source.starts)):
@@ -164,7 +165,7 @@ class Market:
         room = left - heading
         if _is_beyond(line, room) or (cost := self.reader.cost(source, number)) > room:
             return 0
-        source.chosen.add(number)
+        source.choose(number)
         self._files.add(source.file)
         self._labels.add(source.seen)
         self.lines.add(line)
@@ -194,27 +195,30 @@ def _decay(age: int) -> float:
 def _spread(term: str, sources: Sequence[Source], worth: float) -> bool:
     """Give the pieces that a name occurs in with something around it what it is worth: in the newest text
     the last mention, and a part of that in the one before; False: what it stands in last is visible."""
-    share, least = 1.0, len(term) + SURROUNDINGS_MIN
+    is_last, least = True, len(term) + SURROUNDINGS_MIN
     for source in reversed(sources):
-        text = source.text
-        if "\n" not in text and len(text) < least:
+        position = source.text.rfind(term)
+        if source.stale:
+            position = _holding(source, term, position)
+        if position < 0:
             continue
-        position = _last(source, term)
-        if position < 0 or not _is_surrounded(text, position, least):
-            continue
-        if share == 1.0 and not source.path:
+        number = bisect_right(source.starts, position) - 1
+        if source.ends[number] - source.starts[number] < least or source.is_whole:
+            if not _is_surrounded(source.text, position, least):
+                continue
+        if is_last and not source.path:
             return False
-        _value(source, position, term, share * worth)
-        if share == EARLIER:
+        if source.path:
+            _value(source, number, position + len(term), worth)
+        if not is_last:
             break
-        share = EARLIER
+        is_last, worth = False, EARLIER * worth
     return True
 
 
-def _last(source: Source, term: str) -> int:
-    """Where a term occurred last, be it inside a longer name, in what still holds."""
-    position = source.text.rfind(term)
-    while source.stale and position >= 0 and source.is_stale(source.piece_at(position)):
+def _holding(source: Source, term: str, position: int) -> int:
+    """Where a term occurred last, be it inside a longer name, in what still holds; `position`: in all."""
+    while position >= 0 and source.is_stale(source.piece_at(position)):
         position = source.text.rfind(term, 0, position)
     return position
 
@@ -231,14 +235,16 @@ def _is_surrounded(text: str, position: int, least: int) -> bool:
     return (len(text) if end < 0 else end) - start > least
 
 
-def _value(source: Source, position: int, term: str, worth: float) -> None:
-    """Let the pieces of a name be worth more, and their neighbours."""
-    if len(source.starts) == 1:
-        source.add(0, worth)
-        return
-    first = last = source.piece_at(position)
+def _value(source: Source, first: int, end: int, worth: float) -> None:
+    """Let the pieces of a name be worth more, and their neighbours; `end`: of the name."""
     source.add(first, worth)
-    while position + len(term) > source.ends[last] and last + 1 < len(source.starts):
+    if source.is_whole:
+        return
+    last, ends, most = first, source.ends, len(source.ends) - 1
+    while last < most and end > ends[last]:
         last += 1
         source.add(last, worth)
-    source.add_around(first, last, NEIGHBOUR * worth)
+    if first > 0:
+        source.add(first - 1, NEIGHBOUR * worth)
+    if last < most:
+        source.add(last + 1, NEIGHBOUR * worth)
