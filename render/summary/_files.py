@@ -69,7 +69,11 @@ class _File:
     def add(self, source: Source, lines: Iterable[Line]) -> None:
         for start, number, text in lines:
             place = source, start, number
-            self.lines.setdefault(text, []).append(place)
+            known = self.lines.get(text)
+            if known is None:
+                self.lines[text] = [place]
+            else:
+                known.append(place)
             if number:
                 self.numbers[number] = place
 
@@ -127,10 +131,13 @@ def follow(earlier: Iterable[Source], folded: Sequence[tuple[Entry, Sequence[Sou
     files = dict[str, _File]()
     for source in earlier:
         if source.file:
-            held = [line for line in _lines(source) if line[0] not in source.stale]
+            held = _lines(source)
+            if source.stale:
+                held = [line for line in held if line[0] not in source.stale]
             file = _file(files, source.file)
             file.add(source, held)
-            file.fragments.update(text for _, _, text in held if source.is_call)
+            if source.is_call:
+                file.fragments.update(text for _, _, text in held)
     calls = {e.pair: (e.version, e.block) for e, _ in folded if isinstance(e.block, ToolCall)}
     done = {e.pair: (e.version, e.block) for e, _ in folded if isinstance(e.block, ToolResult)}
     for entry, sources in folded:
@@ -212,10 +219,10 @@ def _show(
     line = shown.line
     is_change = tool_kind(call.name, call.input, result.envelope) == "write"
     for source in sources:
-        if not is_output(source.text) or len(source.text.rstrip().split("\n")) > shown.lines:
+        if not is_output(source.text) or source.text.rstrip().count("\n") >= shown.lines:
             continue
         source.line, line = line, 0  # of a text that is searched in two parts, only the first
-        lines = list(_lines(source))
+        lines = _lines(source)
         if lines and (any(number for _, number, _ in lines) or not is_change):
             source.file = name_of(shown.file)
             _file(files, source.file).read(source, lines, since)
@@ -249,20 +256,29 @@ def _first_line(arguments: Mapping[str, Any]) -> int:
     return 1
 
 
-def _lines(source: Source) -> Iterator[Line]:
-    """The lines of a source that say anything, as they stand in the file."""
+def _lines(source: Source) -> Sequence[Line]:
+    """The lines of a source that say anything, as they stand in the file; looked for once in a text, because
+    most are followed at one compaction after the other."""
+    place, known = (source.is_call, source.line), source.reading.in_file
+    if known is None or known[0] != place:
+        known = source.reading.in_file = place, list(_looked_for(source))
+    return known[1]
+
+
+def _looked_for(source: Source) -> Iterator[Line]:
     texts, starts = source.text.split("\n"), source.line_starts()
     numbers = [] if source.is_call else numbers_in(texts, source.line)
+    says = WORD.search
     if not any(numbers):
         shift = source.line if not source.is_call else 0
         for place, text in enumerate(texts):
             plain = text[1:] if source.is_call and text.startswith("+") else text
-            if WORD.search(plain):
+            if says(plain):
                 yield starts[place], shift and shift + place, plain.strip()
         return
     for place, number in enumerate(numbers):
         plain = _NUMBER.sub("", texts[place], count=1) if number else texts[place]
-        if WORD.search(plain) and (number or not place):  # an excerpt may begin within a line
+        if says(plain) and (number or not place):  # an excerpt may begin within a line
             yield starts[place], number or source.line, plain.strip()
 
 

@@ -10,11 +10,13 @@ Pieces that stand next to each other become one excerpt, so excerpts are verbati
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Final, TypeAlias
 
 import attrs
+
+from render.summary._outside import Line
 
 LINE_CHARACTERS: Final = 200
 """Of a piece; a longer line is cut between words."""
@@ -42,6 +44,9 @@ class Reading:
     text: str
     names: set[str] | None = None
     """Its identifiers, once somebody has looked for them."""
+    in_file: tuple[tuple[bool, int], Sequence[Line]] | None = attrs.field(default=None, init=False)
+    """Its lines as they stand in a file, once somebody has looked for them; before them, whether it is what
+    the agent gave to a tool, and the number of its first line: what else it depends on."""
     _whole: Pieces | None = attrs.field(default=None, init=False)
     _lines: Pieces | None = attrs.field(default=None, init=False)
 
