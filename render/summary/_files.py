@@ -41,14 +41,16 @@ LOOKING: Final = frozenset({"read", "search", "web"})
 _NUMBER: Final = re.compile(r"[ \t]*(\d{1,7})(?:→|\t|: |\|)")
 _FIRST: Final = ("offset", "start_line", "line_start", "view_range")
 
-_Place: TypeAlias = tuple[Source, int, int]
+_Place: TypeAlias = tuple[Source, int, int, "_Place | None"]
+"""Where a line was seen: its source, where it begins there, its number in the file (0: not known); and where
+the same text was seen before."""
 
 
 @attrs.define(eq=False)
 class _File:
     """What is known of one file: where each of its lines was seen last."""
 
-    lines: dict[str, list[_Place]] = attrs.field(factory=dict[str, list[_Place]])
+    lines: dict[str, _Place] = attrs.field(factory=dict[str, _Place])
     numbers: dict[int, _Place] = attrs.field(factory=dict[int, _Place])
     fragments: set[str] = attrs.field(factory=set[str])
     """Of its lines those that may only be a part of one: an edit can begin and end within a line."""
@@ -60,20 +62,15 @@ class _File:
         before = (run for run in self.runs if run.done < since)
         source.is_changed = any(contradicts(source.text, lines, run) for run in before)
         for _, number, text in lines:
-            if number in self.numbers:
-                _give_up([self.numbers.pop(number)])
+            if place := self.numbers.pop(number, None):
+                place[0].give_up(place[1])
             if len(text) >= TELLING:
-                _give_up(self.lines.pop(text, ()))
+                self._give_up(text)
         self.add(source, lines)
 
     def add(self, source: Source, lines: Iterable[Line]) -> None:
         for start, number, text in lines:
-            place = source, start, number
-            known = self.lines.get(text)
-            if known is None:
-                self.lines[text] = [place]
-            else:
-                known.append(place)
+            place = self.lines[text] = source, start, number, self.lines.get(text)
             if number:
                 self.numbers[number] = place
 
@@ -87,10 +84,22 @@ class _File:
             known = [*gone, *change.old]
             if not all(map(self._is_known, (*change.old[:1], *change.old[-1:]))):
                 self.fragments.update(change.new[:1], change.new[-1:])
-        numbers = [n for text in known for _, _, n in self.lines.get(text, ()) if n]
+        numbers = [number for text in known for _, _, number, _ in self._places(text) if number]
         for text in gone:
-            _give_up(self.lines.pop(text, ()))
+            self._give_up(text)
         return min(numbers, default=0) if known else 1
+
+    def _places(self, text: str) -> Iterator[_Place]:
+        """Where a line was seen, the newest first."""
+        place = self.lines.get(text)
+        while place is not None:
+            yield place
+            place = place[3]
+
+    def _give_up(self, text: str) -> None:
+        for source, start, _, _ in self._places(text):
+            source.give_up(start)
+        self.lines.pop(text, None)
 
     def _longer(self, old: Sequence[str]) -> Iterator[str]:
         """Lines of which the first or the last line of what is replaced is only a part."""
@@ -116,11 +125,6 @@ class _File:
         yield from (part for part in self.fragments if any(part in text for text in gone))
         if long:
             yield from (part for part in self.lines if any(part in text for text in long))
-
-
-def _give_up(places: Iterable[_Place]) -> None:
-    for source, start, _ in places:
-        source.give_up(start)
 
 
 def follow(earlier: Iterable[Source], folded: Sequence[tuple[Entry, Sequence[Source]]]) -> None:

@@ -103,8 +103,8 @@ class Market:
             place, number = (offer >> _BITS) & _NUMBERS, offer & _NUMBERS
             if place == _NAMES:
                 left -= self._list(self.ranked[number], left)
-            else:
-                left -= self._cut(self.sources[place - 1], number, left)
+            elif (source := self.sources[place - 1]).costs[number] <= left:
+                left -= self._cut(source, number, left)
 
     def _names(self, *, is_naming: bool) -> Iterator[tuple[int, float]]:
         """Give the pieces that hold names their worth; offer the names that nothing visible shows."""
@@ -159,22 +159,31 @@ class Market:
         if not line or line in self.lines or _is_beyond(line, left):
             return 0
         is_new = bool(source.file) and source.file not in self._files
-        heading = self.reader.count(f"{file_heading(source.file)}\n") if is_new else 0
-        if source.seen not in self._labels:
-            heading += self.reader.count(label_of(source.seen)) + LABEL_TOKENS
-        room = left - heading
-        if _is_beyond(line, room) or (cost := self.reader.cost(source, number)) > room:
+        room = left - self._heading(source, is_new=is_new)
+        if _is_beyond(line, room):
+            return 0
+        cost = source.costs[number] or self.reader.cost(source, number)
+        if cost > room:
             return 0
         source.choose(number)
         self._files.add(source.file)
         self._labels.add(source.seen)
         self.lines.add(line)
         if not self._is_naming:
-            return heading + cost
+            return left - room + cost
         shown = f"{source.file}\n{text}" if is_new else text
         terms = self.reader.names(shown) & self.known.keys()
         self._shown.update(terms)
-        return heading + cost - sum(self.bare.pop(term, 0) for term in terms)
+        given_back = sum(self.bare.pop(term) for term in terms & self.bare.keys())
+        return left - room + cost - given_back
+
+    def _heading(self, source: Source, *, is_new: bool) -> int:
+        """What a piece costs besides itself: the heading of its file and its label, where nothing else stands
+        under them yet."""
+        heading = self.reader.count(f"{file_heading(source.file)}\n") if is_new else 0
+        if source.seen in self._labels:
+            return heading
+        return heading + self.reader.count(label_of(source.seen)) + LABEL_TOKENS
 
 
 def _offer(seen: int, place: int, number: int) -> int:
@@ -203,9 +212,9 @@ def _spread(term: str, sources: Sequence[Source], worth: float) -> bool:
         if position < 0:
             continue
         number = bisect_right(source.starts, position) - 1
-        if source.ends[number] - source.starts[number] < least or source.is_whole:
-            if not _is_surrounded(source.text, position, least):
-                continue
+        is_long = source.ends[number] - source.starts[number] >= least and not source.is_whole
+        if not (is_long or _is_surrounded(source.text, position, least)):
+            continue
         if is_last and not source.path:
             return False
         if source.path:
