@@ -20,14 +20,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
-from blocks import (
-    ToolCall,
-    ToolResult,
-    text_of,
-    tool_kind,
-    tool_target,
-    written_paths,
-)
+from blocks import ToolCall, ToolResult, text_of, tool_kind, tool_target, written_paths
 from render.summary._changes import WORD, Change, changes_of, name_of
 from render.summary._commands import WENT_WELL, status_of
 from render.summary._output import is_cut, is_output
@@ -272,17 +265,16 @@ def _lines(source: Source) -> Sequence[Line]:
 def _looked_for(source: Source) -> Iterator[Line]:
     texts, starts = source.text.split("\n"), source.line_starts()
     numbers = [] if source.is_call else numbers_in(texts, source.line)
-    says = WORD.search
     if not any(numbers):
         shift = source.line if not source.is_call else 0
         for place, text in enumerate(texts):
             plain = text[1:] if source.is_call and text.startswith("+") else text
-            if says(plain):
+            if WORD.search(plain):
                 yield starts[place], shift and shift + place, plain.strip()
         return
     for place, number in enumerate(numbers):
         plain = _NUMBER.sub("", texts[place], count=1) if number else texts[place]
-        if says(plain) and (number or not place):  # an excerpt may begin within a line
+        if WORD.search(plain) and (number or not place):  # an excerpt may begin within a line
             yield starts[place], number or source.line, plain.strip()
 
 
