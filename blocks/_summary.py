@@ -162,7 +162,11 @@ class DroppedSpan(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Logical paths of the oldest and the newest of them."""
 
 
-class Excerpt(Struct, frozen=True, kw_only=True, omit_defaults=True):
+# An index has thousands of these two, of plain values only: none can be in a cycle, and to look would be most
+# of what the garbage collector does during a compaction.
+
+
+class Excerpt(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A piece of a folded block, verbatim."""
 
     path: str
@@ -182,7 +186,7 @@ class Excerpt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Lines of it, from 0, that no longer hold, in an excerpt of a layer that stays as it is."""
 
 
-class Term(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Term(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One rare identifier of the folded blocks."""
 
     term: str

@@ -20,6 +20,7 @@ from persistence._retention import ArchivedRange as ArchivedRange
 from persistence._retention import Kept as Kept
 from persistence._retention import Removed as Removed
 from persistence._retention import Retains as Retains
+from persistence._retention import kept_of as kept_of
 from persistence._store import BlockIndex as BlockIndex
 from persistence._store import Copyable as Copyable
 from persistence._store import EventStore as EventStore

@@ -2,13 +2,14 @@
 
 A copy has the same versions and the same bytes: hides, compactions, prepared summaries and kinds that
 nobody here knows are events like all others.  What is there already is not copied again, so a copy that
-was interrupted goes on where it stopped, and a copy into the same backup every night writes what is new;
-it reads all of the source, for the artifacts that older events name.
+was interrupted goes on where it stopped, and a copy into the same backup every night reads and writes what is
+new: events from where the copy of a timeline ends, and artifacts by their list.  Artifacts come before the events
+that name them, so that an interrupted copy has no event whose artifact is missing.
 The source may be written to meanwhile: each timeline arrives as it was at some moment.
 Archived events arrive as events; a log that has lost its oldest ones arrives as what is left of it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import attrs
@@ -23,7 +24,8 @@ from blocks import (
     decode_event,
     encode_event,
 )
-from persistence._stand_ins import forget_stand_ins, kept_in, stand_in
+from persistence._retention import kept_of
+from persistence._stand_ins import forget_stand_ins, stand_in
 from persistence._store import Copyable, EventStore, HoldsArtifacts
 from persistence.artifacts import ArtifactMetadata, Artifacts, copy_artifacts
 
@@ -51,9 +53,10 @@ def copy_store(
 
     Raises:
         UnknownTimelineError: `source` has no timeline of a name.
-        DamagedStoreError: something cannot be read; what came before it is copied.
+        DamagedStoreError: an event cannot be read, what came before it is copied; or an artifact, and all
+            else is copied.
         MisuseError: `target` has another timeline of a name, or cannot keep one whose oldest events are
-            forgotten; those before it are copied.
+            forgotten, those before it are copied; or it cannot keep artifacts.
         ClosedError: one of them is closed.
 
     Whatever else a store raises: the copy goes on when the call is repeated.
@@ -64,48 +67,89 @@ def copy_store(
         if unknown := wanted.keys() - infos.keys():
             raise UnknownTimelineError(min(unknown))
         infos = {name: info for name, info in infos.items() if name in wanted}
-    copied, forgotten, named = list[int](), 0, set[ArtifactId]()
+    shelf = _Shelf(_artifacts_of(source), _artifacts_of(target))
+    shelf.take(lambda about: about.timeline in infos)
+    copied, forgotten = list[int](), 0
     for name, info in infos.items():
-        gone = kept_in(source, name).forgotten
+        gone = kept_of(source, name).forgotten
         stand_in(target, info, gone)
-        copied.append(_copy_timeline(source, target, name, named))
+        copied.append(_copy_timeline(source, target, name, shelf))
         forget_stand_ins(target, name, gone)
         forgotten += gone if copied[-1] else 0
+    for damage in shelf.damage:
+        raise DamagedStoreError(f"{damage}; `foldline repair` saves what is whole into a new store")
     return CopyReport(
         timelines=sum(map(bool, copied)),
         events=sum(copied),
-        artifacts=_copy_artifacts(source, target, set(infos), named),
+        artifacts=shelf.copied,
         forgotten=forgotten,
     )
 
 
-def _copy_timeline(
-    source: EventStore, target: EventStore, name: TimelineId, named: set[ArtifactId]
-) -> int:
-    """The number of events that were new; adds the artifacts that the timeline names to `named`."""
-    held, gone = target.head(name), kept_in(target, name).forgotten
-    first = version = kept_in(source, name).forgotten
+def _artifacts_of(store: EventStore) -> Artifacts | None:
+    held = store.artifacts() if isinstance(store, HoldsArtifacts) else None
+    return held if isinstance(held, Artifacts) else None
+
+
+@attrs.define
+class _Shelf:
+    """The artifacts of a copy."""
+
+    _theirs: Artifacts | None
+    _ours: Artifacts | None
+    copied: int = 0
+    damage: list[str] = attrs.field(factory=list[str])
+    """A sentence for each that cannot be copied."""
+    _named: set[ArtifactId] = attrs.field(factory=set[ArtifactId])
+
+    def take(
+        self, is_wanted: Callable[[ArtifactMetadata], bool], artifact: ArtifactId | None = None
+    ) -> None:
+        """Copy what is wanted, of one artifact or of all, unless it is there.
+
+        Raises:
+            MisuseError: nothing keeps it there.
+        """
+        if self._theirs is None:
+            return
+        if self._ours is not None:
+            self.copied += copy_artifacts(
+                self._theirs, self._ours, is_wanted, self.damage.append, artifact
+            )
+        elif any(is_wanted(entry.metadata) for entry in self._theirs.backend.entries(artifact)):
+            raise MisuseError("these timelines have artifacts, and the other store keeps none")
+
+    def take_named(self, text: str) -> None:
+        """Copy what a text names."""
+        for artifact in sorted({*artifact_ids_in(text)} - self._named):
+            self.take(lambda _: True, artifact)
+            self._named.add(artifact)
+
+
+def _copy_timeline(source: EventStore, target: EventStore, name: TimelineId, shelf: _Shelf) -> int:
+    """The number of events that were new."""
+    held, gone = target.head(name), kept_of(source, name).forgotten
+    if held > (there := source.head(name)):
+        raise MisuseError(f"{name!r} has {held} events there and {there} here; copy it back first")
+    if held > max(gone, kept_of(target, name).forgotten):
+        _check_same(source, target, name, held)
+    first = version = max(held, gone)
     while page := read_bytes(source, name, after=version):
-        for _, data in page:
-            named.update(artifact_ids_in(data.decode()))
-        new = [data for seq, data in page if seq > held]
-        if version < held and page[-1][0] > gone:
-            _check_same(target, name, [(seq, data) for seq, data in page if seq <= held])
-        if new:
-            append_bytes(target, name, new, expected_version=page[-1][0] - len(new))
-        version = page[-1][0]
-    if held > version:
-        raise MisuseError(
-            f"{name!r} has {held} events there and {version} here; copy it back first"
-        )
-    return version - max(held, first)
+        events = [data for _, data in page]
+        for data in events:
+            shelf.take_named(data.decode())
+        version = append_bytes(target, name, events, expected_version=version)
+    return version - first
 
 
-def _check_same(target: EventStore, name: TimelineId, page: list[tuple[int, bytes]]) -> None:
-    """Event ids are never given twice, so the last one stands for all before it."""
-    last, data = page[-1]
-    [(_, there)] = read_bytes(target, name, after=last - 1, limit=1)
-    if decode_event(there).id != decode_event(data).id:
+def _check_same(source: EventStore, target: EventStore, name: TimelineId, last: int) -> None:
+    """Event ids are never given twice, so the one at which the copy ends stands for all before it."""
+    here, there = (
+        decode_event(data).id
+        for store in (source, target)
+        for _, data in read_bytes(store, name, after=last - 1, limit=1)
+    )
+    if here != there:
         raise MisuseError(
             f"the other store has another timeline {name!r}: its event {last} is not this one's;"
             " choose another store"
@@ -133,27 +177,3 @@ def append_bytes(
     if isinstance(store, Copyable):
         return store.append_bytes(name, events, expected_version=expected_version)
     return store.append(name, [*map(decode_event, events)], expected_version=expected_version)
-
-
-def _copy_artifacts(
-    source: EventStore, target: EventStore, timelines: set[TimelineId], named: set[ArtifactId]
-) -> int:
-    if not isinstance(source, HoldsArtifacts):
-        return 0
-    theirs = source.artifacts()
-    ours = target.artifacts() if isinstance(target, HoldsArtifacts) else None
-    if not isinstance(theirs, Artifacts):
-        return 0
-
-    def is_wanted(about: ArtifactMetadata) -> bool:
-        return about.timeline in timelines or about.id in named
-
-    if isinstance(ours, Artifacts):
-        return copy_artifacts(theirs, ours, is_wanted, _refuse)
-    if any(is_wanted(entry.metadata) for entry in theirs.backend.entries()):
-        raise MisuseError("these timelines have artifacts, and the other store keeps none")
-    return 0
-
-
-def _refuse(damage: str) -> None:
-    raise DamagedStoreError(f"{damage}; `foldline repair` saves what is whole into a new store")

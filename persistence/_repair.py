@@ -1,6 +1,7 @@
 """Saves what can be read of a damaged store into a new one; the damaged one stays as it is.
 
-A log is kept up to its first event that cannot be read, and not beyond: versions have no gaps.
+Versions stay what they are: in the place of an event that cannot be read there is one that says nothing, and the
+first of a log are forgotten where its window does not need them.
 """
 
 from contextlib import closing
@@ -10,12 +11,19 @@ from tempfile import TemporaryDirectory
 
 import attrs
 
-from blocks import CodecError, DamagedStoreError, MisuseError, TimelineId
+from blocks import CodecError, DamagedStoreError, MisuseError, decode_event
 from persistence._copy import PAGE, append_bytes, read_bytes
 from persistence._open import locate_store
 from persistence._place import checked_path
-from persistence._stand_ins import forget_stand_ins, kept_in, stand_in
-from persistence._store import EventStore, HoldsArtifacts, StoreLocation, TimelineInfo
+from persistence._retention import Kept, kept_of
+from persistence._stand_ins import fill, forget_stand_ins, stand_in
+from persistence._store import (
+    Checksummed,
+    EventStore,
+    HoldsArtifacts,
+    StoreLocation,
+    TimelineInfo,
+)
 from persistence.artifacts import Artifacts, copy_artifacts
 
 
@@ -79,31 +87,90 @@ def _save_timeline(
     damaged: EventStore, saved: EventStore, info: TimelineInfo, lost: list[str]
 ) -> int:
     """The number of events that were saved."""
-    gone, limit = kept_in(damaged, info.id).forgotten, PAGE
-    stand_in(saved, info, gone)
-    version = gone
-    while version < info.version:
-        try:
-            version = _save_page(damaged, saved, info.id, version, limit)
-        except (CodecError, DamagedStoreError) as damage:
-            if limit == 1:
-                lost.append(f"{info.id}: events {version + 1} to {info.version}: {damage}")
-                break
-            limit = max(1, limit // 8)
     try:
-        forget_stand_ins(saved, info.id, gone)
-    except MisuseError:  # the compaction that needs nothing older is among what is lost
-        lost.append(f"{info.id}: events 1 to {gone}, which were forgotten: others stand for them")
-    return version - gone
+        return _Saving(damaged, saved, info, kept_of(damaged, info.id), lost).run()
+    except DamagedStoreError as damage:
+        lost.append(f"{info.id}: {damage}")
+        return 0
 
 
-def _save_page(
-    damaged: EventStore, saved: EventStore, name: TimelineId, version: int, limit: int
-) -> int:
-    page = read_bytes(damaged, name, after=version, limit=limit)
-    if not page:
-        raise DamagedStoreError(f"event {version + 1} is not there")
-    return append_bytes(saved, name, [data for _, data in page], expected_version=version)
+@attrs.define
+class _Saving:
+    """One timeline on its way."""
+
+    _damaged: EventStore
+    _saved: EventStore
+    _info: TimelineInfo
+    _kept: Kept
+    _lost: list[str]
+    _count: int = 0
+    _first: int = 0
+    """The first event that was saved; 0: none."""
+    _hole: int = 0
+    """The first event of those that could not be read just now; 0: none."""
+    _why: str = ""
+
+    def run(self) -> int:
+        """The number of events that were saved."""
+        version = gone = self._kept.forgotten
+        stand_in(self._saved, self._info, gone)
+        limit = PAGE
+        while version < self._info.version:
+            try:
+                version = self._page(version, limit)
+                limit = min(PAGE, limit * 8)
+            except (CodecError, DamagedStoreError) as damage:
+                if limit == 1:
+                    version = self._passed(version, damage)
+                limit = max(1, limit // 8)
+        self._end_hole(version)
+        self._forget(gone)
+        return self._count
+
+    def _page(self, version: int, limit: int) -> int:
+        """Save some events; the version of the last."""
+        name = self._info.id
+        events = [data for _, data in read_bytes(self._damaged, name, after=version, limit=limit)]
+        if not events:
+            raise DamagedStoreError(f"event {version + 1} is not there")
+        for data in events:
+            decode_event(data)
+        self._end_hole(version)
+        fill(self._saved, self._info, version)
+        last = append_bytes(self._saved, name, events, expected_version=version)
+        self._count += len(events)
+        self._first = self._first or version + 1
+        if isinstance(self._damaged, Checksummed):
+            for altered in self._damaged.altered(name, version, last):
+                what = "was altered, its checksum says; it is saved as it is"
+                self._lost.append(f"{name}: event {altered} {what}")
+        return last
+
+    def _passed(self, version: int, damage: Exception) -> int:
+        """The version behind which it may go on: an archive is there whole, or not at all."""
+        due = version + 1
+        archive = next((a for a in self._kept.archives if a.first <= due <= a.last), None)
+        if archive is None or isinstance(damage, CodecError):
+            self._hole, self._why = self._hole or due, self._why or str(damage)
+            return due
+        self._end_hole(version)
+        self._hole, self._why = due, str(damage)
+        self._end_hole(archive.last)
+        return archive.last
+
+    def _end_hole(self, last: int) -> None:
+        if self._hole:
+            self._lost.append(f"{self._info.id}: events {self._hole} to {last}: {self._why}")
+        self._hole, self._why = 0, ""
+
+    def _forget(self, gone: int) -> None:
+        """Forget what stands for the first events."""
+        try:
+            forget_stand_ins(self._saved, self._info.id, max(gone, self._first - 1))
+        except MisuseError:  # the compaction that needs nothing older is among what is lost
+            if gone:
+                what = f"events 1 to {gone}, which were forgotten: others stand for them"
+                self._lost.append(f"{self._info.id}: {what}")
 
 
 def _save_artifacts(damaged: EventStore, saved: EventStore, lost: list[str]) -> int:

@@ -23,6 +23,7 @@ from blocks import (
     kind_of,
 )
 from persistence._log import Head, StoredEvent, ref_of, store_event
+from persistence._store import EventStore
 
 
 @attrs.frozen(kw_only=True)
@@ -164,6 +165,11 @@ class Retains(Protocol):
             StoreError: that cannot be done now, or cannot be said.
         """
         ...
+
+
+def kept_of(store: EventStore, timeline_id: TimelineId) -> Kept:
+    """What is left of a timeline, in whatever store; all of it, where nothing can be removed."""
+    return store.kept(timeline_id) if isinstance(store, Retains) else Kept()
 
 
 def checked_trim(timeline: TimelineId, before: int, head: Head) -> None:

@@ -8,15 +8,10 @@ They say nothing, and a copy that was interrupted goes on behind them.
 from typing import Final
 
 from blocks import Event, MisuseError, OpaqueEvent, TimelineId, decode_event
-from persistence._retention import Kept, Retains
+from persistence._retention import Retains, kept_of
 from persistence._store import EventStore, TimelineInfo
 
 PAGE: Final = 1_000
-
-
-def kept_in(store: EventStore, name: TimelineId) -> Kept:
-    """What a store has left of a timeline."""
-    return store.kept(name) if isinstance(store, Retains) else Kept()
 
 
 def stand_in(target: EventStore, info: TimelineInfo, gone: int) -> None:
@@ -38,8 +33,13 @@ def stand_in(target: EventStore, info: TimelineInfo, gone: int) -> None:
             f"{info.id!r} ends at event {held} there and begins at event {gone + 1} here, so what is"
             " between them is nowhere; choose another store"
         )
-    for first in range(held, gone, PAGE):
-        versions = range(first + 1, min(first + PAGE, gone) + 1)
+    fill(target, info, gone)
+
+
+def fill(target: EventStore, info: TimelineInfo, last: int) -> None:
+    """Append what stands for the events behind the last one that is there up to version `last`."""
+    for first in range(target.head(info.id), last, PAGE):
+        versions = range(first + 1, min(first + PAGE, last) + 1)
         events = [_event(version, info.created_at) for version in versions]
         target.append(info.id, events, expected_version=first)
 
@@ -50,7 +50,7 @@ def forget_stand_ins(target: EventStore, name: TimelineId, gone: int) -> None:
     Raises:
         MisuseError: the window needs them.
     """
-    if not gone or kept_in(target, name).forgotten >= gone or not isinstance(target, Retains):
+    if not gone or kept_of(target, name).forgotten >= gone or not isinstance(target, Retains):
         return
     if _is_stand_in(target, name, gone):
         target.trim(name, gone + 1)

@@ -205,6 +205,15 @@ class Copyable(Protocol):
         ...
 
 
+@runtime_checkable
+class Checksummed(Protocol):
+    """A store with a checksum beside each event, which reading does not compare."""
+
+    def altered(self, timeline_id: TimelineId, after: int, last: int) -> Sequence[int]:
+        """Versions behind `after` up to `last` whose content is not what was written."""
+        ...
+
+
 PROBLEMS_MAX: Final = 100
 """A report stops here: a store with so many is broken, and they repeat each other."""
 

@@ -13,7 +13,7 @@ from typing import Final
 from blocks import DamagedStoreError, MisuseError
 from persistence._log import event_problems, is_sound
 from persistence._open import SCHEMES, locate_store, scheme_of
-from persistence._retention import Kept, Retains
+from persistence._retention import kept_of
 from persistence._store import (
     PROBLEMS_MAX,
     EventStore,
@@ -79,7 +79,7 @@ def _scanned(store: EventStore) -> StoreReport:
 
 
 def _log_problems(store: EventStore, info: TimelineInfo) -> Iterator[StoreProblem]:
-    kept = store.kept(info.id) if isinstance(store, Retains) else Kept()
+    kept = kept_of(store, info.id)
     yield from archive_problems(info.id, kept)
     count, blocks = kept.removed, dict[str, int]()
     while page := store.read(info.id, after=count, limit=PAGE):

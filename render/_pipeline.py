@@ -66,8 +66,9 @@ def render(view: View, context: Context, validator: Validator) -> Generator[Need
     view = clip_oversized(view, context)
     view = limit_images(view, context) if view.pictured else view
     tokens = total_tokens(view, context)
-    view = yield Compact(view)
-    if context.policy.compacts and tokens > AHEAD_SHARE * threshold_of(context):
+    before, view = view, (yield Compact(view))
+    is_near = context.policy.compacts and tokens > AHEAD_SHARE * threshold_of(context)
+    if is_near and view is before:  # a call that compacts takes long enough
         read_ahead(view, context)
     view = strip_unbound(view, context) if view.thought else view
     returned: Sequence[Returned] = yield BringBack(view)

@@ -64,7 +64,7 @@ EXPORTS = {
         MemoryArtifacts MemoryStore PostgresStore RepairReport Requester SQLiteStore StoreLocation
         StoreProblem StoreReport StoredEvent TimelineInfo TurnChange Verifiable Watchable
         append_bytes block_at checked_bytes checked_events checked_fork checked_page copy_store
-        locate_store open_artifacts open_store quality_rows read_bytes repair search_blocks source_at
+        kept_of locate_store open_artifacts open_store quality_rows read_bytes repair search_blocks source_at
         timeline_infos verify
     """,
     "persistence.testing": """

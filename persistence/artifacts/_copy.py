@@ -13,17 +13,19 @@ def copy_artifacts(
     target: Artifacts,
     is_wanted: Callable[[ArtifactMetadata], bool],
     on_damage: Callable[[str], None],
+    artifact: str | None = None,
 ) -> int:
-    """Copy what is wanted and whole, and tell `on_damage` of what is not; return how many were new.
+    """Copy what is wanted and whole, of one artifact or of all, and tell `on_damage` of what is not; return
+    how many were new.
 
     Each keeps its slot, which its encryption is bound to, and by which a repeat knows it.
     """
     examination = Examination(source.backend)
-    entries, problems = examination.entries()
+    entries, problems = examination.entries(artifact)
     for problem in problems:
         on_damage(problem.what)
     wanted = [entry for entry in entries if is_wanted(entry.metadata)]
-    there = {entry.slot for entry in target.backend.entries()} if wanted else set[str]()
+    there = {entry.slot for entry in target.backend.entries(artifact)} if wanted else set[str]()
     copied = 0
     for entry in (entry for entry in wanted if entry.slot not in there):
         if damage := examination.wrong(entry):

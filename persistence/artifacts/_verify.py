@@ -32,10 +32,10 @@ class Examination:
     _backend: Readable
     _keys: KeyRing | None = None
 
-    def entries(self) -> tuple[Sequence[Entry], list[StoreProblem]]:
-        """What is said to lie there."""
+    def entries(self, artifact: str | None = None) -> tuple[Sequence[Entry], list[StoreProblem]]:
+        """What is said to lie there, of one artifact or of all."""
         try:
-            return self._backend.entries(), []
+            return self._backend.entries(artifact), []
         except DamagedStoreError as error:
             return (), [StoreProblem(what=str(error))]
 

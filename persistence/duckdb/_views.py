@@ -11,6 +11,7 @@ from hashlib import sha256
 
 from persistence.duckdb._large_events import STANDS_IN
 from persistence.duckdb._quality_view import QUALITY
+from persistence.sql._views import requests
 
 WHOLE = f"""
        CASE WHEN {STANDS_IN.replace("payload", "e.payload")}
@@ -164,38 +165,21 @@ SELECT timeline, version, happened_at, start, cut,
 FROM compacted JOIN folded f USING (timeline, version) LEFT JOIN undone u USING (timeline, version)
 """  # noqa: S608 -- constants
 
-# A request and the usage that the provider reported for it are neighbours among the events of
-# these two kinds; either may be missing (a request that failed, an imported log).
-REQUESTS = """
-CREATE VIEW requests AS
-WITH sent AS (
-    SELECT timeline, version, happened_at, kind, payload,
-           lag(kind) OVER neighbours AS previous,
-           CASE WHEN kind = 'UsageRecorded' THEN payload
-                WHEN lead(kind) OVER neighbours = 'UsageRecorded' THEN lead(payload) OVER neighbours
-           END AS usage
-    FROM log WHERE kind IN ('RequestRendered', 'UsageRecorded')
-    WINDOW neighbours AS (PARTITION BY timeline ORDER BY version)
-), counted AS (
-    SELECT timeline, version, happened_at, usage,
-           CASE WHEN kind = 'RequestRendered' THEN payload END AS request,
-           coalesce(TRY_CAST(json_extract(usage, '$.uncached') AS BIGINT), 0) AS uncached,
-           coalesce(TRY_CAST(json_extract(usage, '$.cache_read') AS BIGINT), 0) AS cache_read,
-           coalesce(TRY_CAST(json_extract(usage, '$.cache_write') AS BIGINT), 0) AS cache_write,
-           coalesce(TRY_CAST(json_extract(usage, '$.output') AS BIGINT), 0) AS output
-    FROM sent WHERE kind = 'RequestRendered' OR previous IS DISTINCT FROM 'RequestRendered'
-)
-SELECT timeline, version, happened_at,
-       json_extract_string(request, '$.content_hash') AS content_hash,
-       TRY_CAST(json_extract(request, '$.tokens') AS BIGINT) AS tokens_estimated,
-       coalesce(json_array_length(request, '$.cache_points'), 0) AS cache_points,
-       usage IS NOT NULL AS answered,
-       coalesce(json_extract_string(usage, '$.model'), '') AS model,
-       uncached + cache_read + cache_write AS tokens, uncached, cache_read, cache_write, output,
-       -- in uncached input tokens, at the usual ratios: read 0.1, 5-minute write 1.25, output 5
-       uncached + 0.1 * cache_read + 1.25 * cache_write + 5.0 * output AS cost
-FROM counted
-"""
+
+class _Words:
+    """Expressions over a column that is JSON."""
+
+    def text(self, json: str, path: str) -> str:
+        return f"json_extract_string({json}, '$.{path}')"
+
+    def number(self, json: str, path: str) -> str:
+        return f"TRY_CAST(json_extract({json}, '$.{path}') AS BIGINT)"
+
+    def length(self, json: str, path: str) -> str:
+        return f"json_array_length({json}, '$.{path}')"
+
+
+REQUESTS = f"CREATE VIEW requests AS{requests(_Words())}"
 
 TOOL_USAGE = """
 CREATE VIEW tool_usage AS

@@ -17,7 +17,7 @@ from persistence.postgres._erase import erase
 from persistence.postgres._errors import translated
 from persistence.sql._database import Connection, LostError, PassingError, Rows, TakenError
 from persistence.sql._index import Dialect
-from persistence.sql._rows import columns
+from persistence.sql._rows import checksum, columns
 
 if TYPE_CHECKING:
     import psycopg
@@ -27,16 +27,18 @@ if TYPE_CHECKING:
 NUMBER: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 INSERT: Final = f"""
 INSERT INTO events
-SELECT name, expected + place, id, ts, kind, ref, payload, CASE WHEN expected + place = 1 THEN {NUMBER} END
+SELECT name, expected + place, id, ts, kind, ref, payload, CASE WHEN expected + place = 1 THEN {NUMBER} END,
+       crc32
 FROM (SELECT %s::text AS name, %s::bigint AS expected) AS here,
-     {{rows}} AS given(id, ts, kind, ref, payload, place)
+     {{rows}} AS given(id, ts, kind, ref, payload, crc32, place)
 WHERE (SELECT coalesce(max(seq), 0) FROM events WHERE timeline = name) = expected
 """  # noqa: S608 -- constants
 """Only behind the version that is expected: no row otherwise."""
 MANY: Final = (
-    "unnest(%b::text[], %b::float8[], %b::text[], %s::bigint[], %b::bytea[]) WITH ORDINALITY"
+    "unnest(%b::text[], %b::float8[], %b::text[], %s::bigint[], %b::bytea[], %s::bigint[])"
+    " WITH ORDINALITY"
 )
-ONE: Final = "(%b::text, %b::float8, %b::text, %b::bigint, %b::bytea, {place})"
+ONE: Final = "(%b::text, %b::float8, %b::text, %b::bigint, %b::bytea, %b::bigint, {place})"
 FEW: Final = 16
 """Up to so many events are bound one by one: a list of each column takes the driver twice as long."""
 HOLD: Final = "SELECT pg_advisory_xact_lock(hashtextextended(?, 7310033245123))"
@@ -47,7 +49,7 @@ STOP_APPENDS: Final = "LOCK TABLE events IN SHARE ROW EXCLUSIVE MODE"
 
 def insertion(events: Sequence[StoredEvent]) -> tuple[LiteralString, list[object]]:
     """The statement that appends these, and what is bound to it after timeline and version."""
-    rows = [(*columns(event), event.data) for event in events]
+    rows = [(*columns(event), event.data, checksum(event.data)) for event in events]
     if len(rows) <= FEW:
         return _of_few(len(rows)), [value for row in rows for value in row]
     return _OF_MANY, list(map(list, zip(*rows, strict=True)))
@@ -120,8 +122,9 @@ class PostgresDatabase:
             raise ClosedError(f"{self.name} is closed; open the store again") from error
         except PoolTimeout as error:
             raise PassingError(
-                f"{self.name}: no connection within {self._pool.timeout:.0f} seconds; the server does"
-                f" not answer, or all {self._pool.max_size} connections are in use"
+                f"{self.name}: no connection within {self._pool.timeout:.0f} seconds: the server does"
+                f" not answer, its log says why, or all {self._pool.max_size} connections are in use;"
+                " start it, or open the store with more connections, and repeat the call"
             ) from error
 
     def _told(self, error: "psycopg.Error", raw: "Raw[Any]") -> Exception:

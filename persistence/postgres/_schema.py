@@ -9,6 +9,7 @@
 They lie in the first schema of the connection's `search_path`, which is made if it is not there.  There is
 no sequence, trigger or foreign key, and an append and a window touch one timeline: so the table can be
 spread over many servers by `timeline`.  `made` orders timelines whose first events have the same time.
+`crc32` is the checksum of an event; rows of earlier formats have none.
 """
 
 from typing import Final
@@ -40,7 +41,7 @@ TRIMS: Final = (
     """CREATE TABLE trims(timeline text COLLATE "C" PRIMARY KEY, first bigint NOT NULL,
                           began_at double precision NOT NULL, manifest bytea NOT NULL)""",
 )
-STEPS: Final = (FIRST, TRIMS, _tenants.STEP)
+STEPS: Final = (FIRST, TRIMS, _tenants.STEP, _tenants.SUMS)
 """What leads from each format to the next; that of a database is how many were taken."""
 LOCK: Final = "SELECT pg_advisory_xact_lock(7310033245122)"
 """One at a time; the number means nothing."""

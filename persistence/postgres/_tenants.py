@@ -49,9 +49,13 @@ class Scoped:
         yield f"CREATE POLICY own_rows ON {table} USING (tenant = {TENANT})"
         yield f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY"
         yield f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY"
-        yield (
-            f"CREATE VIEW {self.name} WITH (security_invoker = true) AS"  # noqa: S608 -- constants
-            f" SELECT {self.columns} FROM {table} WHERE tenant = {TENANT}"
+        yield self.view(self.columns)
+
+    def view(self, columns: str) -> str:
+        """What shows the rows of a tenant; where it is there already, further columns."""
+        return (
+            f"CREATE OR REPLACE VIEW {self.name} WITH (security_invoker = true) AS"  # noqa: S608 -- constants
+            f" SELECT {columns} FROM {self.stored} WHERE tenant = {TENANT}"
         )
 
 
@@ -86,3 +90,8 @@ def checked_tenant(name: str) -> str:
 
 
 STEP: Final = tuple(statement for table in TABLES for statement in table.steps())
+SUMS: Final = (
+    f"ALTER TABLE {TABLES[0].stored} ADD COLUMN crc32 bigint",
+    TABLES[0].view(f"{TABLES[0].columns}, crc32"),
+)
+"""A checksum beside each event."""

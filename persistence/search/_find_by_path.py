@@ -25,8 +25,9 @@ from blocks import (
     turn_in,
     version_in,
 )
+from persistence._retention import kept_of
 from persistence._store import EventStore
-from persistence.search._scan import index_of, kept_of, names_left
+from persistence.search._scan import index_of, names_left
 
 
 def block_at(store: EventStore, timeline: TimelineId, path: str) -> Block | None:

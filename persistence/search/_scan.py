@@ -14,7 +14,7 @@ from blocks import (
     path_at,
     path_of,
 )
-from persistence._retention import Kept, Retains
+from persistence._retention import Retains, kept_of
 from persistence._store import BlockIndex, EventStore, Indexed, TurnChange
 from persistence.archive import archived_events
 
@@ -63,11 +63,6 @@ class WithArchives:
         if self._retains.kept(timeline).archives:
             return ()
         return self._index.turns(timeline, last)
-
-
-def kept_of(store: EventStore, timeline: TimelineId) -> Kept:
-    """What a store has left of a timeline."""
-    return store.kept(timeline) if isinstance(store, Retains) else Kept()
 
 
 def names_left(store: EventStore, timeline: TimelineId) -> Iterator[tuple[int, Block, str]]:

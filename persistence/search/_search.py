@@ -26,10 +26,11 @@ from blocks import (
     tag_of,
     version_in,
 )
+from persistence._retention import kept_of
 from persistence._store import BlockIndex, EventStore, TurnChange
 from persistence.search._query import Query, searched_text
 from persistence.search._ranking import score, snippet
-from persistence.search._scan import index_of, kept_of, names_left
+from persistence.search._scan import index_of, names_left
 
 LIMIT: Final = 20
 LIMIT_MAX: Final = 1_000

@@ -12,17 +12,17 @@ from blocks import TimelineId
 from persistence._log import Head, StoredEvent, checked_fork, is_sound
 from persistence._retention import checked_kept_fork, checked_marks
 from persistence.sql._database import Connection, Database, TakenError
-from persistence.sql._rows import HEAD, columns
+from persistence.sql._rows import HEAD, checksum, columns
 from persistence.sql._trims import Trimmed, head_of, put_trimmed, trimmed_of
 
 COPY: Final = """
-INSERT INTO events(timeline, seq, id, ts, kind, ref, payload, made)
-SELECT ?, seq, id, ts, kind, ref, payload, CASE WHEN made IS NOT NULL THEN {number} END
+INSERT INTO events(timeline, seq, id, ts, kind, ref, payload, made, crc32)
+SELECT ?, seq, id, ts, kind, ref, payload, CASE WHEN made IS NOT NULL THEN {number} END, crc32
 FROM events WHERE timeline = ? AND seq <= ?
 """
 ADD: Final = """
-INSERT INTO events(timeline, seq, id, ts, kind, ref, payload, made)
-VALUES (?, ?, ?, ?, ?, ?, ?, {number})
+INSERT INTO events(timeline, seq, id, ts, kind, ref, payload, made, crc32)
+VALUES (?, ?, ?, ?, ?, ?, ?, {number}, ?)
 """
 """The first row of a fork whose copied events are all in archives."""
 
@@ -97,5 +97,5 @@ def fork(
         number = database.number("events")
         if connection.run(COPY.replace("{number}", number), [target, source, at]):
             return database.insert(connection, target, at, [event])
-        given = (target, at + 1, *columns(event), event.data)
+        given = (target, at + 1, *columns(event), event.data, checksum(event.data))
         return connection.run(ADD.replace("{number}", number), given) > 0

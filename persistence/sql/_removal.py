@@ -17,7 +17,7 @@ from persistence._retention import Kept, Removed, checked_rewrite, checked_trim,
 from persistence.sql._database import Connection, Database, LostError
 from persistence.sql._held import Held
 from persistence.sql._past import STEP, rows_of
-from persistence.sql._rows import VERSION_MAX, damaged, events_of
+from persistence.sql._rows import VERSION_MAX, checksum, damaged, events_of
 from persistence.sql._trims import DROP, Trimmed, all_trimmed, marks_of, put_trimmed
 
 Change: TypeAlias = Callable[[Held], Removed]
@@ -35,7 +35,7 @@ UPDATE events SET made = (SELECT made FROM events WHERE timeline = ? AND seq = ?
 WHERE timeline = ? AND seq = ?
 """
 TRIM: Final = "DELETE FROM events WHERE timeline = ? AND seq < ?"
-REPLACE: Final = "UPDATE events SET payload = ? WHERE timeline = ? AND seq = ?"
+REPLACE: Final = "UPDATE events SET payload = ?, crc32 = ? WHERE timeline = ? AND seq = ?"
 
 
 @attrs.frozen
@@ -73,7 +73,8 @@ class Removal:
             if after != kept:
                 put_trimmed(held.connection, timeline, attrs.evolve(held.trimmed, kept=after))
             for version, event in new.items():
-                held.connection.run(REPLACE, [event.data, timeline, version])
+                given = [event.data, checksum(event.data), timeline, version]
+                held.connection.run(REPLACE, given)
             size = sum(len(event.data) for event in new.values())
             return Removed(events=len(new), size=size, unused=_unused(held))
 

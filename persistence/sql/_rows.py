@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from math import isfinite
 from typing import Final, TypeAlias
+from zlib import crc32
 
 from blocks import (
     CodecError,
@@ -33,6 +34,10 @@ UNION ALL SELECT -first, NULL FROM trims WHERE timeline = ? AND first > ? + 1 OR
 """
 """The same, and before them a row with a version below 0 where older ones were removed."""
 IDS: Final = "SELECT id FROM events WHERE timeline = ? AND seq > ? AND seq <= ? ORDER BY seq"
+SUMS: Final = """
+SELECT seq, payload, crc32 FROM events
+WHERE timeline = ? AND seq > ? AND seq <= ? AND crc32 IS NOT NULL ORDER BY seq
+"""
 WINDOW: Final = """
 WITH marks AS (
     SELECT seq, kind, ref FROM events WHERE timeline = ? AND ref IS NOT NULL
@@ -73,6 +78,11 @@ def columns(event: StoredEvent) -> tuple[str, float, str, int | None]:
     return column(event.id), at, column(event.kind), event.ref
 
 
+def checksum(payload: bytes | str) -> int:
+    """What lies beside a payload, so that a bit of it that flips is found."""
+    return crc32(payload.encode() if isinstance(payload, str) else payload)
+
+
 def column(text: str) -> str:
     """A text without NUL, which not every database takes; different texts stay different."""
     return text.replace("\\", "\\\\").replace("\0", "\\0")
@@ -91,6 +101,8 @@ def window_of(
     _, _, fold, cut = rows[0]
     marks = () if fold is None or cut is None else (Mark(fold, "RangeCompacted", cut),)
     head = Head(version=rows[-1][0], marks=marks)
+    if fold is not None and fold > head.version:
+        raise damaged(timeline, f"the compaction at version {fold} is not there")
     page = without_gaps(timeline, head.window_start() - 1, [(row[0], row[1]) for row in rows])
     return head.window(events_of(timeline, page))
 

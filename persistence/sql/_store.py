@@ -200,6 +200,11 @@ class SQLStore(SQLRetaining):
                 raise OutcomeUnknownError(str(error)) from error
             raise
 
+    def altered(self, timeline_id: TimelineId, after: int, last: int) -> Sequence[int]:
+        """See `persistence._store.Checksummed`."""
+        rows = self._rows(_rows.SUMS, [timeline_id, after, last])
+        return [seq for seq, payload, sum_ in rows if _rows.checksum(payload) != sum_]
+
     def artifacts(
         self,
         *,

@@ -12,18 +12,19 @@ from persistence.archive import archive_problems
 from persistence.artifacts import ArtifactTables, Examination, KeyRing, SQLBackend
 from persistence.sql._database import Connection, Database
 from persistence.sql._format import format_problems
-from persistence.sql._rows import columns
+from persistence.sql._rows import checksum, columns
 from persistence.sql._trims import all_trimmed, trim_problems
 
 PAGE: Final = 100
 COUNTS: Final = "SELECT count(DISTINCT timeline), count(*) FROM events"
 EVENTS: Final = """
-SELECT timeline, seq, id, ts, kind, ref, made, payload FROM events
+SELECT timeline, seq, id, ts, kind, ref, made, crc32, payload FROM events
 WHERE (timeline, seq) > (?, ?) ORDER BY timeline, seq LIMIT ?
 """
 ARTIFACTS: Final = "SELECT artifact, slot, entry FROM artifacts ORDER BY artifact, slot"
 PIECE_COUNTS: Final = "SELECT slot, count(*) FROM artifact_pieces GROUP BY slot"
 RECORDS: Final = "SELECT record FROM artifact_audit ORDER BY made"
+ALTERED: Final = "its content is not what was written: the checksum beside it is another"
 COLUMNS: Final = ("id", "ts", "kind", "ref")
 
 
@@ -73,7 +74,7 @@ def _problems(connection: Connection, left: Mapping[TimelineId, Kept]) -> Iterat
         due = seq + 1
         for what in _row_problems(seq, row, blocks):
             yield StoreProblem(timeline=name, version=seq, what=what)
-        if (row[-2] is None) == (seq == first):
+        if (row[-3] is None) == (seq == first):
             what = "column made is for the first event of a timeline, and for no other"
             yield StoreProblem(timeline=name, version=seq, what=what)
     for timeline, kept in left.items():
@@ -85,12 +86,14 @@ def _problems(connection: Connection, left: Mapping[TimelineId, Kept]) -> Iterat
 
 
 def _row_problems(seq: int, row: list[Any], blocks: dict[str, int]) -> Iterator[str]:
-    *held, _, payload = row
+    *held, _, sum_, payload = row
     try:
         event = decode_event(payload)
     except CodecError as error:
         yield str(error)
         return
+    if sum_ not in (None, checksum(payload)):
+        yield ALTERED
     for name, there, due in zip(COLUMNS, held, _columns(event), strict=True):
         if there != due:
             yield f"column {name} has {there!r:.100}, the event has {due!r:.100}"

@@ -24,8 +24,24 @@ SUMMARY: Final = (
 """Sections of a structured summary: title, where it is, the fields of a row of it."""
 
 
-class Words(Protocol):
+class FewWords(Protocol):
     """Expressions in SQL; `json` is one, a `path` has dots between its names."""
+
+    def text(self, json: str, path: str) -> str:
+        """A value as text; NULL if there is none."""
+        ...
+
+    def number(self, json: str, path: str) -> str:
+        """A number; NULL if there is none."""
+        ...
+
+    def length(self, json: str, path: str) -> str:
+        """How many a list has; NULL if there is none."""
+        ...
+
+
+class Words(FewWords, Protocol):
+    """All that the views are made of."""
 
     line: ClassVar[str]
     """The end of a line."""
@@ -34,16 +50,8 @@ class Words(Protocol):
     happened: ClassVar[str]
     """The time of such a row, as a timestamp; NULL for times that no calendar has."""
 
-    def text(self, json: str, path: str) -> str:
-        """A value as text; NULL if there is none."""
-        ...
-
     def inner(self, json: str, path: str) -> str:
         """A value as JSON; NULL if there is none."""
-        ...
-
-    def number(self, json: str, path: str) -> str:
-        """A number; NULL if there is none."""
         ...
 
     def true(self, json: str, path: str) -> str:
@@ -52,10 +60,6 @@ class Words(Protocol):
 
     def whole(self, number: str) -> str:
         """A sum as a whole number."""
-        ...
-
-    def length(self, json: str, path: str) -> str:
-        """How many a list has; NULL if there is none."""
         ...
 
     def lines(self, json: str, path: str, each: str) -> str:
@@ -72,7 +76,7 @@ def views(words: Words) -> Iterator[tuple[str, str]]:
     yield "log", _log(words)
     yield "blocks", _blocks(words)
     yield "compactions", _compactions(words)
-    yield "requests", _requests(words)
+    yield "requests", requests(words)
     yield "tool_usage", _tool_usage(words)
 
 
@@ -215,7 +219,9 @@ FROM compacted c
 
 # A request and the usage that the provider reported for it are neighbours among the events of
 # these two kinds; either may be missing (a request that failed, an imported log).
-def _requests(words: Words) -> str:
+def requests(words: FewWords) -> str:
+    """The view of this name, also of a DuckDB file."""
+
     def tokens(name: str) -> str:
         return f"coalesce({words.number('usage', name)}, 0) AS {name}"
 

@@ -27,7 +27,7 @@ from persistence._log import StoredEvent
 from persistence._store import PROBLEMS_MAX
 from persistence.sql._database import Connection, Rows, TakenError
 from persistence.sql._index import Dialect
-from persistence.sql._rows import HEAD, columns
+from persistence.sql._rows import HEAD, checksum, columns
 from persistence.sqlite._dialect import DIALECT
 
 IDLE_MAX: Final = 8
@@ -36,7 +36,8 @@ NO_TABLE: Final = ("no such table", "no such column", "table ")
 """How the database begins to say that a table is not there, is another one, or is there already."""
 NUMBER: Final = "(SELECT coalesce(max(made), 0) + 1 FROM {table} WHERE made IS NOT NULL)"
 INSERT: Final = f"""
-INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, CASE WHEN ? THEN {NUMBER.format(table="events")} END)
+INSERT INTO events(timeline, seq, id, ts, kind, ref, payload, crc32, made)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, CASE WHEN ? THEN {NUMBER.format(table="events")} END)
 """  # noqa: S608 -- constants
 
 
@@ -108,7 +109,9 @@ class SQLiteDatabase:
         if (connection.rows(HEAD, [timeline])[0][0] or 0) != expected:
             return False
         for seq, event in enumerate(events, expected + 1):
-            connection.run(INSERT, (timeline, seq, *columns(event), event.data, seq == 1))
+            data = event.data
+            given = (timeline, seq, *columns(event), data, checksum(data), seq == 1)
+            connection.run(INSERT, given)
         return True
 
     def hold(self, connection: Connection, timeline: str) -> None:
@@ -182,6 +185,8 @@ def errors(path: Path) -> Generator[None]:
         raise TakenError from error
     except sqlite3.Error as error:
         raise translated(error, path) from error
+    except UnicodeDecodeError as error:  # it quotes what it cannot read
+        raise DamagedStoreError(f"{path} is damaged; restore it from a backup") from error
 
 
 def translated(error: sqlite3.Error, path: Path) -> FoldlineError:
@@ -216,7 +221,7 @@ def translated(error: sqlite3.Error, path: Path) -> FoldlineError:
             return DamagedStoreError(
                 f"{path} has not the tables that it should have ({text}); restore it from a backup"
             )
-        case _ if "malformed JSON" in text:
+        case _ if "malformed JSON" in text or "decode to UTF-8" in text:
             return DamagedStoreError(
                 f"{path}: {text}; `foldline verify` lists all damage, restore it from a backup"
             )

@@ -11,6 +11,7 @@ import attrs
 from blocks import MisuseError
 from persistence._place import database_path, path_in, system_errors
 from persistence._store import StoreProblem, StoreReport
+from persistence.sqlite._salvage import salvaged
 from persistence.sqlite._store import SQLiteStore
 from persistence.sqlite._wal import lost_commits
 
@@ -43,19 +44,26 @@ class SQLiteLocation:
             with self.open() as store:
                 return store.verify(keys=keys)
         with TemporaryDirectory() as folder:  # to open the file would take its log away
-            copy, lost = self.readable_copy(Path(folder))
-            with copy.open() as store:
+            copy = self._copied(Path(folder))
+            lost = lost_commits(copy)
+            with SQLiteStore(copy) as store:
                 report = store.verify(keys=keys)
         problem = StoreProblem(what=f"{lost}; {SAVE}")
         return attrs.evolve(report, problems=(problem, *report.problems))
 
     def readable_copy(self, folder: Path) -> "tuple[SQLiteLocation, str]":
+        copy = self._copied(folder)
+        cut = lost_commits(copy)
+        whole, holes = salvaged(copy, folder)
+        return SQLiteLocation(whole), "; ".join(filter(None, (cut, holes)))
+
+    def _copied(self, folder: Path) -> Path:
         path = database_path(self.path)
         with system_errors(path):
             for name in (path.name, f"{path.name}-wal"):
                 if (part := path.with_name(name)).exists():
                     copyfile(part, folder / name)
-        return SQLiteLocation(folder / path.name), lost_commits(folder / path.name)
+        return folder / path.name
 
     def remove(self) -> None:
         """Unless another process has it open by now, which is seen from a file beside it."""

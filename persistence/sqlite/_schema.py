@@ -5,7 +5,8 @@
     artifacts, artifact_pieces, artifact_audit      see `persistence.artifacts`
     foldline   the format's number, and which views there are
 
-`made` orders timelines whose first events have the same time.
+`made` orders timelines whose first events have the same time.  `crc32` is the checksum of an event; rows of
+earlier formats have none.
 """
 
 import os
@@ -38,7 +39,8 @@ TRIMS: Final = (
     """CREATE TABLE trims(timeline TEXT PRIMARY KEY, first INTEGER NOT NULL, began_at REAL NOT NULL,
                           manifest BLOB NOT NULL)""",
 )
-STEPS: Final = (FIRST, TRIMS)
+SUMS: Final = ("ALTER TABLE events ADD COLUMN crc32 INTEGER",)
+STEPS: Final = (FIRST, TRIMS, SUMS)
 """What leads from each format to the next; that of a file is how many were taken."""
 OURS: Final = "SELECT count(*) FROM sqlite_master WHERE name = 'foldline'"
 

@@ -173,13 +173,14 @@ def compaction_event(
     written = msgspec.structs.replace(
         summary_block(view, plan, summary.summary, context), degraded=summary.degraded
     )
+    naming = _naming(view, plan.folded)
     return RangeCompacted(
         id=EventId(""),
         at=context.now,
         start=plan.start,
         cut=plan.cut,
         summary=written,
-        ordinal=_summary_ordinal(view, plan.folded, written),
+        ordinal=_summary_ordinal(view, naming, written),
         carried=plan.carried,
         state=msgspec.structs.replace(
             plan.kept[0].state,
@@ -188,7 +189,7 @@ def compaction_event(
             failed_tokens=0,
             summaries=plan.kept[0].state.summaries + _is_uncounted(view, summary),
             sources=_sources_after(plan),
-            **_named_after(view, plan.folded, plan.kept),
+            **_named_after(naming, plan.kept),
         ),
         trigger=plan.trigger,
         tokens_before=plan.tokens_before,
@@ -221,19 +222,18 @@ def _sources_after(plan: RangePlan) -> str:
 # Paths, also across a cut: what tells the second note of a turn from the first.
 
 
-def _named_after(view: View, folded: Sequence[Entry], kept: Sequence[Entry]) -> dict[str, Any]:
+def _named_after(naming: Naming, kept: Sequence[Entry]) -> dict[str, Any]:
     """What the paths of what comes after a cut depend on: fields of the fold's state."""
-    naming = _naming(view, folded)
     ordinals = naming.cut((entry.version, entry.source) for entry in kept)
     return {"ordinals": ordinals, "named": naming.named()}
 
 
-def _summary_ordinal(view: View, folded: Sequence[Entry], summary: RangeSummary) -> int:
+def _summary_ordinal(view: View, naming: Naming, summary: RangeSummary) -> int:
     """Which summary of its turn this is; 0: that is not known.
 
     Compactions that were undone count: their summaries had paths, too.
     """
-    if not _naming(view, folded).is_counted(summary.turn):
+    if not naming.is_counted(summary.turn):
         return 0
     stem, head = path_stem(summary), view.compaction
     earlier = [event for _, event in view.events_since_cut if isinstance(event, RangeCompacted)]
@@ -246,6 +246,7 @@ def _summary_ordinal(view: View, folded: Sequence[Entry], summary: RangeSummary)
 
 
 def _naming(view: View, folded: Sequence[Entry]) -> Naming:
+    """What has given paths to all that is folded."""
     naming = view.compaction.naming if view.compaction else Naming()
     for entry in folded:
         naming.path(entry.source, entry.version)

@@ -28,9 +28,9 @@ TEXT_CHARACTERS: Final = 30_000
 def read_ahead(view: View, context: Context) -> None:
     """Count the index that is shown; read the oldest texts that were not read yet."""
     reader, left = reader_of(view, context), CALL_CHARACTERS
-    if view.compaction and not reader.texts.layers:
-        for layer in layers_of(view.compaction.event.summary.digest.index):
-            reader.layer_cost(layer)
+    if view.compaction and not reader.texts.is_counted:
+        index = view.compaction.event.summary.digest.index
+        reader.layers_cost(layers_of(index))
         return
     for entry in _since(view, reader.texts.ahead):
         if left <= 0:

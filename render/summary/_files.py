@@ -20,14 +20,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
-from blocks import (
-    ToolCall,
-    ToolResult,
-    text_of,
-    tool_kind,
-    tool_target,
-    written_paths,
-)
+from blocks import ToolCall, ToolResult, text_of, tool_kind, tool_target, written_paths
 from render.summary._changes import WORD, Change, changes_of, name_of
 from render.summary._commands import WENT_WELL, status_of
 from render.summary._output import is_cut, is_output
@@ -41,14 +34,16 @@ LOOKING: Final = frozenset({"read", "search", "web"})
 _NUMBER: Final = re.compile(r"[ \t]*(\d{1,7})(?:→|\t|: |\|)")
 _FIRST: Final = ("offset", "start_line", "line_start", "view_range")
 
-_Place: TypeAlias = tuple[Source, int, int]
+_Place: TypeAlias = tuple[Source, int, int, "_Place | None"]
+"""Where a line was seen: its source, where it begins there, its number in the file (0: not known); and where
+the same text was seen before."""
 
 
 @attrs.define(eq=False)
 class _File:
     """What is known of one file: where each of its lines was seen last."""
 
-    lines: dict[str, list[_Place]] = attrs.field(factory=dict[str, list[_Place]])
+    lines: dict[str, _Place] = attrs.field(factory=dict[str, _Place])
     numbers: dict[int, _Place] = attrs.field(factory=dict[int, _Place])
     fragments: set[str] = attrs.field(factory=set[str])
     """Of its lines those that may only be a part of one: an edit can begin and end within a line."""
@@ -60,16 +55,15 @@ class _File:
         before = (run for run in self.runs if run.done < since)
         source.is_changed = any(contradicts(source.text, lines, run) for run in before)
         for _, number, text in lines:
-            if number in self.numbers:
-                _give_up([self.numbers.pop(number)])
+            if place := self.numbers.pop(number, None):
+                place[0].give_up(place[1])
             if len(text) >= TELLING:
-                _give_up(self.lines.pop(text, ()))
+                self._give_up(text)
         self.add(source, lines)
 
     def add(self, source: Source, lines: Iterable[Line]) -> None:
         for start, number, text in lines:
-            place = source, start, number
-            self.lines.setdefault(text, []).append(place)
+            place = self.lines[text] = source, start, number, self.lines.get(text)
             if number:
                 self.numbers[number] = place
 
@@ -83,10 +77,22 @@ class _File:
             known = [*gone, *change.old]
             if not all(map(self._is_known, (*change.old[:1], *change.old[-1:]))):
                 self.fragments.update(change.new[:1], change.new[-1:])
-        numbers = [n for text in known for _, _, n in self.lines.get(text, ()) if n]
+        numbers = [number for text in known for _, _, number, _ in self._places(text) if number]
         for text in gone:
-            _give_up(self.lines.pop(text, ()))
+            self._give_up(text)
         return min(numbers, default=0) if known else 1
+
+    def _places(self, text: str) -> Iterator[_Place]:
+        """Where a line was seen, the newest first."""
+        place = self.lines.get(text)
+        while place is not None:
+            yield place
+            place = place[3]
+
+    def _give_up(self, text: str) -> None:
+        for source, start, _, _ in self._places(text):
+            source.give_up(start)
+        self.lines.pop(text, None)
 
     def _longer(self, old: Sequence[str]) -> Iterator[str]:
         """Lines of which the first or the last line of what is replaced is only a part."""
@@ -114,11 +120,6 @@ class _File:
             yield from (part for part in self.lines if any(part in text for text in long))
 
 
-def _give_up(places: Iterable[_Place]) -> None:
-    for source, start, _ in places:
-        source.give_up(start)
-
-
 def follow(earlier: Iterable[Source], folded: Sequence[tuple[Entry, Sequence[Source]]]) -> None:
     """Tell sources which of their lines no longer hold, and of which file they are.
 
@@ -127,10 +128,13 @@ def follow(earlier: Iterable[Source], folded: Sequence[tuple[Entry, Sequence[Sou
     files = dict[str, _File]()
     for source in earlier:
         if source.file:
-            held = [line for line in _lines(source) if line[0] not in source.stale]
+            held = _lines(source)
+            if source.stale:
+                held = [line for line in held if line[0] not in source.stale]
             file = _file(files, source.file)
             file.add(source, held)
-            file.fragments.update(text for _, _, text in held if source.is_call)
+            if source.is_call:
+                file.fragments.update(text for _, _, text in held)
     calls = {e.pair: (e.version, e.block) for e, _ in folded if isinstance(e.block, ToolCall)}
     done = {e.pair: (e.version, e.block) for e, _ in folded if isinstance(e.block, ToolResult)}
     for entry, sources in folded:
@@ -212,10 +216,10 @@ def _show(
     line = shown.line
     is_change = tool_kind(call.name, call.input, result.envelope) == "write"
     for source in sources:
-        if not is_output(source.text) or len(source.text.rstrip().split("\n")) > shown.lines:
+        if not is_output(source.text) or source.text.rstrip().count("\n") >= shown.lines:
             continue
         source.line, line = line, 0  # of a text that is searched in two parts, only the first
-        lines = list(_lines(source))
+        lines = _lines(source)
         if lines and (any(number for _, number, _ in lines) or not is_change):
             source.file = name_of(shown.file)
             _file(files, source.file).read(source, lines, since)
@@ -249,8 +253,16 @@ def _first_line(arguments: Mapping[str, Any]) -> int:
     return 1
 
 
-def _lines(source: Source) -> Iterator[Line]:
-    """The lines of a source that say anything, as they stand in the file."""
+def _lines(source: Source) -> Sequence[Line]:
+    """The lines of a source that say anything, as they stand in the file; looked for once in a text, because
+    most are followed at one compaction after the other."""
+    place, known = (source.is_call, source.line), source.reading.in_file
+    if known is None or known[0] != place:
+        known = source.reading.in_file = place, list(_looked_for(source))
+    return known[1]
+
+
+def _looked_for(source: Source) -> Iterator[Line]:
     texts, starts = source.text.split("\n"), source.line_starts()
     numbers = [] if source.is_call else numbers_in(texts, source.line)
     if not any(numbers):

@@ -19,7 +19,7 @@ cached prefix.
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, starmap
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import Any, Final, cast
 
 from msgspec import structs
@@ -109,7 +109,8 @@ def _aged(layer: Layer, sources: Iterable[Source]) -> Layer:
         else structs.replace(excerpt, stale=stale)
         for excerpt, source in zip(layer.excerpts, sources, strict=True)
     )
-    return structs.replace(layer, excerpts=excerpts)
+    is_same = all(map(is_, excerpts, layer.excerpts))
+    return layer if is_same else structs.replace(layer, excerpts=excerpts)
 
 
 def _sources(entry: Entry, reader: Reader) -> Iterable[Source]:

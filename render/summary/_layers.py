@@ -60,7 +60,7 @@ def extend_index(
     Terms of the `visible` texts get nothing where the model sees them with their surroundings.
     """
     layers, count = layers_of(previous), reader.count
-    left = room.total - sum(map(reader.layer_cost, layers))
+    left = room.total - reader.layers_cost(layers)
     is_full = left < LAYER_MIN * room.layer or len(layers) >= LAYERS_MAX
     if room.is_cold or not room.layer or is_full:
         layers, left = (), room.total
@@ -103,7 +103,7 @@ def _used(terms: Iterable[Term], aside: Iterable[Term]) -> tuple[Term, ...]:
     """What is known of the names that the agent has used; `aside`: known before, and counted apart."""
     known = {term.term: term for term in aside}
     for term in terms:
-        before = known[term.term].uses if term.term in known else 0
-        known[term.term] = msgspec.structs.replace(term, uses=term.uses + before)
+        uses = term.uses + (known[term.term].uses if term.term in known else 0)
+        known[term.term] = term if uses == term.uses else msgspec.structs.replace(term, uses=uses)
     used = (term for term in known.values() if term.uses)
-    return tuple(msgspec.structs.replace(term, bare=False) for term in used)
+    return tuple(msgspec.structs.replace(t, bare=False) if t.bare else t for t in used)

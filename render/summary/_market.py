@@ -1,5 +1,6 @@
 """What an index is made of, bought piece by piece: the best first for its tokens, as long as they last."""
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
@@ -102,8 +103,8 @@ class Market:
             place, number = (offer >> _BITS) & _NUMBERS, offer & _NUMBERS
             if place == _NAMES:
                 left -= self._list(self.ranked[number], left)
-            else:
-                left -= self._cut(self.sources[place - 1], number, left)
+            elif (source := self.sources[place - 1]).costs[number] <= left:
+                left -= self._cut(source, number, left)
 
     def _names(self, *, is_naming: bool) -> Iterator[tuple[int, float]]:
         """Give the pieces that hold names their worth; offer the names that nothing visible shows."""
@@ -129,7 +130,7 @@ class Market:
             if not source.is_call:
                 continue
             worth = OWN * _decay(newest - source.seen)
-            if len(source.starts) == 1:
+            if source.is_whole:
                 source.add(0, worth * max(1.0, len(source.text) / OWN_CHARACTERS))
                 continue
             for number in range(len(source.starts)):
@@ -158,22 +159,31 @@ class Market:
         if not line or line in self.lines or _is_beyond(line, left):
             return 0
         is_new = bool(source.file) and source.file not in self._files
-        heading = self.reader.count(f"{file_heading(source.file)}\n") if is_new else 0
-        if source.seen not in self._labels:
-            heading += self.reader.count(label_of(source.seen)) + LABEL_TOKENS
-        room = left - heading
-        if _is_beyond(line, room) or (cost := self.reader.cost(source, number)) > room:
+        room = left - self._heading(source, is_new=is_new)
+        if _is_beyond(line, room):
             return 0
-        source.chosen.add(number)
+        cost = source.costs[number] or self.reader.cost(source, number)
+        if cost > room:
+            return 0
+        source.choose(number)
         self._files.add(source.file)
         self._labels.add(source.seen)
         self.lines.add(line)
         if not self._is_naming:
-            return heading + cost
+            return left - room + cost
         shown = f"{source.file}\n{text}" if is_new else text
         terms = self.reader.names(shown) & self.known.keys()
         self._shown.update(terms)
-        return heading + cost - sum(self.bare.pop(term, 0) for term in terms)
+        given_back = sum(self.bare.pop(term) for term in terms & self.bare.keys())
+        return left - room + cost - given_back
+
+    def _heading(self, source: Source, *, is_new: bool) -> int:
+        """What a piece costs besides itself: the heading of its file and its label, where nothing else stands
+        under them yet."""
+        heading = self.reader.count(f"{file_heading(source.file)}\n") if is_new else 0
+        if source.seen in self._labels:
+            return heading
+        return heading + self.reader.count(label_of(source.seen)) + LABEL_TOKENS
 
 
 def _offer(seen: int, place: int, number: int) -> int:
@@ -194,27 +204,30 @@ def _decay(age: int) -> float:
 def _spread(term: str, sources: Sequence[Source], worth: float) -> bool:
     """Give the pieces that a name occurs in with something around it what it is worth: in the newest text
     the last mention, and a part of that in the one before; False: what it stands in last is visible."""
-    share, least = 1.0, len(term) + SURROUNDINGS_MIN
+    is_last, least = True, len(term) + SURROUNDINGS_MIN
     for source in reversed(sources):
-        text = source.text
-        if "\n" not in text and len(text) < least:
+        position = source.text.rfind(term)
+        if source.stale:
+            position = _holding(source, term, position)
+        if position < 0:
             continue
-        position = _last(source, term)
-        if position < 0 or not _is_surrounded(text, position, least):
+        number = bisect_right(source.starts, position) - 1
+        is_long = source.ends[number] - source.starts[number] >= least and not source.is_whole
+        if not (is_long or _is_surrounded(source.text, position, least)):
             continue
-        if share == 1.0 and not source.path:
+        if is_last and not source.path:
             return False
-        _value(source, position, term, share * worth)
-        if share == EARLIER:
+        if source.path:
+            _value(source, number, position + len(term), worth)
+        if not is_last:
             break
-        share = EARLIER
+        is_last, worth = False, EARLIER * worth
     return True
 
 
-def _last(source: Source, term: str) -> int:
-    """Where a term occurred last, be it inside a longer name, in what still holds."""
-    position = source.text.rfind(term)
-    while source.stale and position >= 0 and source.is_stale(source.piece_at(position)):
+def _holding(source: Source, term: str, position: int) -> int:
+    """Where a term occurred last, be it inside a longer name, in what still holds; `position`: in all."""
+    while position >= 0 and source.is_stale(source.piece_at(position)):
         position = source.text.rfind(term, 0, position)
     return position
 
@@ -231,14 +244,16 @@ def _is_surrounded(text: str, position: int, least: int) -> bool:
     return (len(text) if end < 0 else end) - start > least
 
 
-def _value(source: Source, position: int, term: str, worth: float) -> None:
-    """Let the pieces of a name be worth more, and their neighbours."""
-    if len(source.starts) == 1:
-        source.add(0, worth)
-        return
-    first = last = source.piece_at(position)
+def _value(source: Source, first: int, end: int, worth: float) -> None:
+    """Let the pieces of a name be worth more, and their neighbours; `end`: of the name."""
     source.add(first, worth)
-    while position + len(term) > source.ends[last] and last + 1 < len(source.starts):
+    if source.is_whole:
+        return
+    last, ends, most = first, source.ends, len(source.ends) - 1
+    while last < most and end > ends[last]:
         last += 1
         source.add(last, worth)
-    source.add_around(first, last, NEIGHBOUR * worth)
+    if first > 0:
+        source.add(first - 1, NEIGHBOUR * worth)
+    if last < most:
+        source.add(last + 1, NEIGHBOUR * worth)

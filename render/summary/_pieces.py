@@ -10,11 +10,13 @@ Pieces that stand next to each other become one excerpt, so excerpts are verbati
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Final, TypeAlias
 
 import attrs
+
+from render.summary._outside import Line
 
 LINE_CHARACTERS: Final = 200
 """Of a piece; a longer line is cut between words."""
@@ -22,6 +24,7 @@ WHOLE_CHARACTERS: Final = 500
 """A text that is no longer is one piece: half of it says little."""
 
 Span: TypeAlias = tuple[int, int]
+_NONE: Final = frozenset[int]()
 
 
 @attrs.frozen(eq=False)
@@ -41,6 +44,9 @@ class Reading:
     text: str
     names: set[str] | None = None
     """Its identifiers, once somebody has looked for them."""
+    in_file: tuple[tuple[bool, int], Sequence[Line]] | None = attrs.field(default=None, init=False)
+    """Its lines as they stand in a file, once somebody has looked for them; before them, whether it is what
+    the agent gave to a tool, and the number of its first line: what else it depends on."""
     _whole: Pieces | None = attrs.field(default=None, init=False)
     _lines: Pieces | None = attrs.field(default=None, init=False)
 
@@ -78,29 +84,41 @@ class Source:
     reading: Reading = attrs.field(
         default=attrs.Factory(lambda self: Reading(self.text), takes_self=True), kw_only=True
     )
-    stale: set[int] = attrs.field(init=False)
+    stale: set[int] | frozenset[int] = attrs.field(init=False)
     """Where lines begin that no longer hold."""
     worth: dict[int, float] = attrs.field(init=False)
     """Of the pieces that are worth anything, by number."""
-    chosen: set[int] = attrs.field(init=False)
+    chosen: set[int] | frozenset[int] = attrs.field(init=False)
+    is_whole: bool = attrs.field(init=False)
+    """Whether it is one piece."""
     starts: "array[int]" = attrs.field(init=False)
     """Where each piece begins, in order."""
     ends: "array[int]" = attrs.field(init=False)
     costs: "array[int]" = attrs.field(init=False)
 
-    def __attrs_post_init__(self) -> None:  # there are thousands of them: factories are slow
-        self.stale, self.worth, self.chosen = set(), {}, set()
+    def __attrs_post_init__(self) -> None:
+        # There are thousands of them, and of most no line goes stale and none is chosen: factories, and sets
+        # of their own, would be work, for the garbage collector, too.
+        self.stale, self.worth, self.chosen = _NONE, {}, _NONE
         self._cut(is_whole=len(self.text) <= WHOLE_CHARACTERS)
 
     def _cut(self, *, is_whole: bool) -> None:
         pieces = self.reading.pieces(is_whole=is_whole)
         self.starts, self.ends, self.costs = pieces.starts, pieces.ends, pieces.costs
+        self.is_whole = len(self.starts) == 1
 
     def give_up(self, start: int) -> None:
         """The line that begins there no longer holds: it is told from the others from now on."""
-        if not self.stale:
+        if not isinstance(self.stale, set):
             self._cut(is_whole=False)
+            self.stale = set()
         self.stale.add(start)
+
+    def choose(self, number: int) -> None:
+        """A piece is to be in an excerpt."""
+        if not isinstance(self.chosen, set):
+            self.chosen = set()
+        self.chosen.add(number)
 
     @property
     def names(self) -> set[str]:
@@ -146,13 +164,6 @@ class Source:
         """Let a piece be worth more, if it holds."""
         if not (self.stale and self.is_stale(number)):
             self.worth[number] = self.worth.get(number, 0.0) + worth
-
-    def add_around(self, first: int, last: int, worth: float) -> None:
-        """Let the pieces on both sides of these be worth more."""
-        if first > 0:
-            self.add(first - 1, worth)
-        if last + 1 < len(self.starts):
-            self.add(last + 1, worth)
 
     def excerpts(self) -> Iterator[Span]:
         """The chosen pieces, those that touch together; an empty line between two is no gap."""

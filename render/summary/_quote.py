@@ -42,8 +42,9 @@ _BREAKING: Final = re.compile(
     re.IGNORECASE,
 )
 _ENTITY: Final = re.compile(
-    r"&(?:amp;|\#0*38;|\#x0*26;)*+(?P<entity>\#\d{1,9}|\#x[0-9a-f]{1,8}|[a-z]\w{1,30})(?P<end>;?)"
-    r"|(?:\\u00|\\x|%)(?P<code>3c|2f)",
+    r"[&%\\](?:"  # most positions are refused here
+    r"(?<=&)(?:amp;|\#0*38;|\#x0*26;)*+(?P<entity>\#\d{1,9}|\#x[0-9a-f]{1,8}|[a-z]\w{1,30})(?P<end>;?)"
+    r"|(?:(?<=\\)(?:u00|x)|(?<=%))(?P<code>3c|2f))",
     re.IGNORECASE | re.ASCII,
 )
 _FOREIGN: Final = re.compile(r"[^\x00-\x7f]++")
@@ -99,7 +100,15 @@ def _slots(tag: str) -> Iterator[str]:
 def _as_it_looks(text: str) -> str:
     """As many characters, each what it looks like; entities are followed by nothing."""
     text = _ENTITY.sub(_meant, text)
-    return _FOREIGN.sub(lambda signs: "".join(map(_alike, signs[0])), text)
+    if text.isascii():
+        return text
+    # Line by line: Python knows of each whether it is ASCII, and most are.
+    lines = text.split("\n")
+    return "\n".join(line if line.isascii() else _FOREIGN.sub(_plain, line) for line in lines)
+
+
+def _plain(signs: re.Match[str]) -> str:
+    return "".join(map(_alike, signs[0]))
 
 
 def _meant(match: re.Match[str]) -> str:

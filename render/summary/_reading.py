@@ -5,7 +5,7 @@ with the calls since then, and can be read as it comes (see `_ahead`).  What was
 text, so it makes no difference to any result when that was.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import attrs
@@ -31,7 +31,9 @@ class Texts:
     ahead: int = 0
     """Version of the newest block that was read ahead."""
     layers: list[tuple[Layer, int]] = attrs.field(factory=list[tuple[Layer, int]])
-    """Layers of the index that is shown, and what each costs."""
+    """Layers of the index that was counted last, and what each costs."""
+    is_counted: bool = False
+    """Whether that is the one that is shown."""
     _young: dict[str, Reading] = attrs.field(factory=dict[str, Reading], init=False)
     _old: dict[str, Reading] = attrs.field(factory=dict[str, Reading], init=False)
 
@@ -45,7 +47,7 @@ class Texts:
         if compaction != self.compaction:
             self.compaction = compaction
             self._old, self._young = self._young, {}
-            self.layers = []
+            self.is_counted = False
 
     def get(self, text: str) -> Reading:
         """What is known of a text."""
@@ -81,14 +83,16 @@ class Reader:
             costs[number] = self.count(f"{source.piece(number)}\n")
         return costs[number]
 
-    def layer_cost(self, layer: Layer) -> int:
-        """Tokens of a layer as it is shown."""
-        for known, tokens in self.texts.layers:
-            if known is layer:
-                return tokens
-        tokens = self.count(layer_text(layer))
-        self.texts.layers.append((layer, tokens))
-        return tokens
+    def layers_cost(self, layers: Iterable[Layer]) -> int:
+        """Tokens of the layers of an index as they are shown; one that stayed is not counted again."""
+        known, texts = self.texts.layers, self.texts
+        texts.layers = [(layer, self._layer_cost(layer, known)) for layer in layers]
+        texts.is_counted = True
+        return sum(tokens for _, tokens in texts.layers)
+
+    def _layer_cost(self, layer: Layer, known: Iterable[tuple[Layer, int]]) -> int:
+        found = (tokens for each, tokens in known if each is layer)
+        return next(found, 0) or self.count(layer_text(layer))
 
 
 def reader_of(view: View, context: Context) -> Reader:

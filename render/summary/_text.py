@@ -6,6 +6,7 @@ it is, so that whoever compares requests of two releases knows why they differ.
 """
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import groupby
 from typing import Any, Final, TypeAlias
 
@@ -68,6 +69,9 @@ TITLES: Final = {
 """Title of each part of the summary, in the order in which they are shown."""
 CHANGED: Final = " (changed outside)"
 """Stands behind the name of a file that a command, another program or a person changed."""
+LAYERS_KNOWN: Final = 16
+"""Layers of indices whose texts are remembered: most stay from one compaction to the next, and what is new is
+shown and counted at once."""
 FOUND: Final = "found"
 """The action of an entry of completed work that quotes a statement of the agent's."""
 Item: TypeAlias = str | Decision | Work | ToolOutcome | ArtifactNote | OpenItem | ErrorRecord
@@ -86,16 +90,19 @@ def summary_texts(block: RangeSummary) -> tuple[str, ...]:
     What precedes the last piece says the same for as long as its layers live; the first piece says what
     all of it is.
     """
-    layers = [_layer(layer) for layer in layers_of(block.digest.index)]
+    layers = map(_layer_body, layers_of(block.digest.index))
     digest = digest_sections(block.digest, turns_of(block))
-    changing = [*_history(block.summary), _turn_context(block.summary), *digest]
+    changing = _body([*_history(block.summary), _turn_context(block.summary), *digest])
     first, *others = [*layers, changing]
-    return (_tagged(first, OPENING), *map(_tagged, others))
+    opened = "\n\n".join(filter(None, (OPENING, first)))
+    return (_tagged(opened), *map(_tagged, others))
 
 
-def _tagged(sections: Iterable[tuple[str, str]], opening: str = "") -> str:
-    shown = (f"## {title}\n{escaped(text, _TAG)}" for title, text in sections if text)
-    body = "\n\n".join([opening, *shown] if opening else shown)
+def _body(sections: Iterable[tuple[str, str]]) -> str:
+    return "\n\n".join(f"## {title}\n{escaped(text, _TAG)}" for title, text in sections if text)
+
+
+def _tagged(body: str) -> str:
     return f'<{_TAG} version="{REPORT_VERSION}">\n{body}\n</{_TAG}>'
 
 
@@ -205,7 +212,12 @@ def layers_of(index: Index) -> tuple[Layer, ...]:
 
 def layer_text(layer: Layer) -> str:
     """A layer as it is shown."""
-    return _tagged(_layer(layer))
+    return _tagged(_layer_body(layer))
+
+
+@lru_cache(maxsize=LAYERS_KNOWN)
+def _layer_body(layer: Layer) -> str:
+    return _body(_layer(layer))
 
 
 def _layer(layer: Layer) -> Iterator[tuple[str, str]]:

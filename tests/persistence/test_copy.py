@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import (
+    DamagedStoreError,
     Event,
     LogWindow,
     MisuseError,
@@ -18,6 +19,7 @@ from blocks import (
     StoreError,
     TimelineId,
     UnknownTimelineError,
+    artifact_ids_in,
 )
 from persistence import (
     ArtifactDescription,
@@ -204,6 +206,83 @@ def test_a_copy_into_a_store_that_fails_goes_on_when_it_is_repeated(tmp_path: Pa
         assert target.head(T) == 7
         assert copy_store(source, target) == CopyReport(timelines=1, events=4)
         assert target.read_bytes(U) == source.read_bytes(U)
+
+
+class Counting(MemoryStore):
+    """Counts the events that are read."""
+
+    events = 0
+
+    def read_bytes(
+        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
+    ) -> Sequence[tuple[int, bytes]]:
+        page = super().read_bytes(timeline_id, after=after, limit=limit)
+        self.events += len(page)
+        return page
+
+
+def test_a_copy_reads_what_is_new_and_not_the_history() -> None:
+    source, target = Counting(), Counting()
+    source.append(T, many(3000), expected_version=0)
+    copy_store(source, target)
+    assert (source.events, target.events) == (3000, 0)
+    source.append(T, [said("new")], expected_version=3000)
+    source.events = 0
+    assert copy_store(source, target).events == 1
+    assert source.events + target.events <= 3, "the end of the copy in both, and the new one"
+
+
+@given(st.integers(0, 11))
+def test_wherever_a_copy_is_interrupted_it_has_the_artifacts_that_its_events_name(
+    done: int,
+) -> None:
+    source = MemoryStore()
+    with source.artifacts(clock=lambda: 1.0) as artifacts:
+        named = [
+            artifacts.put(text.encode(), ArtifactDescription(timeline=TimelineId(text)))
+            for text in (T, U, "elsewhere")
+        ]
+    for name in (T, U):
+        texts = [said(f"{name} {artifact}") for artifact in named]
+        source.append(name, texts, expected_version=0)
+
+    class Interrupted(MemoryStore):
+        """Appends one event at a time, and stops after some."""
+
+        def append_bytes(
+            self, timeline_id: TimelineId, events: Sequence[bytes], *, expected_version: int
+        ) -> int:
+            for at, data in enumerate(events, expected_version):
+                if sum(info.version for info in self.list()) == done:
+                    raise StoreError("the disk is full")
+                super().append_bytes(timeline_id, [data], expected_version=at)
+            return expected_version + len(events)
+
+    target = Interrupted()
+    if done < 6:
+        with pytest.raises(StoreError, match="full"):
+            copy_store(source, target)
+    else:
+        copy_store(source, target)
+    held = {found.id for found in target.artifacts().list(READER)}
+    for info in target.list():
+        for _, data in target.read_bytes(info.id):
+            assert {*artifact_ids_in(data.decode())} <= held
+
+
+def test_an_artifact_that_is_damaged_keeps_nothing_else_from_being_copied() -> None:
+    source, target = two_timelines(), MemoryStore()
+    with source.artifacts(clock=lambda: 1.0) as artifacts:
+        bad, good = (
+            artifacts.put(content, ArtifactDescription(timeline=T)) for content in (b"a", b"b")
+        )
+        [entry] = artifacts.backend.entries(bad)
+        artifacts.backend.discard(entry.slot)
+    with pytest.raises(DamagedStoreError, match=f"artifact {bad}: .*foldline repair"):
+        copy_store(source, target)
+    assert target.read(T) == source.read(T)
+    assert target.read(U) == source.read(U)
+    assert [found.id for found in target.artifacts().list(READER)] == [good]
 
 
 RETAINED = [*many(6), compacted("c1", cut=4), *many(3, first=8), compacted("c2", start=4, cut=9)]

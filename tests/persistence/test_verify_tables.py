@@ -32,6 +32,8 @@ SAYS_NOTHING = {
     "trims.began_at": "the time of an event that is gone",
 }
 """Columns that nothing can be compared with."""
+MAY_BE_MISSING = {"events.crc32": "rows of earlier formats have none"}
+"""Columns of which NULL is no damage, and any other value is."""
 HARMLESS = {
     ("duckdb", "DELETE FROM foldline"): "the highest of its rows counts, and this is the first",
     ("duckdb", "INSERT INTO foldline SELECT * FROM foldline"): "the same",
@@ -142,7 +144,8 @@ def _damages(place: Place) -> Iterator[tuple[str, str]]:
         kind = {"INTEGER": "BIGINT", "REAL": "DOUBLE", "DOUBLE PRECISION": "DOUBLE"}.get(
             type_.upper(), type_.upper().partition("(")[0].replace("CHARACTER VARYING", "VARCHAR")
         )
-        value = "NULL" if is_nullable else CHANGED[kind].format(column)
+        is_due = f"{table.removeprefix('stored_')}.{column}" in MAY_BE_MISSING
+        value = "NULL" if is_nullable and not is_due else CHANGED[kind].format(column)
         one = _first(place, table, f"{column} IS NOT NULL")
         yield f"{table}.{column}", f"UPDATE {table} SET {column} = {value} WHERE {one}"
 

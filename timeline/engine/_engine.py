@@ -24,7 +24,7 @@ from blocks import (
     path_of,
     version_in,
 )
-from persistence import Kept
+from persistence import Kept, kept_of
 from render import (
     BringBack,
     Compact,
@@ -48,7 +48,7 @@ from timeline.engine._artifacts import ArtifactService
 from timeline.engine._attempt import Attempt, Made
 from timeline.engine._compaction import Compactor
 from timeline.engine._journal import Fit, Journal, as_they_are
-from timeline.engine._retention import kept_of, window_until
+from timeline.engine._retention import window_until
 
 PAGE = 2000
 NEAR_KNOWN = 1000

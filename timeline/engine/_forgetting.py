@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from blocks import BlockAppended, MisuseError, TimelineId, is_sealed
-from persistence import Removed, Retains, TimelineInfo
+from persistence import Removed, Retains, TimelineInfo, kept_of
 from timeline._flow import Flow, RunBlocking
 from timeline.engine._engine import Engine
 from timeline.engine._hiding import FORGOTTEN, content_id, hide, is_forgotten, targets_of
-from timeline.engine._retention import kept_of
 from timeline.engine._sharing import taken_back
 
 if TYPE_CHECKING:

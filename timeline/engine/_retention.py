@@ -106,11 +106,6 @@ def _failed(timeline: TimelineId, fold: RangeCompacted, error: Exception) -> Ste
     )
 
 
-def kept_of(store: EventStore, timeline: TimelineId) -> Kept:
-    """What is left of a timeline."""
-    return store.kept(timeline) if isinstance(store, Retains) else Kept()
-
-
 def window_until(
     log: Sequence[Recorded], last: int, kept: Kept, timeline: TimelineId, what: str
 ) -> LogWindow:

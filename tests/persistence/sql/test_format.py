@@ -5,11 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from blocks import DamagedStoreError, StoreError
-from persistence import verify
+from persistence import checked_events, verify
 from persistence.postgres import _schema as postgres
+from persistence.sql._rows import columns
 from persistence.sql._store import SQLStore
 from persistence.sqlite import _schema as sqlite
-from tests.persistence.contract import T, compacted, many, opened
+from tests.persistence.contract import T, U, compacted, forked, many, opened
 
 FOUND = "SELECT format FROM foldline"
 NOTES = "CREATE TABLE notes(note INTEGER)"
@@ -90,16 +91,29 @@ def test_views_of_another_version_are_replaced(where: str) -> None:
         assert asked(store, "SELECT views FROM foldline") != [("another",)]
 
 
-def test_a_store_from_before_there_was_retention_gets_it(
+OLD_ROW = """
+INSERT INTO events(timeline, seq, id, ts, kind, ref, payload, made) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+
+def test_a_store_from_before_there_were_retention_and_checksums_gets_them(
     where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
         for module in (sqlite, postgres):
             patched.setattr(module, "STEPS", (module.FIRST,))
-        with opened(where) as store:
-            store.append(T, many(6), expected_version=0)
+        with opened(where) as store, store._database.writing() as connection:
+            for n, event in enumerate(checked_events(T, many(6), 0), 1):
+                made = 1 if n == 1 else None
+                connection.run(OLD_ROW, [T, n, *columns(event), event.data, made])
+    assert verify(where).ok
     with opened(where) as store:
         assert store.kept(T).first == 1
+        sums = "SELECT count(*), count(crc32) FROM events"
+        assert asked(store, sums) == [(6, 0)]
+        store.rewrite(T, {2: many(2)[1]})
+        assert store.fork(T, U, forked(T, 6), at=6) == 7
+        assert asked(store, sums) == [(13, 3)], "what is written has one, a copy what it had"
         store.append(T, [compacted("c", cut=4)], expected_version=6)
         assert store.trim(T, 4).events == 3
     assert verify(where).ok

@@ -69,6 +69,21 @@ def test_a_column_that_does_not_say_what_the_event_says(
     assert said_of_it in problem.what
 
 
+def test_a_letter_that_is_another(filled: str) -> None:
+    with opened(filled) as store:
+        [(payload,)] = store._rows(
+            "SELECT payload FROM events WHERE timeline = 'my talk' AND seq = 4"
+        )
+        altered = bytes(payload).replace(b'"text 4"', b'"texu 4"')
+        assert altered != payload
+        with store._database.writing() as connection:
+            change = "UPDATE events SET payload = ? WHERE timeline = 'my talk' AND seq = 4"
+            connection.run(change, [altered])
+    [problem] = verify(filled).problems
+    assert (problem.timeline, problem.version) == (T, 4)
+    assert "not what was written" in problem.what
+
+
 def test_a_lost_mark(filled: str) -> None:
     [problem] = damage(
         filled, "UPDATE events SET ref = NULL WHERE timeline = 'my talk' AND seq = 6"

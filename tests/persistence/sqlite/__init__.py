@@ -2,7 +2,7 @@
 
 _database, _schema: test_store.py, ../sql/test_format.py
 _dialect: ../search/test_search.py, ../search/test_find_by_path.py
-_wal: test_damage.py
+_salvage, _wal: test_damage.py
 _location: ../test_open.py
 _views: ../sql/test_views.py
 """

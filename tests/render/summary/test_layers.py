@@ -1,6 +1,7 @@
 """The index in layers: what the provider has cached stays as it is, and all of it keeps to its share."""
 
 from collections.abc import Sequence
+from operator import is_
 
 import msgspec
 import pytest
@@ -66,6 +67,12 @@ def test_while_the_cache_is_warm_a_compaction_adds_a_layer() -> None:
     assert index_of(two).layers[:1] == index_of(one).layers
     assert len(layers_of(index_of(two))) == 2
     assert "HandlerNumber7" in layer_text(index_of(two).layers[1]), "it is about what is new"
+
+
+def test_the_layers_before_it_are_the_same_objects_so_that_nothing_counts_them_again() -> None:
+    before, after = (layers_of(index_of(view)) for view in folded(WARM, 2))
+    assert len(after) == len(before) + 1
+    assert all(map(is_, before, after))
 
 
 def test_once_it_is_cold_the_index_is_written_anew() -> None:

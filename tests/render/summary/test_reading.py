@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blocks import Block, encode_event
-from render import View, apply_range, extractive, plan_range
+from blocks import Block, Layer, Term, encode_event
+from render import Compact, View, apply_range, extractive, plan_range, render
 from render.summary._ahead import TEXT_CHARACTERS, read_ahead
 from render.summary._pieces import Reading, Source
 from render.summary._reading import Reader, Texts, reader_of
+from render.summary._text import layer_text
 from tests import _builders as make
 
 CONTEXT = make.context(limit=4000, policy=make.steady(gain_min=0.0, user_ratio=0.1))
@@ -85,6 +86,32 @@ def test_what_came_since_is_read_a_part_at_a_time_until_all_is_read() -> None:
         read_ahead(view, CONTEXT)
     assert len(read) > 2
     assert read[-1] >= 9 * len(text)
+
+
+def test_a_call_that_compacts_reads_nothing_ahead() -> None:
+    view = make.view_of(*worked(0, "port = 0", "port = 0"), make.said("a line of it\n" * 500))
+    for after, is_reading in ((view, True), (folded(view), False)):
+        stages = render(view, CONTEXT, CONTEXT.provider.validator())
+        assert isinstance(next(stages), Compact)
+        read = texts_of(after).ahead
+        stages.send(after)
+        assert (texts_of(after).ahead > read) is is_reading
+        assert is_reading or not texts_of(after).is_counted
+
+
+def test_of_the_layers_of_an_index_those_are_counted_that_are_new() -> None:
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return len(text)
+
+    reader = Reader(count)
+    layers = [Layer(names=(Term(term=f"ledger_v{n}.py", seen=n),)) for n in range(3)]
+    for shown in (layers[:2], layers, layers, layers[2:]):
+        assert reader.layers_cost(shown) == sum(len(layer_text(layer)) for layer in shown)
+        assert len(reader.texts.layers) == len(shown), "no more is remembered than is shown"
+    assert len(counted) == len(layers)
 
 
 def test_a_text_too_long_for_one_call_is_left_to_the_compaction() -> None:

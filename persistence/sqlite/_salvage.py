@@ -1,0 +1,192 @@
+"""A new SQLite file with what can be read of a damaged one: row by row, around pages that cannot be read.
+
+Of an event that only an index knows there is a row without content, so that it can be said that it is lost.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+from blocks import DamagedStoreError, TimelineId
+from persistence.artifacts import ArtifactTables
+from persistence.sql._trims import DROP, trimmed_of
+from persistence.sqlite._database import SQLiteConnection, connected, errors
+from persistence.sqlite._schema import open_database
+
+TABLES: Final = {
+    "events": ("text", "integer", "text", "real", "text"),
+    "trims": (),  # which look like pieces
+    "artifacts": ("text", "text", "blob"),
+    "artifact_pieces": ("text", "integer", "real", "blob"),
+    "artifact_audit": ("text", "integer", "blob"),
+}
+"""With the types of the first columns, by which their rows are told from those of other tables."""
+BEYOND: Final = 10_000
+"""Row ids that are tried behind the last row that was read, where nothing is known of an end."""
+TRIED_MAX: Final = 10_000_000
+"""Row ids that are tried one by one between two rows that can be read."""
+LEAF: Final = b"\x0d"
+"""How a page begins that has rows of a table."""
+KNOWN: Final = """
+SELECT timeline, seq FROM events INDEXED BY sqlite_autoindex_events_1
+ORDER BY timeline {order}, seq {order}
+"""
+LOST: Final = """
+INSERT OR IGNORE INTO events(timeline, seq, id, ts, kind, payload) VALUES (?, ?, '', 0, '', x'')
+"""
+TIMES: Final = """
+UPDATE events SET ts = coalesce(
+    (SELECT ts FROM events n WHERE n.timeline = events.timeline AND n.seq > events.seq
+                               AND n.payload <> x'' ORDER BY seq LIMIT 1), 0) WHERE payload = x''
+"""
+FIRSTS: Final = """
+UPDATE events SET made = rowid
+WHERE made IS NULL AND (timeline, seq) IN (SELECT timeline, min(seq) FROM events GROUP BY timeline)
+"""
+
+
+def salvaged(path: Path, folder: Path) -> tuple[Path, str]:
+    """The path of a file that is whole, in `folder` if it is not this one; and a sentence on what is not in
+    it, empty if nothing.
+
+    Raises:
+        MisuseError: it is no SQLite database.
+        DamagedStoreError: it does not even say which tables it has.
+    """
+    new = folder / f"salvaged {path.name}"
+    with errors(path), closing(connected(path, 0)) as old:
+        old.text_factory = _decoded
+        if _is_sound(old):
+            return path, ""
+        there = {name for (name,) in old.execute("SELECT name FROM sqlite_master")}
+        open_database(new, 0).close()
+        with closing(connected(new, 0)) as made:
+            made.execute("BEGIN")
+            tables = [name for name in TABLES if name in there]
+            holed = [name for name in tables if _copied(old, made, name)]
+            for name in holed:
+                _copy_leaves(old, made, name, path)
+            if _note_lost(old, made) and "events" in holed:
+                holed.remove("events")  # each that is lost is told
+            _drop_broken(made)
+            made.execute("COMMIT")
+    tables_told = ", ".join(holed)
+    what = (
+        f"pages of {path.name} cannot be read; what they have of the tables {tables_told} is lost"
+    )
+    return new, what if holed else ""
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode(errors="replace")
+
+
+def _is_sound(old: sqlite3.Connection) -> bool:
+    try:
+        return [*old.execute("PRAGMA integrity_check(1)")] == [("ok",)]
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_NOTADB:
+            raise
+        return False
+
+
+def _copied(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> bool:
+    """Whether there are rows that cannot be read; all others are copied."""
+    columns, put = _columns(old, new, table)
+    is_holed = False
+    for row in _rows(old, table, columns):
+        if row is None:
+            is_holed = True
+        else:
+            new.execute(put, row)
+    return is_holed
+
+
+def _columns(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> tuple[str, str]:
+    """Those that both have, and what adds a row of them that is not there."""
+    theirs = {row[1] for row in old.execute(f"PRAGMA table_info({table})")}
+    ours = [row[1] for row in new.execute(f"PRAGMA table_info({table})") if row[1] in theirs]
+    columns, marks = ", ".join(ours), ", ".join("?" * len(ours))
+    return columns, f"INSERT OR IGNORE INTO {table}({columns}) VALUES ({marks})"  # noqa: S608 -- names of ours
+
+
+def _copy_leaves(old: sqlite3.Connection, new: sqlite3.Connection, table: str, path: Path) -> None:
+    """Add the rows of pages to which none leads any more: each is read as if it were the whole table."""
+    columns, put = _columns(old, new, table)
+    types = zip(columns.split(", "), TABLES[table], strict=False)
+    alike = " AND ".join(f"typeof({column}) = '{type_}'" for column, type_ in types) or "false"
+    for statement in ("PRAGMA synchronous = OFF", "PRAGMA wal_checkpoint(TRUNCATE)"):
+        old.execute(statement)
+    [(size,)] = old.execute("PRAGMA page_size")
+    with path.open("rb") as file:
+        for page in range(2, path.stat().st_size // size + 1):
+            file.seek((page - 1) * size)
+            if file.read(1) != LEAF:
+                continue
+            old.execute("PRAGMA writable_schema = ON")
+            old.execute("UPDATE sqlite_master SET rootpage = ? WHERE name = ?", [page, table])
+            old.execute("PRAGMA writable_schema = RESET")
+            rows = _scanned(old, f"SELECT {columns} FROM {table} NOT INDEXED WHERE {alike}")  # noqa: S608 -- names of ours
+            new.executemany(put, filter(None, rows))
+
+
+def _rows(old: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[Any, ...] | None]:
+    """The rows, from the first on and, where one cannot be read, from the last on; then those between. None
+    says that there was one that cannot be."""
+    ask, last = f"SELECT rowid, {columns} FROM {table} NOT INDEXED", 0  # noqa: S608 -- names of ours
+    for row in _scanned(old, f"{ask} ORDER BY rowid"):
+        if row is None:
+            break
+        last = row[0]
+        yield row[1:]
+    else:
+        return
+    yield None
+    end = last + BEYOND
+    for row in _scanned(old, f"{ask} ORDER BY rowid DESC"):
+        if row is None or row[0] <= last:
+            break
+        end = row[0]
+        yield row[1:]
+    for rowid in range(last + 1, min(end, last + TRIED_MAX)):
+        for row in _scanned(old, f"{ask} WHERE rowid = ?", rowid):
+            if row is not None:
+                yield row[1:]
+
+
+def _scanned(
+    old: sqlite3.Connection, statement: str, *given: int
+) -> Iterator[tuple[Any, ...] | None]:
+    """The rows up to the first that cannot be read, for which there is None."""
+    try:
+        yield from old.execute(statement, given)
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
+        yield None
+
+
+def _note_lost(old: sqlite3.Connection, new: sqlite3.Connection) -> bool:
+    """Add the events that only the index knows, and say which are the first of their timelines; whether the
+    index knows all."""
+    are_all = False
+    for order in ("", "DESC"):
+        known = [*_scanned(old, KNOWN.format(order=order))]
+        are_all = are_all or None not in known
+        new.executemany(LOST, filter(None, known))
+    new.execute(TIMES)
+    new.execute(FIRSTS)
+    return are_all
+
+
+def _drop_broken(new: sqlite3.Connection) -> None:
+    """Remove rows that nobody can read and that keep others from being read."""
+    for (timeline,) in new.execute("SELECT timeline FROM trims").fetchall():
+        try:
+            trimmed_of(SQLiteConnection(new), TimelineId(timeline))
+        except DamagedStoreError:
+            new.execute(DROP, [timeline])
+    rows = new.execute("SELECT artifact, slot, entry FROM artifacts").fetchall()
+    whole = {entry.slot for entry in ArtifactTables(rows=rows).examined()[0]}
+    broken = [(slot,) for _, slot, _ in rows if slot not in whole]
+    new.executemany("DELETE FROM artifacts WHERE slot = ?", broken)
