@@ -141,12 +141,16 @@ def _counted(
     new = [*index.new_turns(timeline, candidates[-1].version)]
     for candidate in candidates:
         yield candidate.version, path_at(candidate.block, candidate.version)
-    turns, related = [iter(new)], list[Iterable[Recorded]]()
-    for first, found in _stretches(new, candidates):
-        part, stems = found[-1].version, {path_stem(candidate.block) for candidate in found}
-        turns.append(iter(index.turns(timeline, part, after=first - 1)))
-        related.append(index.related(timeline, stems, after=first - 1, last=part))
-    yield from _named(merge(*turns, key=attrgetter("version")), chain.from_iterable(related))
+    stretches = [
+        (first - 1, found[-1].version, {path_stem(candidate.block) for candidate in found})
+        for first, found in _stretches(new, candidates)
+    ]
+    turns = (index.turns(timeline, last, after=after) for after, last, _ in stretches)
+    related = (
+        index.related(timeline, stems, after=after, last=last) for after, last, stems in stretches
+    )
+    changes = merge(new, chain.from_iterable(turns), key=attrgetter("version"))
+    yield from _named(changes, chain.from_iterable(related))
 
 
 def _stretches(
