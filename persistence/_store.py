@@ -99,7 +99,7 @@ class EventStore(Protocol):
 @attrs.frozen
 class TurnChange:
     """A block of another turn than the block before it; or one, no result, of another turn than the
-    last block that was no result either."""
+    last block that was no result either; or the first of a turn."""
 
     version: int
     turn: TurnId
@@ -132,9 +132,14 @@ class BlockIndex(Protocol):
         of `stems`; those with a version greater than `after`, up to `last`, oldest first."""
         ...
 
-    def turns(self, timeline: TimelineId, last: int) -> Iterable[TurnChange]:
-        """Where turns change, up to version `last`, oldest first; nothing where `related` gives every
-        block of the timeline anyway."""
+    def new_turns(self, timeline: TimelineId, last: int) -> Iterable[TurnChange]:
+        """The first block of each turn, up to version `last`, oldest first; nothing where `related` gives
+        every block of the timeline anyway."""
+        ...
+
+    def turns(self, timeline: TimelineId, last: int, *, after: int = 0) -> Iterable[TurnChange]:
+        """Where turns change among the blocks with a version greater than `after`, up to `last`, oldest
+        first, with the first of these; nothing where `new_turns` gives nothing."""
         ...
 
 

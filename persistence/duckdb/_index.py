@@ -46,15 +46,19 @@ _SUMMARIZED: Final = (
 )
 _OTHER_LARGE: Final = f"{STANDS_IN} AND NOT {_APPENDED}"
 """Large events whose block, a summary, is not in their stand-in."""
-_TURNS: Final = """
-WITH blocks AS (
+_BLOCKS: Final = """
     SELECT seq, coalesce(found[2]::VARCHAR, '""') AS turn,
            coalesce(found[3]::VARCHAR, '') = '"react.tool.result"' AS is_result
     FROM (
         SELECT seq, json_extract(payload, ['$.event', '$.block.turn', '$.block.type']) AS found
-        FROM events JOIN timelines USING (timeline) WHERE name = ? AND seq <= ?
+        FROM events JOIN timelines USING (timeline) WHERE name = ? AND seq <= ? AND seq > ?
     ) WHERE found[1]::VARCHAR = '"BlockAppended"'
-), neighbours AS (
+"""
+_NEW_TURNS: Final = f"""
+SELECT min(seq) AS first, turn, arg_min(is_result, seq) FROM ({_BLOCKS}) GROUP BY turn ORDER BY first
+"""  # noqa: S608 -- constants
+_TURNS: Final = f"""
+WITH blocks AS ({_BLOCKS}), neighbours AS (
     SELECT *, lag(turn) OVER (ORDER BY seq) AS turn_before,
            lag(CASE WHEN NOT is_result THEN turn END IGNORE NULLS) OVER (ORDER BY seq) AS begun
     FROM blocks
@@ -62,7 +66,7 @@ WITH blocks AS (
 SELECT seq, turn, is_result FROM neighbours
 WHERE turn IS DISTINCT FROM turn_before OR (NOT is_result AND turn IS DISTINCT FROM begun)
 ORDER BY seq
-"""
+"""  # noqa: S608 -- constants
 _LAST: Final = 2**63 - 1
 
 
@@ -97,9 +101,17 @@ class DuckDBIndex:
         given = [timeline, after, _LAST if last is None else last, *needles]
         return (recorded for _, recorded in self._events(condition, given))
 
-    def turns(self, timeline: TimelineId, last: int) -> Iterator[TurnChange]:
+    def new_turns(self, timeline: TimelineId, last: int) -> Iterator[TurnChange]:
+        return self._turns(_NEW_TURNS, timeline, last, 0)
+
+    def turns(self, timeline: TimelineId, last: int, *, after: int = 0) -> Iterator[TurnChange]:
+        return self._turns(_TURNS, timeline, last, after)
+
+    def _turns(
+        self, query: str, timeline: TimelineId, last: int, after: int
+    ) -> Iterator[TurnChange]:
         with self._inspect() as (cursor, _):
-            cursor.execute(_TURNS, [timeline, last])
+            cursor.execute(query, [timeline, last, after])
             while rows := cursor.fetchmany(PAGE):
                 for seq, turn, is_result in rows:
                     yield TurnChange(seq, TurnId(str(msgspec.json.decode(turn))), is_result)

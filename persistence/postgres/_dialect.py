@@ -10,6 +10,8 @@ from persistence.search._likely import FOLDED_TO_ASCII
 from persistence.sql._index import Dialect
 
 _TEXT: Final = "encode(payload, 'escape')"
+_LOWER: Final = f'lower({_TEXT} COLLATE "C")'
+"""Of A to Z; ILIKE takes twice as long."""
 _AS_IT_IS: Final = "convert_from(payload, 'UTF8')"
 PAYLOAD: Final = rf"""CASE WHEN position('\\u0000'::bytea IN payload) > 0
             THEN replace(replace(replace({_AS_IT_IS}, '\\', chr(1)), '\u0000', '\ufffd'), chr(1), '\\')
@@ -26,21 +28,42 @@ def _escaped(text: str) -> str:
 
 
 def _pattern(run: str) -> str:
-    for sign in "|%_":
-        run = run.replace(sign, f"|{sign}")
-    return f"%{_escaped(run)}%"
+    run = _escaped(run.lower()).replace("\\", "\\\\")
+    for sign in "%_":
+        run = run.replace(sign, f"\\{sign}")
+    return f"%{run}%"
 
 
-_FOLDED: Final = "|".join(_escaped(letter).replace("\\", "\\\\") for letter in FOLDED_TO_ASCII)
+_FOLDED: Final = " OR ".join(
+    f"position('\\x{begin.hex()}'::bytea IN payload) > 0"
+    for begin in sorted({letter.encode()[:2] for letter in FOLDED_TO_ASCII})
+)
+"""By how the letters begin; a regular expression takes ten times as long."""
+_NOT_ASCII: Final = r"%\\3%"
+"""A pattern for what every letter outside ASCII has, in octal digits: the first of its bytes is from C2 on."""
 _JSON: Final = f"({PAYLOAD})"
 _CALL: Final = "position('react.tool.call'::bytea IN payload) > 0"
+_TURN: Final = f"'[' || coalesce(({_JSON} #> '{{block,turn}}')::text, 'null') || ']'"
+_IS_RESULT: Final = f"({_JSON} #> '{{block,type}}')::text = '\"react.tool.result\"'"
 
 DIALECT: Final = Dialect(
     holds="position(?::bytea IN payload) > 0",
-    holds_any_case=f"{_TEXT} ILIKE ? ESCAPE '|'",
+    holds_any_case=(  # most have nothing but ASCII, and are looked at once
+        f"({_LOWER} LIKE ANY (ARRAY[?, '{_NOT_ASCII}']) AND ({_LOWER} LIKE ? OR {_FOLDED}))"
+    ),
     pattern=_pattern,
-    folds=f"{_TEXT} ~ '{_FOLDED}'",
     odd=f"({_CALL} AND {_TEXT} ~ '[0-9]e-{{0,1}}[0-9]|0\\.0000')",
-    turn=f"'[' || coalesce(({_JSON} #> '{{block,turn}}')::text, 'null') || ']'",
-    is_result=f"({_JSON} #> '{{block,type}}')::text = '\"react.tool.result\"'",
+    turn=_TURN,
+    is_result=_IS_RESULT,
+    # OFFSET 0: or the payloads would be sorted by their turns.
+    new_turns=f"""
+WITH new AS (
+    SELECT turn, min(seq) AS seq FROM (
+        SELECT seq, {_TURN} AS turn FROM events
+        WHERE timeline = ? AND seq <= ? AND kind = 'BlockAppended' OFFSET 0
+    ) AS blocks GROUP BY turn
+)
+SELECT seq, turn, CASE WHEN {_IS_RESULT} THEN 1 ELSE 0 END
+FROM new JOIN events USING (seq) WHERE timeline = ? ORDER BY seq
+""",  # noqa: S608 -- constants
 )

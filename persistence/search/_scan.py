@@ -59,10 +59,15 @@ class WithArchives:
             return Scan(self._store).related(timeline, stems, after=after, last=last)
         return self._index.related(timeline, stems, after=after, last=last)
 
-    def turns(self, timeline: TimelineId, last: int) -> Iterable[TurnChange]:
+    def new_turns(self, timeline: TimelineId, last: int) -> Iterable[TurnChange]:
         if self._retains.kept(timeline).archives:
             return ()
-        return self._index.turns(timeline, last)
+        return self._index.new_turns(timeline, last)
+
+    def turns(self, timeline: TimelineId, last: int, *, after: int = 0) -> Iterable[TurnChange]:
+        if self._retains.kept(timeline).archives:
+            return ()
+        return self._index.turns(timeline, last, after=after)
 
 
 def names_left(store: EventStore, timeline: TimelineId) -> Iterator[tuple[int, Block, str]]:
@@ -119,6 +124,10 @@ class Scan:
                 yield version, event
             after = page[-1][0]
 
-    def turns(self, timeline: TimelineId, last: int) -> Iterator[TurnChange]:
+    def new_turns(self, timeline: TimelineId, last: int) -> Iterator[TurnChange]:
         del timeline, last  # `related` gives all the blocks that there are
+        yield from ()
+
+    def turns(self, timeline: TimelineId, last: int, *, after: int = 0) -> Iterator[TurnChange]:
+        del timeline, last, after
         yield from ()

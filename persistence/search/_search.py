@@ -1,13 +1,15 @@
 """Full-text search over the blocks of a store: whatever a prompt no longer shows is found here.
 
 Two passes. The first looks at every candidate and keeps the best; the second works out the logical
-paths of those, for which it has to know how many blocks before them have the same stem.
+paths of those, for which it has to know how many blocks of their turn before them have the same stem.
 """
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge, nlargest
-from operator import itemgetter
+from itertools import chain
+from operator import attrgetter, itemgetter
 from typing import Final, TypeAlias
 
 import attrs
@@ -34,6 +36,9 @@ from persistence.search._scan import index_of, names_left
 
 LIMIT: Final = 20
 LIMIT_MAX: Final = 1_000
+
+STRETCHES_MAX: Final = 32
+"""Up to so many parts of a log are read each for itself; with more of them, it is read from the beginning."""
 
 _Place: TypeAlias = tuple[TimelineId, int]
 
@@ -119,17 +124,53 @@ def _paths(store: EventStore, index: BlockIndex, chosen: Sequence[Candidate]) ->
             names = ((version, path) for version, _, path in names_left(store, timeline))
             paths |= {(timeline, version): path for version, path in names if version in versions}
             continue
-        stems = {path_stem(candidate.block) for candidate in candidates}
-        last = candidates[-1].version
-        turns = index.turns(timeline, last)
-        for version, path in _named(turns, index.related(timeline, stems, last=last)):
+        for version, path in _counted(index, timeline, candidates):
             if version in versions:
                 paths[timeline, version] = path
     return paths
 
 
+def _counted(
+    index: BlockIndex, timeline: TimelineId, candidates: Sequence[Candidate]
+) -> Iterator[tuple[int, str]]:
+    """Blocks of a timeline by version, with their paths, the candidates among them.
+
+    Only in the turn that is new, until another begins, are blocks counted; and how many there are before
+    a block is in this part of the log.
+    """
+    new = [*index.new_turns(timeline, candidates[-1].version)]
+    for candidate in candidates:
+        yield candidate.version, path_at(candidate.block, candidate.version)
+    stretches = [
+        (first - 1, found[-1].version, {path_stem(candidate.block) for candidate in found})
+        for first, found in _stretches(new, candidates)
+    ]
+    turns = (index.turns(timeline, last, after=after) for after, last, _ in stretches)
+    related = (
+        index.related(timeline, stems, after=after, last=last) for after, last, stems in stretches
+    )
+    changes = merge(new, chain.from_iterable(turns), key=attrgetter("version"))
+    yield from _named(changes, chain.from_iterable(related))
+
+
+def _stretches(
+    new: Sequence[TurnChange], candidates: Sequence[Candidate]
+) -> Sequence[tuple[int, Sequence[Candidate]]]:
+    """The parts of a log where candidates may be counted: where each begins, and its candidates."""
+    begun = [turn for place, turn in enumerate(new) if not turn.is_result or place == 0]
+    first = [turn.version for turn in begun]
+    found: dict[int, list[Candidate]] = {}
+    for candidate in candidates:
+        turn = begun[bisect_right(first, candidate.version) - 1] if begun else None
+        if turn and turn.turn == candidate.block.turn:
+            found.setdefault(turn.version, []).append(candidate)
+    if len(found) > STRETCHES_MAX or not all(turn.turn for turn in new) or not new:
+        return [(1, candidates)]
+    return [*found.items()]
+
+
 def _named(turns: Iterable[TurnChange], related: Iterable[Recorded]) -> Iterator[tuple[int, str]]:
-    """Blocks by version, with their paths, given when turns began and all events of the same stems."""
+    """Blocks by version, with their paths, given when turns began and all events of the same stems since."""
     naming, counts = Naming(), Counter[tuple[str, str]]()
     for version, met in merge(((turn.version, turn) for turn in turns), related, key=itemgetter(0)):
         if isinstance(met, TurnChange):

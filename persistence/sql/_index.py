@@ -23,15 +23,22 @@ from persistence.search._likely import (
 from persistence.sql._rows import VERSION_MAX, damaged
 
 ROWS: Final = 64
-"""Events in memory at once."""
-EVENTS: Final = """
+"""Events in memory at once, as long as nobody knows how large they are."""
+BYTES: Final = 1_000_000
+"""Of payloads in memory at once, about."""
+OF_ALL: Final = """
 SELECT timeline, seq, payload FROM events
 WHERE (timeline, seq) > (?, ?) AND {condition} ORDER BY timeline, seq LIMIT ?
 """
+OF_ONE: Final = """
+SELECT timeline, seq, payload FROM events
+WHERE timeline = ? AND seq > ? AND {condition} ORDER BY seq LIMIT ?
+"""
+"""A page begins in the index where the last one ended, which no database finds out from the other form."""
 TURNS: Final = """
 WITH blocks AS (
     SELECT seq, {turn} AS turn, CASE WHEN {is_result} THEN 1 ELSE 0 END AS is_result
-    FROM events WHERE timeline = ? AND seq <= ? AND kind = 'BlockAppended'
+    FROM events WHERE timeline = ? AND seq > ? AND seq <= ? AND kind = 'BlockAppended'
 ), neighbours AS (
     SELECT seq, turn, is_result, lag(turn) OVER (ORDER BY seq) AS turn_before,
            lag(is_result) OVER (ORDER BY seq) AS result_before
@@ -50,16 +57,18 @@ class Dialect:
     holds: str
     """It holds some bytes, which are bound."""
     holds_any_case: str
-    """It holds a text in any case of A to Z; a pattern is bound, see `pattern`."""
+    """It holds a text in any case of A to Z, or a letter of `FOLDED_TO_ASCII`; a pattern is bound, as often as
+    there is a `?`, see `pattern`."""
     pattern: Callable[[str], str]
-    folds: str
-    """It has a letter of `FOLDED_TO_ASCII`."""
     odd: str
     """It is a tool call and has a number that Python may write otherwise."""
     turn: str
     """The turn of a block: a JSON list that begins with it, never NULL."""
     is_result: str
     """Whether a block is a tool result."""
+    new_turns: str
+    """A query for the first block of each turn: `seq`; the turn, as `turn`; 1 for a tool result, else 0.  Bound
+    are a timeline, a version, which is the last, and the timeline again."""
 
 
 Ask = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
@@ -77,10 +86,8 @@ class SQLIndex:
     ) -> Iterator[tuple[TimelineId, Recorded]]:
         conditions, given = self._conditions(words, kinds)
         conditions.append("kind = 'BlockAppended'")
-        if timeline:
-            conditions.append("timeline = ?")
-            given.append(timeline)
-        return self._events(" AND ".join(conditions), given, (timeline or "", 0))
+        statement = OF_ONE if timeline else OF_ALL
+        return self._events(statement, " AND ".join(conditions), given, (timeline or "", 0))
 
     def _conditions(
         self, words: Collection[str], kinds: Collection[str]
@@ -92,7 +99,7 @@ class SQLIndex:
         for run in sorted(runs, key=lambda run: (-len(run), run))[:CONDITIONS_MAX]:
             condition, value = self._any_case(run)
             conditions.append(f"({condition})")
-            given.append(value)
+            given += [value] * condition.count("?")
         pieces = [tuple(runs_in(kind)) for kind in sorted(kinds)]
         if all(pieces) and 0 < len(pieces) <= CONDITIONS_MAX:
             conditions.append(self._any_of(pieces))
@@ -102,9 +109,9 @@ class SQLIndex:
     def _any_case(self, run: str) -> tuple[str, object]:
         """The condition that a payload holds a run in any case, or what might be one; its parameter."""
         dialect = self._dialect
+        value: object
         if has_cases(run):
-            condition = f"{dialect.holds_any_case} OR {dialect.folds}"
-            value: object = dialect.pattern(run)
+            condition, value = dialect.holds_any_case, dialect.pattern(run)
         else:
             condition, value = dialect.holds, run.encode()
         return f"{condition} OR {dialect.odd}" if is_number(run) else condition, value
@@ -127,30 +134,41 @@ class SQLIndex:
         kinds = "kind = 'BlockAppended'"
         if any(stem.startswith(SUMMARY) for stem in stems):
             kinds = "kind IN ('BlockAppended', 'RangeCompacted', 'SummaryReplaced')"
-        condition = f"timeline = ? AND seq <= ? AND {kinds}"
-        given: list[object] = [timeline, VERSION_MAX if last is None else last]
+        condition = f"seq <= ? AND {kinds}"
+        given: list[object] = [VERSION_MAX if last is None else last]
         alike = [*dict.fromkeys(map(needles_of, stems))]
         if 0 < len(alike) <= CONDITIONS_MAX:
             condition = f"{condition} AND {self._any_of(alike)}"
             given += [needle.encode() for needles in alike for needle in needles]
-        return (recorded for _, recorded in self._events(condition, given, (timeline, after)))
+        found = self._events(OF_ONE, condition, given, (timeline, after))
+        return (recorded for _, recorded in found)
 
-    def turns(self, timeline: TimelineId, last: int) -> Iterator[TurnChange]:
+    def new_turns(self, timeline: TimelineId, last: int) -> Iterator[TurnChange]:
+        return self._turns(self._dialect.new_turns, [timeline, last, timeline])
+
+    def turns(self, timeline: TimelineId, last: int, *, after: int = 0) -> Iterator[TurnChange]:
         query = TURNS.replace("{turn}", self._dialect.turn)
         query = query.replace("{is_result}", self._dialect.is_result)
-        for seq, turn, is_result in self._ask(query, [timeline, last]):
+        return self._turns(query, [timeline, after, last])
+
+    def _turns(self, query: str, given: Sequence[object]) -> Iterator[TurnChange]:
+        for seq, turn, is_result in self._ask(query, given):
             name, *_ = msgspec.json.decode(turn)
             yield TurnChange(seq, TurnId("" if name is None else str(name)), bool(is_result))
 
     def _events(
-        self, condition: str, given: Sequence[object], place: tuple[str, int]
+        self, statement: str, condition: str, given: Sequence[object], place: tuple[str, int]
     ) -> Iterator[tuple[TimelineId, Recorded]]:
         """The conditions are ours; what somebody has typed is bound."""
-        statement = EVENTS.replace("{condition}", condition)
-        while rows := self._ask(statement, [*place, *given, ROWS]):
+        statement, limit = statement.replace("{condition}", condition), ROWS
+        while rows := self._ask(statement, [*place, *given, limit]):
             for name, version, payload in rows:
                 place = name, version
                 try:
                     yield TimelineId(name), (version, decode_event(payload))
                 except CodecError as error:
                     raise damaged(name, f"event {version} is {error}") from error
+            if len(rows) < limit:
+                return
+            size = sum(len(payload) for _, _, payload in rows)
+            limit = max(1, min(4 * limit, BYTES * limit // size))

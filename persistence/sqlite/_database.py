@@ -29,6 +29,7 @@ from persistence.sql._database import Connection, Rows, TakenError
 from persistence.sql._index import Dialect
 from persistence.sql._rows import HEAD, checksum, columns
 from persistence.sqlite._dialect import DIALECT
+from persistence.sqlite._new_turns import register
 
 IDLE_MAX: Final = 8
 """Connections that are kept for the next."""
@@ -162,6 +163,7 @@ def connected(path: Path, wait_seconds: float) -> sqlite3.Connection:
     raw = sqlite3.connect(path, timeout=wait_seconds, isolation_level=None, check_same_thread=False)
     raw.execute("PRAGMA synchronous = FULL")
     raw.execute("PRAGMA secure_delete = ON")
+    register(raw)
     return raw
 
 

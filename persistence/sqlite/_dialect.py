@@ -4,6 +4,7 @@ from typing import Final
 
 from persistence.search._likely import FOLDED_TO_ASCII
 from persistence.sql._index import Dialect
+from persistence.sqlite._new_turns import NEW_TURNS
 
 _TEXT: Final = "CAST(payload AS TEXT)"
 _ODD: Final = ("'*[0-9]e[0-9]*'", "'*[0-9]e-[0-9]*'", "'*0.0000*'")
@@ -22,9 +23,10 @@ def _pattern(run: str) -> str:
 
 DIALECT: Final = Dialect(
     holds="instr(payload, ?) > 0",
-    holds_any_case=f"{_TEXT} LIKE ? ESCAPE '|'",
+    holds_any_case=(  # most have nothing but ASCII
+        f"({_TEXT} LIKE ? ESCAPE '|' OR length(payload) <> length({_TEXT}) AND ({_FOLDED}))"
+    ),
     pattern=_pattern,
-    folds=f"(length(payload) <> length({_TEXT}) AND ({_FOLDED}))",  # most have nothing but ASCII
     odd=(
         f"({_TEXT} GLOB '*react.tool.call*' AND"
         f" ({' OR '.join(f'{_TEXT} GLOB {number}' for number in _ODD)}))"
@@ -32,4 +34,11 @@ DIALECT: Final = Dialect(
     # Of several paths it makes a JSON list: what one path names keeps no type.
     turn=f"json_extract({_TEXT}, '$.block.turn', '$.block.turn')",
     is_result=f"json_extract({_TEXT}, '$.block.type') = 'react.tool.result'",
+    new_turns=f"""
+SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]', '$[1]'), json_extract(value, '$[2]')
+FROM json_each((
+    SELECT {NEW_TURNS}(seq, payload) FROM events
+    WHERE timeline = ? AND seq <= ? AND timeline = ? AND kind = 'BlockAppended'
+))
+""",  # noqa: S608 -- constants
 )

@@ -369,16 +369,20 @@ def test_the_fast_way_and_the_slow_one_find_the_same(
         assert all(0 <= start < end <= len(hit.snippet) for start, end in hit.matches)
 
 
+said_in = st.sampled_from(("t1", "t2", "t1.user", "x", 'a"b', "é", ""))
 spoken = st.one_of(
-    st.builds(prompt, st.sampled_from(("needle", "hay")), st.sampled_from(("t1", "t2"))),
-    st.builds(result, call_ids, st.sampled_from(("needle", "hay")), st.sampled_from(("t1", "t2"))),
+    st.builds(prompt, st.sampled_from(("needle", "hay")), said_in),
+    st.builds(result, call_ids, st.sampled_from(("needle", "hay")), said_in),
+    st.builds(opaque, st.sampled_from(("t1", "x", 3, None)), st.just("prompt"), texts),
 )
 LATE = [prompt("needle"), result("c1", "hay", "t2"), prompt("hay", "t2"), prompt("needle")]
 """The second turn begins behind a late result of its own."""
 
 
-@given(st.lists(spoken, min_size=1, max_size=12))
+@given(st.lists(spoken, min_size=1, max_size=16))
 @example(LATE)
+@example([result("c1", "needle", "x"), prompt("needle", "x"), prompt("needle", "x")])
+@example([prompt("hay", "x"), prompt("hay", ""), result("c", "needle", "t1"), prompt("needle")])
 def test_paths_are_the_same_however_turns_and_late_results_mix(
     file: EventStore, made: list[Block]
 ) -> None:
