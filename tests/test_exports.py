@@ -74,7 +74,7 @@ EXPORTS = {
         Arrived EXPORT FORMATS Item Notice Responded Session export_lines exported_events read_session
     """,
     "timeline": """
-        AnthropicSummarizer AsyncTimeline Compacted Compacting Edit ExtractiveSummarizer Hooks Options
+        AnthropicSummarizer ModelSummarizer AsyncTimeline Compacted Compacting Edit ExtractiveSummarizer Hooks Options
         Policy Step Summarizer SummaryFailedError SummaryRequest Synced Timeline aretry_with_compaction
         describe_model known_models model_named named_policies overflow_in policy_named retry_with_compaction
         AsyncReactAgent Quality ReactAgent quality_of tool

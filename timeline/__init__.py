@@ -40,10 +40,12 @@ if TYPE_CHECKING:
     from timeline.react._retry import aretry_with_compaction as aretry_with_compaction
     from timeline.react._retry import overflow_in as overflow_in
     from timeline.react._retry import retry_with_compaction as retry_with_compaction
-    from timeline.summarizers._anthropic import AnthropicSummarizer as AnthropicSummarizer
+    from timeline.summarizers._model import AnthropicSummarizer as AnthropicSummarizer
+    from timeline.summarizers._model import ModelSummarizer as ModelSummarizer
 
 _LATER = {
-    "AnthropicSummarizer": "timeline.summarizers._anthropic",
+    "AnthropicSummarizer": "timeline.summarizers._model",
+    "ModelSummarizer": "timeline.summarizers._model",
     "AsyncTimeline": "timeline._async",
     "Quality": "timeline.observe._quality",
     "quality_of": "timeline.observe._quality",

@@ -156,7 +156,7 @@ class Timeline(Shell):
             counter: A counter of tokens, or `model` (default), `o200k`, `estimate`.
             count_tokens: Given a request's arguments and `model`, what the provider's counting endpoint says;
                 only `calibrate` asks it.
-            summarizer: Writes the summaries, such as `AnthropicSummarizer`; default: the one that
+            summarizer: Writes the summaries, such as `ModelSummarizer`; default: the one that
                 quotes and asks no model.
             hooks: What is called before and after a compaction; see `Hooks`.
             observers: Functions that are told each step of a render once it is committed; see `Step`.

@@ -17,8 +17,8 @@ import attrs
 
 from blocks import ToolCall
 from render import Json
+from timeline._apis import Api
 from timeline.observe._hooks import acall, call
-from timeline.react._apis import Api
 from timeline.react._hooks import Hook, StreamLost
 from timeline.react._settings import AgentSettings
 

@@ -8,9 +8,9 @@ import attrs
 
 from blocks import Determinism, MisuseError, ToolCall, in_words
 from render import Json, Rendered
+from timeline._apis import api_of
 from timeline.arguments._checks import checked_whole
 from timeline.arguments._fixed import System, fixed_content
-from timeline.react._apis import api_of
 from timeline.react._calling import Caller
 from timeline.react._hooks import AgentHooks
 from timeline.react._tool import Function, Tool, as_tool

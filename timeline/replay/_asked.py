@@ -8,7 +8,7 @@ from blocks import Provenance
 from render import Summary
 from timeline.replay._cache import CacheStep
 from timeline.replay._price import SummaryCall
-from timeline.summarizers._anthropic import AnthropicSummarizer
+from timeline.summarizers._model import ModelSummarizer
 from timeline.summarizers._summarizer import SummaryFailedError, SummaryRequest
 
 
@@ -16,7 +16,7 @@ from timeline.summarizers._summarizer import SummaryFailedError, SummaryRequest
 class Asked:
     """Passes requests on to a model; `taken` tells what the calls were."""
 
-    _inner: AnthropicSummarizer
+    _inner: ModelSummarizer
     _calls: list[SummaryCall] = attrs.field(init=False, factory=list[SummaryCall])
 
     @classmethod
@@ -25,7 +25,7 @@ class Asked:
         from anthropic import Anthropic
 
         given: dict[str, Any] = {"base_url": base_url} if base_url else {}
-        return cls(AnthropicSummarizer(client=Anthropic(**given)))
+        return cls(ModelSummarizer(client=Anthropic(**given)))
 
     @property
     def name(self) -> str:

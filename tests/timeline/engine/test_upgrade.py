@@ -22,7 +22,7 @@ from tests._builders import (
 )
 from tests._practice import Practice
 from tests.timeline.summarizers.talk import MODEL, SYSTEM, TASK, aopened, atalk, opened, talk
-from timeline import AnthropicSummarizer, ExtractiveSummarizer, SummaryRequest, Timeline
+from timeline import ExtractiveSummarizer, ModelSummarizer, SummaryRequest, Timeline
 from timeline.fake_provider import Reply
 
 
@@ -46,7 +46,7 @@ def test_an_extractive_summary_becomes_a_models(practice: Practice) -> None:
     before = summary_of(timeline)
     assert not before.degraded
     talk(timeline, 1, 8)
-    model = AnthropicSummarizer(client=practice.client(server))
+    model = ModelSummarizer(client=practice.client(server))
     assert timeline.upgrade_summary(summarizer=model, system=SYSTEM)
     after = summary_of(timeline)
     assert after.summary.facts == ("Account 3 is in CHF.",)

@@ -21,7 +21,7 @@ import duckdb  # noqa: F401 -- loaded once, before the children are made
 from persistence import DuckDBStore
 from render import Summary
 from tests._builders import Ids
-from timeline import AnthropicSummarizer, SummaryRequest, model_named
+from timeline import ModelSummarizer, SummaryRequest, model_named
 from timeline.tokens import counter_for
 
 from .stores import Dying, Watched
@@ -35,7 +35,7 @@ TURNS = 15
 class Mortal:
     """A summariser whose process may die before it asks, or with the answer in its hands."""
 
-    inner: AnthropicSummarizer
+    inner: ModelSummarizer
     watch: Dying
 
     @property
@@ -61,7 +61,7 @@ def compact(url: str, path: Path, step: int) -> None:
         dying = Dying(step)
         given: dict[str, Any] = {
             "store": Watched(DuckDBStore(path), dying),
-            "summarizer": Mortal(AnthropicSummarizer(client=client), dying),
+            "summarizer": Mortal(ModelSummarizer(client=client), dying),
             "ids": Ids("second"),
         }
         timeline = opened(client, **given)

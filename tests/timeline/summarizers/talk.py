@@ -6,7 +6,7 @@ from typing import Any
 
 from render import Json, Policy
 from tests._builders import Clock, Ids, open_timeline, response, text, tool_use
-from timeline import AnthropicSummarizer, AsyncTimeline, Timeline
+from timeline import AsyncTimeline, ModelSummarizer, Timeline
 from timeline.fake_provider import FakeServer, Reply, wants_summary
 
 MODEL = "claude-sonnet-5-5"
@@ -33,13 +33,13 @@ def options(**changes: Any) -> dict[str, Any]:
 
 def opened(client: Any, name: str = "talk", **changes: Any) -> Timeline:
     """A sync timeline with a small window whose summaries a model writes."""
-    given = {"summarizer": AnthropicSummarizer(client=client), **changes}
+    given = {"summarizer": ModelSummarizer(client=client), **changes}
     return open_timeline(name, **options(**given))
 
 
 async def aopened(client: Any, name: str = "talk", **changes: Any) -> AsyncTimeline:
     """The same for asyncio."""
-    given = options(**{"summarizer": AnthropicSummarizer(client=client), **changes})
+    given = options(**{"summarizer": ModelSummarizer(client=client), **changes})
     return await AsyncTimeline.open(name, **given)
 
 

@@ -18,7 +18,7 @@ from persistence.sessions import read_session
 from render import Json, Policy, Rendered
 from tests._builders import Clock, Ids, events_of, response, text, text_in, tool_use
 from tests._practice import Practice
-from timeline import AnthropicSummarizer, ExtractiveSummarizer, Timeline
+from timeline import ExtractiveSummarizer, ModelSummarizer, Timeline
 from timeline.fake_provider import Reply
 
 from .talk import SYSTEM, TASK, opened
@@ -48,9 +48,9 @@ def forgetful(request: Json) -> Reply:
 
 
 def summarizers(practice: Practice) -> dict[str, Callable[[], Any]]:
-    def model() -> AnthropicSummarizer:
+    def model() -> ModelSummarizer:
         server = practice.serve(responder=forgetful)
-        return AnthropicSummarizer(client=practice.client(server))
+        return ModelSummarizer(client=practice.client(server))
 
     return {"extractive": ExtractiveSummarizer, "model": model}
 

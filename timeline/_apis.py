@@ -1,9 +1,10 @@
-"""How the client of each API is asked: for a response, whole or streamed.
+"""How the client of each API is asked: for a response, whole or streamed; by an agent, or for a summary.
 
 The clients are the makers' own, `anthropic.Anthropic()`, `openai.OpenAI()`, or whatever has the same methods.
 A streamed response of OpenAI's is put together here: the client's own helper raises where an answer was cut off.
 """
 
+import inspect
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from operator import attrgetter
 from typing import Any, Final, Protocol
@@ -48,13 +49,24 @@ class Api:
     """Its client, in words."""
     method: str
     """Where the client takes a request."""
-    arguments: Callable[[Rendered, int], Json]
-    """A request's, given the tokens that the answer may have."""
+    limit: str
+    """What it calls the tokens that an answer may have."""
     telling: Callable[[], Telling]
+
+    def arguments(self, rendered: Rendered, limit: int) -> Json:
+        """The keyword arguments of a call."""
+        return {"model": rendered.model, self.limit: limit, **rendered.request()}
 
     def create(self, client: Any, arguments: Json) -> Any:
         """A whole response; of an async client to be awaited."""
-        return attrgetter(self.method)(client).create(**arguments)
+        return self._create(client)(**arguments)
+
+    def is_async(self, client: Any) -> bool:
+        """Whether what the client returns is to be awaited."""
+        return inspect.iscoroutinefunction(inspect.unwrap(self._create(client)))
+
+    def _create(self, client: Any) -> Any:
+        return attrgetter(self.method)(client).create
 
     def check(self, client: object) -> None:
         """Whether something is such a client.
@@ -152,19 +164,19 @@ APIS: Final[Mapping[str, Api]] = {
     "anthropic": Api(
         client="an anthropic.Anthropic() (or AsyncAnthropic(), or its .beta)",
         method="messages",
-        arguments=lambda rendered, limit: rendered.anthropic(max_tokens=limit),
+        limit="max_tokens",
         telling=_Message,
     ),
     "openai.responses": Api(
         client="an openai.OpenAI() (or AsyncOpenAI())",
         method=_RESPONSES,
-        arguments=lambda rendered, limit: rendered.openai_responses(max_output_tokens=limit),
+        limit="max_output_tokens",
         telling=lambda: _Events(_RESPONSES, "openai.responses", _delta, {}),
     ),
     "openai.chat": Api(
         client="an openai.OpenAI() (or AsyncOpenAI()), of any server that speaks its Chat Completions",
         method=_CHAT,
-        arguments=lambda rendered, limit: rendered.openai_chat(max_completion_tokens=limit),
+        limit="max_completion_tokens",
         telling=lambda: _Events(
             _CHAT, "openai.chat", _chunk, {"stream_options": {"include_usage": True}}
         ),
@@ -174,11 +186,13 @@ APIS: Final[Mapping[str, Api]] = {
 
 
 def api_of(provider: str) -> Api:
-    """How an agent asks this provider.
+    """How this provider is asked.
 
     Raises:
         MisuseError: it cannot.
     """
     if provider not in APIS:
-        raise MisuseError(f"an agent asks {', '.join(APIS)}; not {provider!r}")
+        raise MisuseError(
+            f"there is no client for {provider!r}; there is one for {', '.join(APIS)}"
+        )
     return APIS[provider]

@@ -11,7 +11,7 @@ from blocks import RangeCompacted, StructuredSummary, TextPart
 from render import PROMPT_VERSION, Json, Policy
 from tests._builders import response, result, text_in, tool_use
 from tests._practice import Practice
-from timeline import AnthropicSummarizer, Timeline, model_named
+from timeline import ModelSummarizer, Timeline, model_named
 from timeline.fake_provider import FakeServer, Reply, summary_reply
 
 from .talk import (
@@ -25,6 +25,7 @@ from .talk import (
     opened,
     summary_requests,
     talk,
+    turn,
 )
 
 
@@ -73,6 +74,33 @@ def test_the_request_extends_the_live_prompt_and_reads_its_cache(
     assert not server.refused
 
 
+@pytest.mark.parametrize(("provider", "said"), [("responses", "input"), ("chat", "messages")])
+def test_with_openais_client_it_extends_the_live_prompt_too(
+    practice: Practice, server: FakeServer, provider: str, said: str
+) -> None:
+    client = practice.openai(server)
+    model = attrs.evolve(model_named("gpt-5.6"), provider=f"openai.{provider}")
+    timeline = opened(client, model=model)
+    for number in range(12):
+        for name, arguments in turn(number):
+            more = {"format": "anthropic"} if name == "record" else {}
+            getattr(timeline, name)(*arguments, **more)
+    live = timeline.render(system=SYSTEM)
+    timeline.close_calls()
+    ask: Any = client.responses.create if said == "input" else client.chat.completions.create
+    ask(model=live.model, **live.request())
+    timeline.compact(system=SYSTEM)
+    [asked] = summary_requests(server)
+    before = live.request()[said]
+    assert asked[said][: len(before) - 1] == before[:-1]
+    assert not event_of(timeline).summary.degraded
+    spent = event_of(timeline).provenance
+    assert spent
+    assert spent.cached_tokens > 0.8 * spent.input_tokens
+    assert spent.cost_usd > 0
+    assert not server.refused
+
+
 def test_async_it_is_the_same_request(practice: Practice, server: FakeServer) -> None:
     async def play() -> Json:
         async with practice.aclient(server) as client:
@@ -90,7 +118,7 @@ def test_async_it_is_the_same_request(practice: Practice, server: FakeServer) ->
 
 def test_further_arguments_go_with_every_call(practice: Practice, server: FakeServer) -> None:
     thinking = {"type": "enabled", "budget_tokens": 1024}
-    summarizer = AnthropicSummarizer(client=practice.client(server), options={"thinking": thinking})
+    summarizer = ModelSummarizer(client=practice.client(server), options={"thinking": thinking})
     timeline = opened(None, summarizer=summarizer, model="claude-haiku-4-5")
     talk(timeline, 8)
     timeline.compact(system=SYSTEM)
@@ -355,7 +383,7 @@ def test_quoted_content_cannot_break_out(practice: Practice) -> None:
 def test_another_models_own_window_counts(practice: Practice) -> None:
     """A cheaper model for summaries (000-1) may have a smaller window than the agent's."""
     server = practice.serve()
-    summarizer = AnthropicSummarizer(client=practice.client(server), model="claude-haiku-4-5")
+    summarizer = ModelSummarizer(client=practice.client(server), model="claude-haiku-4-5")
     timeline = quoting(None, summarizer=summarizer, window=900_000)
     for number in range(20):
         timeline.user(f"Question {number}: " + f"where is ledger {number}? " * 4000)

@@ -1,22 +1,29 @@
-"""A summariser that asks an Anthropic model, through the official client, sync or async.
+"""A summariser that asks a model, through the client of its provider, sync or async.
 
 It asks once, and once more when the first answer is no good; after that it gives up with
 `SummaryFailedError`, and the timeline's policy decides what stands in.
 """
 
-import inspect
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import attrs
-import msgspec
 
-from blocks import MisuseError, Provenance, StructuredSummary, UsageRecorded
+from blocks import (
+    AssistantCompletion,
+    BlockId,
+    CodecError,
+    MisuseError,
+    Provenance,
+    StructuredSummary,
+    TurnId,
+    UsageRecorded,
+)
+from blocks.formats import Answer
 from render import (
     PROMPT_VERSION,
     Context,
-    Json,
     Model,
     Prompt,
     RejectedAnswerError,
@@ -31,6 +38,7 @@ from render import (
     summary_prompts,
     without_thinking,
 )
+from timeline._apis import api_of
 from timeline._flow import Calls, adrive, drive
 from timeline._models import model_named
 from timeline.summarizers._summarizer import SummaryFailedError, SummaryRequest
@@ -39,22 +47,8 @@ from timeline.tokens import counter_for
 TRIES_MAX: Final = 2
 ANSWER_TOKENS: Final = 2400
 """Room for the answer: the two summaries, and the JSON around them."""
-_MINUTES_5, _HOUR = 300, 3_600
-
-
-class _Content(msgspec.Struct, frozen=True, kw_only=True):
-    """A content block of an answer; only text is read."""
-
-    type: str
-    text: str | None = None
-
-
-class _Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What is read of an answer."""
-
-    content: tuple[_Content, ...]
-    stop_reason: str | None = None
-    usage: dict[str, Any] | None = None
+_HOUR: Final = 3_600
+_STOPPED: Final = frozenset({"refusal", "max_tokens", "model_context_window_exceeded"})
 
 
 @attrs.define
@@ -69,14 +63,13 @@ class _Spent:
     """At the model's list prices."""
     stop_reason: str = ""
 
-    def add(self, message: _Answer) -> None:
-        usage = provider_of(self.model).usage({"usage": message.usage})
-        self.stop_reason = message.stop_reason or ""
+    def add(self, answer: Answer, stop: str, response: object) -> None:
+        usage, self.stop_reason = answer.usage, stop
         if usage:
             self.input += usage.input
             self.cached += usage.cache_read
             self.output += usage.output
-            self.dollars += _dollars(usage, _kept_1h(message), self.model)
+            self.dollars += _dollars(usage, _kept_1h(response), self.model)
 
     def provenance(self, source_hash: str) -> Provenance:
         return Provenance(
@@ -94,20 +87,22 @@ class _Spent:
 def _dollars(usage: UsageRecorded, kept_1h: int, model: Model) -> float:
     """What one call cost."""
     rates = provider_of(model).rates(model, usage.input)
-    written = {_MINUTES_5: usage.cache_write - kept_1h, _HOUR: kept_1h}
+    written = {min(rates.writes): usage.cache_write - kept_1h} | (
+        {_HOUR: kept_1h} if kept_1h else {}
+    )
     return rates.cost(usage.uncached, usage.cache_read, written, usage.output) / 1_000_000
 
 
-def _kept_1h(message: _Answer) -> int:
-    """Tokens that were written to the cache for an hour, which costs more."""
-    written: object = (message.usage or {}).get("cache_creation")
-    known = cast("Json", written) if isinstance(written, dict) else {}
-    tokens: object = known.get("ephemeral_1h_input_tokens")
+def _kept_1h(response: object) -> int:
+    """Tokens that were written to Anthropic's cache for an hour, which costs more."""
+    usage: object = as_json(response).get("usage")
+    written: object = usage.get("cache_creation") if isinstance(usage, dict) else None
+    tokens: object = written.get("ephemeral_1h_input_tokens") if isinstance(written, dict) else 0
     return tokens if isinstance(tokens, int) else 0
 
 
 @attrs.frozen(kw_only=True)
-class AnthropicSummarizer:
+class ModelSummarizer:
     """Asks a model for the structured summary; with an async client it is for `AsyncTimeline`.
 
     Raises, when called:
@@ -115,7 +110,7 @@ class AnthropicSummarizer:
     """
 
     client: Any
-    """An `anthropic.Anthropic` or `AsyncAnthropic`."""
+    """Of the provider of the model that is asked: an `anthropic.Anthropic`, an `openai.OpenAI`, or the async one."""
     model: str = ""
     """Another model than the timeline's; it cannot read the timeline's cache."""
     answer_tokens: int = ANSWER_TOKENS
@@ -130,15 +125,14 @@ class AnthropicSummarizer:
 
     def __call__(self, request: SummaryRequest, /) -> Any:
         """A `Summary`, or with an async client an awaitable of one."""
-        create = self.client.messages.create
-        if inspect.iscoroutinefunction(inspect.unwrap(create)):
-            return adrive(self._calls(request))
-        return drive(self._calls(request))
+        api = api_of(self._model(request.context).provider)
+        api.check(self.client)
+        return (adrive if api.is_async(self.client) else drive)(self._calls(request))
 
     def _calls(self, request: SummaryRequest) -> Calls[Summary]:
         """The calls to make, one after the other; is sent their answers."""
         context = request.context
-        model = model_named(self.model) if self.model else context.model
+        model = self._model(context)
         spent = _Spent(model)
         merged: StructuredSummary | None = None
         reading = self._reading(context, model)
@@ -150,6 +144,9 @@ class AnthropicSummarizer:
         if merged is None:
             raise SummaryFailedError("nothing to summarise")
         return Summary(summary=merged, provenance=spent.provenance(request.plan.source_hash))
+
+    def _model(self, context: Context) -> Model:
+        return model_named(self.model) if self.model else context.model
 
     def _reading(self, context: Context, model: Model) -> Context:
         """What the prompt is made with: another model has another window, tokenizer and rules."""
@@ -168,26 +165,19 @@ class AnthropicSummarizer:
     ) -> Calls[StructuredSummary]:
         """One summary, with one more try when the first gave none."""
         failure: Exception | None = None
+        api, named = api_of(spent.model.provider), {"model": spent.model.name}
         for _ in range(TRIES_MAX):
             try:
-                answer: object = yield partial(
-                    self.client.messages.create,
-                    **{
-                        **self.options,
-                        **prompt.request,
-                        "model": spent.model.name,
-                        "max_tokens": self.answer_tokens,
-                    },
-                )
+                limit = {api.limit: self.answer_tokens}
+                arguments = {**self.options, **prompt.request, **named, **limit}
+                response: object = yield partial(api.create, self.client, arguments)
             except Exception as error:  # noqa: BLE001 -- the edge to a foreign client: tried again, then told
                 failure = error
                 if "thinking" in str(error):  # a signature of another organisation, or too old
                     prompt = without_thinking(prompt)
                 continue
             try:
-                message = _message(answer)
-                spent.add(message)
-                return parse_answer(_text(message), request.plan, request.context)
+                return parse_answer(_text(response, spent), request.plan, request.context)
             except RejectedAnswerError as error:
                 failure = error
         failed = SummaryFailedError(
@@ -197,28 +187,30 @@ class AnthropicSummarizer:
         raise failed from failure
 
 
-def _message(answer: object) -> _Answer:
-    """The message that a client returned.
+def _text(response: object, spent: _Spent) -> str:
+    """What the model answered; what it cost is noted.
 
     Raises:
-        RejectedAnswerError: it is none; some proxies answer with pages.
+        RejectedAnswerError: it is no response (some proxies answer with pages), or the model refused, was cut
+            off, or said nothing.
     """
+    provider = provider_of(spent.model)
     try:
-        return msgspec.convert(as_json(answer), _Answer)
-    except (MisuseError, msgspec.ValidationError) as error:
+        answer, stop = (
+            provider.read(response, lambda: BlockId(""), TurnId("")),
+            provider.stop(response),
+        )
+    except (MisuseError, CodecError) as error:
         raise RejectedAnswerError(f"no message: {error}") from error
-
-
-def _text(message: _Answer) -> str:
-    """What the model answered.
-
-    Raises:
-        RejectedAnswerError: it refused, was cut off, or said nothing.
-    """
-    reason = message.stop_reason
-    if reason in {"refusal", "max_tokens", "model_context_window_exceeded"}:
-        raise RejectedAnswerError(f"stopped with {reason}")
-    text = "\n".join(content.text or "" for content in message.content if content.type == "text")
+    spent.add(answer, stop, response)
+    if stop in _STOPPED:
+        raise RejectedAnswerError(f"stopped with {stop}")
+    said = (block.text for block in answer.blocks if isinstance(block, AssistantCompletion))
+    text = "\n".join(said)
     if not text.strip():
         raise RejectedAnswerError("an empty answer")
     return text
+
+
+AnthropicSummarizer = ModelSummarizer
+"""Its former name, when there was one provider."""
