@@ -1,4 +1,4 @@
-"""A fake provider: a local server that speaks the Messages API, by the provider's rules.
+"""A fake provider: a local server that speaks Anthropic's Messages API and OpenAI's two, by their rules.
 
     python -m timeline.fake_provider --port 8787 --window 30000
 
@@ -6,10 +6,10 @@ or in a test
 
     with FakeServer(FakeProvider(responder=[Reply(text="Hello."), Fault.overloaded()])) as server:
         client = anthropic.Anthropic(base_url=server.url, api_key="test")
+        client = openai.OpenAI(base_url=server.url + "/v1", api_key="test")
 
-It refuses what the provider refuses, counts and caches as the provider does, signs thinking, and
-misbehaves on demand.  It is a server of this one API, whatever other providers requests are rendered
-for.  Needs the extra `foldline[fake-provider]`.
+It refuses what the provider refuses, counts and caches as the provider does, signs thinking, and misbehaves on
+demand.  Needs the extra `foldline[fake-provider]`.
 """
 
 from timeline.fake_provider._fault import ApiError as ApiError

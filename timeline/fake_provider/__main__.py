@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m timeline.fake_provider",
-        description="A local server that speaks the Messages API, for tests. Any API key will do.",
+        description="A local server that speaks Anthropic's and OpenAI's APIs, for tests. Any API key will do.",
     )
     parser.add_argument("--port", type=int, default=8787, help="default 8787; 0: any free one")
     parser.add_argument("--window", type=_positive, metavar="N", help="tokens of the window")
