@@ -1,5 +1,6 @@
 """The vocabulary: immutable blocks, and the events that say what happened to them."""
 
+from blocks._block import PROVIDER_TAG as PROVIDER_TAG
 from blocks._block import AssistantBlock as AssistantBlock
 from blocks._block import AssistantCompletion as AssistantCompletion
 from blocks._block import AssistantThinking as AssistantThinking
@@ -54,6 +55,7 @@ from blocks._errors import DamagedStoreError as DamagedStoreError
 from blocks._errors import DataError as DataError
 from blocks._errors import FoldlineError as FoldlineError
 from blocks._errors import ForgottenError as ForgottenError
+from blocks._errors import HistoryDivergedError as HistoryDivergedError
 from blocks._errors import MisuseError as MisuseError
 from blocks._errors import OutcomeUnknownError as OutcomeUnknownError
 from blocks._errors import PolicyError as PolicyError
@@ -92,6 +94,7 @@ from blocks._events import UsageRecorded as UsageRecorded
 from blocks._events import kind_of as kind_of
 from blocks._faults import fault_in as fault_in
 from blocks._fields import fields_in as fields_in
+from blocks._fold_state import Agreed as Agreed
 from blocks._fold_state import Calibration as Calibration
 from blocks._fold_state import FoldState as FoldState
 from blocks._fold_state import Named as Named
@@ -153,3 +156,5 @@ from blocks._tools import tool_target as tool_target
 from blocks._tools import written_paths as written_paths
 from blocks._window import LogWindow as LogWindow
 from blocks._window import window_of as window_of
+from blocks.formats import Format as Format
+from blocks.formats import parts_from as parts_from

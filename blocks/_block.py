@@ -4,7 +4,7 @@ The tag is the name on disk and in SQL.  It is a plain string, so a class or a w
 renamed without touching a stored byte; a released tag never changes its meaning.
 """
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -20,6 +20,9 @@ from blocks._envelope import Envelope
 from blocks._ids import ArtifactId, BlockId, CallId, TurnId
 from blocks._summary import Digest, StructuredSummary
 
+PROVIDER_TAG: Final = "provider."
+"""How the tag of a block begins that holds, verbatim, what only a provider reads."""
+
 Author: TypeAlias = Literal["user", "assistant", "tool", "system"]
 
 
@@ -32,6 +35,9 @@ class BaseBlock(
 
     id: BlockId
     turn: TurnId
+    source: str = ""
+    """The foreign id that it came from, where it came from somewhere else: of a message, of an item;
+    blocks of one source are appended together, and once."""
 
 
 class TurnHeader(BaseBlock, frozen=True, kw_only=True, tag="turn.header"):
@@ -193,6 +199,12 @@ class OpaqueBlock:
     @property
     def author(self) -> str:
         return str(self.fields.get("author", ""))
+
+    @property
+    def source(self) -> str:
+        """The foreign id that it came from; of kinds of somebody's own, a field of this name is theirs."""
+        source = self.fields.get("source", "") if self.tag.startswith(PROVIDER_TAG) else ""
+        return source if isinstance(source, str) else ""
 
     @property
     def text(self) -> str:

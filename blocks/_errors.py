@@ -13,6 +13,7 @@
     │   └── ClosedError             used after close(), or in a forked child
     ├── DataError                   the data's: look at what was read
     │   ├── CodecError              bytes that are no event, values that no JSON can hold
+    │   ├── HistoryDivergedError    a foreign history that is no longer the one in the log
     │   ├── SessionFormatError      a session file of no known format, or unreadable
     │   └── DamagedStoreError       a store whose file does not hold together
     └── StoreError                  the world's: retry, wait, or move
@@ -137,6 +138,18 @@ class CodecError(DataError):
 
 class SessionFormatError(DataError):
     """A session file that cannot be read at all."""
+
+
+class HistoryDivergedError(DataError):
+    """A foreign history was edited, since it was synced or recorded; nothing was appended."""
+
+    def __init__(self, timeline_id: str, *, message: int, version: int) -> None:
+        super().__init__(
+            f"messages[{message}] is not what timeline {timeline_id!r} has at version {version}: the "
+            'history was edited; sync it with on_divergence="fork", or into a timeline of another name'
+        )
+        self.message = message
+        self.version = version
 
 
 class DamagedStoreError(DataError):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from msgspec import Struct
 
 from blocks._block import Block, RangeSummary
-from blocks._fold_state import FoldState
+from blocks._fold_state import Agreed, FoldState
 from blocks._ids import ArtifactId, BlockId, EventId, TimelineId
 from blocks._summary import DroppedSpan, StructuredSummary
 
@@ -48,6 +48,8 @@ class BlockAppended(BaseEvent, frozen=True, kw_only=True, tag="BlockAppended"):
     block: Block
     answers: Answered | None = None
     """Of the first block of a response: the request that it answers; None: the newest."""
+    agrees: Agreed | None = None
+    """Of the last block of a message of a foreign history: with it, so much of that is there."""
 
 
 class Hidden(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -48,6 +48,15 @@ class Named(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A filter of the paths of folded calls of the current turn; None: not known."""
 
 
+class Agreed(Struct, frozen=True, kw_only=True):
+    """How much of a foreign history is in a log."""
+
+    messages: int
+    """So many, from its beginning; without the system prompt."""
+    chain: str
+    """Hash of their contents, in their order."""
+
+
 class FoldState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The few numbers of the fold as they stood just before a version."""
 
@@ -89,3 +98,9 @@ class FoldState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     withheld: dict[BlockId, ArtifactId] = {}
     """Blocks that are hidden on request, folded ones included, and the artifact id of their content:
     nothing that is sent may show either."""
+    agreed: Agreed | None = None
+    """How much of a foreign history is there."""
+    agreed_at: int = 0
+    """Version of the last block of it."""
+    sources: str = ""
+    """A filter of the sources and responses of folded blocks; see `Sources`."""

@@ -8,16 +8,16 @@ import pytest
 
 EXPORTS = {
     "blocks": """
-        AccessRefusedError AlreadyRecordedError Answered ArgumentError ArtifactId
+        AccessRefusedError Agreed AlreadyRecordedError Answered ArgumentError ArtifactId
         ArtifactNote ArtifactPointer ArtifactRecord AssistantBlock AssistantCompletion
         AssistantThinking Author Block BlockAppended BlockId BlocksHidden BlocksRestored
         Calibration CallId Carried ClosedError CodecError CommandRecord
         CompactionSkipped DamagedStoreError DataError Decision Determinism Digest
         DocumentPart DroppedSpan Durability EDITOR_TOOLS Envelope Event EventId Excerpt
-        FoldState FoldlineError ForgottenError Hidden HiddenRecord
-        HideReason ImagePart Index Layer LogWindow
+        FoldState FoldlineError ForgottenError Format Hidden HiddenRecord
+        HideReason HistoryDivergedError ImagePart Index Layer LogWindow
         ErrorRecord MisuseError Named Naming Note OpaqueBlock OpaqueEvent OpenItem Outcome
-        OutcomeUnknownError Part Plan
+        OutcomeUnknownError PROVIDER_TAG Part Plan
         PolicyError Provenance ProviderPart RangeCompacted RangeExpanded RangeSummary
         Recorded Refusal RequestRendered RungError SearchRecord Sensitivity SessionFormatError
         SkipReason StoreError StoreLockedError StructuredSummary SummaryPrepared
@@ -30,9 +30,14 @@ EXPORTS = {
         artifact_ids_in canonical_block checked_call checked_calls clean_json decode_block
         decode_event default_durability did_you_mean encode_block encode_event fault_in
         fields_in images_of in_words is_known is_label is_web_url kind_of label_of leaves misfit nearest numbered
-        path_at path_of
+        parts_from path_at path_of
         path_stem tag_of text_of text_of_parts texts_in tool_kind tool_target turn_in version_in window_of
         written_paths
+    """,
+    "blocks.formats": """
+        Answer BlockMaker Call Content FORMATS Format Json Message Response Result Role Said Thought
+        Verbatim answer_of checked_format count items messages_from obj objs parts_from parts_in parts_of
+        response_from string tool_input
     """,
     "render": """
         Account Action Answer AnyProposal BringBack CachePoint CannotFit Cause Clear
@@ -69,7 +74,7 @@ EXPORTS = {
     """,
     "timeline": """
         AnthropicSummarizer AsyncTimeline Compacted Compacting Edit ExtractiveSummarizer Hooks Options
-        Policy Step Summarizer SummaryFailedError SummaryRequest Timeline aretry_with_compaction
+        Policy Step Summarizer SummaryFailedError SummaryRequest Synced Timeline aretry_with_compaction
         known_models model_named named_policies overflow_in policy_named retry_with_compaction
         AsyncReactAgent Quality ReactAgent quality_of tool
     """,

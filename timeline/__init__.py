@@ -18,6 +18,7 @@ from timeline._policies import named_policies as named_policies  # noqa: E402
 from timeline._policies import policy_named as policy_named  # noqa: E402
 from timeline._timeline import Timeline as Timeline  # noqa: E402
 from timeline.engine._settings import Options as Options  # noqa: E402
+from timeline.engine._sync import Synced as Synced  # noqa: E402
 from timeline.observe._hooks import Compacted as Compacted  # noqa: E402
 from timeline.observe._hooks import Compacting as Compacting  # noqa: E402
 from timeline.observe._hooks import Edit as Edit  # noqa: E402

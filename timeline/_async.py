@@ -14,6 +14,7 @@ from timeline.engine._open import Opening
 from timeline.engine._operations import Operations
 from timeline.engine._settings import Options
 from timeline.engine._snapshot import Shot, Snapshot
+from timeline.engine._sync import Synced
 
 _T = TypeVar("_T")
 
@@ -57,6 +58,11 @@ class AsyncTimeline(Shell):
     async def _forked(self, flow: Flow[Operations]) -> "AsyncTimeline":
         return type(self)(operations=await self._run(flow))
 
+    async def _synced(self, flow: Flow[Synced[Operations]]) -> "Synced[AsyncTimeline]":
+        found = await self._run(flow)
+        same = found.timeline is self._operations
+        return found.on(self if same else type(self)(operations=found.timeline))
+
     def _followed(self, flow: Flow[Following]) -> AsyncFollower:
         return AsyncFollower(drive(flow))
 
@@ -66,6 +72,7 @@ class AsyncTimeline(Shell):
     followup = bound(_run, Operations.followup)
     attach = bound(_run, Operations.attach)
     record = bound(_run, Operations.record)
+    sync = bound(_synced, Operations.sync)
     tool_result = bound(_run, Operations.tool_result)
     notice = bound(_run, Operations.notice)
     close_calls = bound(_run, Operations.close_calls)

@@ -18,6 +18,7 @@ from timeline.engine._open import Opening
 from timeline.engine._operations import Operations
 from timeline.engine._settings import Options, Settings
 from timeline.engine._snapshot import Shot, Snapshot
+from timeline.engine._sync import Synced
 from timeline.observe._traces import Traces
 
 if TYPE_CHECKING:
@@ -200,6 +201,11 @@ class Timeline(Shell):
     def _forked(self, flow: Flow[Operations]) -> "Timeline":
         return type(self)(operations=self._run(flow))
 
+    def _synced(self, flow: Flow[Synced[Operations]]) -> "Synced[Timeline]":
+        found = self._run(flow)
+        same = found.timeline is self._operations
+        return found.on(self if same else type(self)(operations=found.timeline))
+
     def _followed(self, flow: Flow[Following]) -> Follower:
         return Follower(drive(flow))
 
@@ -209,6 +215,7 @@ class Timeline(Shell):
     followup = bound(_run, Operations.followup)
     attach = bound(_run, Operations.attach)
     record = bound(_run, Operations.record)
+    sync = bound(_synced, Operations.sync)
     tool_result = bound(_run, Operations.tool_result)
     notice = bound(_run, Operations.notice)
     close_calls = bound(_run, Operations.close_calls)

@@ -13,7 +13,6 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 import attrs
 
 from blocks import (
-    Block,
     BlockId,
     DocumentPart,
     ImagePart,
@@ -22,6 +21,7 @@ from blocks import (
     TurnId,
     UsageRecorded,
 )
+from blocks.formats import Answer as Answer  # noqa: PLC0414 -- also from here
 from render.policy._model import Limits, Model, Rates
 from render.view._group import Group
 from render.view._provider_blocks import Json
@@ -144,17 +144,6 @@ class Overflow:
     """Tokens of the input, as the provider counts them."""
     tokens_max: int | None = None
     """The limit it ran into."""
-
-
-@attrs.frozen(kw_only=True)
-class Answer:
-    """A response of a model, read."""
-
-    id: str
-    """The provider's id of it; empty: it has none."""
-    blocks: tuple[Block, ...]
-    usage: UsageRecorded | None
-    """What it cost; who records it says when, and of which estimate."""
 
 
 class Validator(Protocol):

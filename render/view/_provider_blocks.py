@@ -4,19 +4,17 @@ Tools that the provider runs itself, and its own compaction, come as content blo
 the provider reads.  The recorder keeps them whole; here is what the other stages must know of them.
 """
 
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
-from blocks import AssistantBlock, Block, OpaqueBlock
+from blocks import PROVIDER_TAG, AssistantBlock, Block, OpaqueBlock
 
 Json: TypeAlias = dict[str, Any]
 """A JSON object."""
 
-TAG_PREFIX: Final = "provider."
-
 
 def verbatim(block: Block) -> Json | None:
     """The provider's own content block, if that is what was recorded."""
-    if not isinstance(block, OpaqueBlock) or not block.tag.startswith(TAG_PREFIX):
+    if not isinstance(block, OpaqueBlock) or not block.tag.startswith(PROVIDER_TAG):
         return None
     value: object = block.fields.get("value")
     known = block.author == "assistant" and response_of(block)

@@ -166,6 +166,8 @@ class _Reducer:
             self._pictured = version
         self._joined.append(entry)
         self._evolve(blocks=self._state.blocks + 1)
+        if event.agrees:
+            self._evolve(agreed=event.agrees, agreed_at=version)
 
     @property
     def _current(self) -> Group:

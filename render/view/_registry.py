@@ -37,6 +37,8 @@ class Registry:
     """By call id: the version of the newest result."""
     responses: dict[str, int] = attrs.field(factory=dict[str, int], init=False)
     """By response id: the version of its newest event."""
+    sources: dict[str, int] = attrs.field(factory=dict[str, int], init=False)
+    """By the foreign id of a block: the version of the newest such block."""
     paths: dict[str, int] = attrs.field(factory=dict[str, int], init=False)
     """By path: the version."""
     blocks: dict[BlockId, list[int]] = attrs.field(factory=dict[BlockId, list[int]], init=False)
@@ -118,6 +120,8 @@ class Registry:
         self._has_begun = self._has_begun or entry.place is Place.RESPONSE
         if response := response_of(block):
             self.responses[response] = version
+        if block.source:
+            self.sources[block.source] = version
         if isinstance(block, ToolResult) and entry.place is not Place.ORPHAN:
             self.unanswered[block.call_id] = self.unanswered.get(block.call_id, 0) - 1
             self.answered[block.call_id] = version

@@ -127,6 +127,10 @@ class View:
         """Version of the newest event of the response with this id; 0: there is none."""
         return self._known.responses.get(response, 0)
 
+    def sourced_at(self, source: str) -> int:
+        """Version of the newest block from the foreign message or item with this id; 0: there is none."""
+        return self._known.sources.get(source, 0)
+
     def own_registry(self) -> Registry:
         """The registry for whoever adds to this view; to be released."""
         if self.registry.claim(self._newest):

@@ -3,7 +3,7 @@
 `call` names the call in the message: "note()".
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any, Final, TypeVar, cast
 
@@ -64,6 +64,13 @@ def checked_kind(value: object, kind: type[_T], call: str, name: str) -> _T:
     """An object of a class."""
     if not isinstance(value, kind):
         raise MisuseError(f"{call}: {name} is a {kind.__name__}, not {in_words(value)}")
+    return value
+
+
+def checked_choice(value: object, known: Sequence[str], call: str, name: str) -> str:
+    """One of a few words."""
+    if not isinstance(value, str) or value not in known:
+        raise MisuseError(f"{call}: {name} is one of {', '.join(known)}, not {in_words(value)}")
     return value
 
 

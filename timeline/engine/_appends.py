@@ -25,7 +25,8 @@ from blocks import (
     UserPrompt,
     UserSteer,
 )
-from render import Rendered
+from blocks.formats import Answer, Format, answer_of, checked_format, response_from
+from render import PROVIDERS, Rendered
 from timeline._flow import Flow
 from timeline.arguments._blocks import answered_by, refuse_repeated_response, refuse_repeated_result
 from timeline.arguments._checks import (
@@ -152,18 +153,25 @@ class Appending:
         """
         return (yield from self._said(Plan, text, "plan()"))
 
-    def record(self, response: object, rendered: Rendered | None = None) -> Flow[int]:
+    def record(
+        self,
+        response: object,
+        rendered: Rendered | None = None,
+        *,
+        format: Format | None = None,  # noqa: A002 -- as in sync()
+    ) -> Flow[int]:
         """A model's response: blocks and usage, one commit; `rendered`: what it answers, or the newest.
 
+        `format`: whose response it is, as for `sync`; None: of the provider of the timeline's model.
+
         Raises:
-            MisuseError: it is no response of the provider's, or has neither content nor usage, or
+            MisuseError: it is no response of this format, or has neither content nor usage, or
                 `rendered` is no request of this timeline.
             AlreadyRecordedError: it is in the log.
             CodecError: it holds what JSON cannot.
         """
         answers = answered_by(rendered, self.engine.view.version)
-        provider, recorder = self.settings.provider, self._recorder
-        answer = provider.read(response, recorder.new_id, recorder.turn)
+        answer = self._answer(response, format)
         facts: list[Event] = []
         if answer.usage:
             now, estimated = self.engine.clock(), self.engine.view.state.tokens
@@ -173,6 +181,14 @@ class Appending:
             return self.engine.version
         once = in_turn(this_turn, partial(refuse_repeated_response, response=answer.id))
         return (yield from self.engine.append(answer.blocks, *facts, fit=once, answers=answers))
+
+    def _answer(self, response: object, name: Format | None) -> Answer:
+        recorder = self._recorder
+        if name is None:
+            return self.settings.provider.read(response, recorder.new_id, recorder.turn)
+        if provider := PROVIDERS.get(checked_format(name, "record()")):
+            return provider.read(response, recorder.new_id, recorder.turn)
+        return answer_of(response_from(response, name), recorder.new_id, recorder.turn)
 
     def learn(self, usage: UsageRecorded | None) -> Flow[int]:
         """Correct the estimate by what a provider counted; None: it did not say.

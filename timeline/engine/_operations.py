@@ -1,39 +1,36 @@
 """What one can do to a timeline: each operation once, as a flow.
 
 `Timeline` and `AsyncTimeline` are bound to these (`bound`): the parameters and docstrings here are theirs.
-What adds to what was said is in `_appends`, what removes in `_removing`; here is what decides, and what one can ask.
+What adds to what was said is in `_appends`, what removes in `_removing`, what may begin another timeline in
+`_branching`; here is what decides, and what one can ask.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import attrs
 
 from blocks import (
     Block,
     CallId,
-    EventId,
     MisuseError,
     Recorded,
-    TimelineForked,
-    TimelineId,
 )
 from render import CompactionPlan, Context, Rendered, View, show
 from timeline._flow import Flow, RunBlocking
 from timeline.arguments._checks import (
     checked_interval,
-    checked_name,
     checked_struct,
     checked_text,
     checked_timeout,
     checked_whole,
 )
 from timeline.arguments._fixed import System, Tools
+from timeline.engine._branching import Branching
 from timeline.engine._following import FOLLOW_SECONDS, Following
 from timeline.engine._observers import Observers
 from timeline.engine._plans import commit_plan, expand, propose, upgrade
 from timeline.engine._prepare_summary import Preparation
-from timeline.engine._removing import Removing
 from timeline.engine._snapshot import Shot
 from timeline.summarizers._summarizer import Summarizer
 
@@ -47,7 +44,7 @@ def _preparation_of(operations: "Operations") -> Preparation:
 
 
 @attrs.frozen(kw_only=True)
-class Operations(Removing):
+class Operations(Branching):
     """The operations of one timeline."""
 
     observers: Observers | None = None
@@ -256,29 +253,3 @@ class Operations(Removing):
         return Shot(
             view=self.engine.view, version=version, settings=self.settings, at=self.engine.clock()
         )
-
-    def fork(self, name: str, *, at: int | None = None) -> Flow[Self]:
-        """A new timeline in the same store that begins as a copy of this one.
-
-        Raises:
-            MisuseError: the name is none, or the log has no version `at`.
-            ForgottenError: what the window at `at` needs is gone.
-            TimelineExistsError: there is a timeline of this name.
-            UnknownTimelineError: nothing was ever appended to this one.
-        """
-        checked_name(name, "fork()")
-        if at is not None:
-            checked_whole(at, "fork()", "at")
-        yield from self.engine.flush()
-        version = self.engine.version if at is None else at
-        event = TimelineForked(
-            id=EventId(self.engine.ids()),
-            at=self.engine.clock(),
-            parent=self.engine.id,
-            version=version,
-        )
-        source, store, target = self.engine.id, self.engine.store, TimelineId(name)
-        yield RunBlocking(lambda: store.fork(source, target, event, at=version))
-        forked = attrs.evolve(self, engine=attrs.evolve(self.engine, id=target))
-        yield from forked.engine.load()
-        return forked

@@ -1,0 +1,38 @@
+"""Messages of other programs: one reader for each format, shared by all that reads them.
+
+    anthropic          the Messages API
+    openai.chat        Chat Completions, and everybody who speaks like it
+    openai.responses   items of the Responses API
+    langchain          LangChain's messages
+    pydantic_ai        Pydantic AI's
+
+What they give is the same for all (`Message`): parts, what the model said, thought and asked for, results.
+"""
+
+from blocks.formats._blocks import Answer as Answer
+from blocks.formats._blocks import BlockMaker as BlockMaker
+from blocks.formats._blocks import answer_of as answer_of
+from blocks.formats._blocks import parts_in as parts_in
+from blocks.formats._formats import FORMATS as FORMATS
+from blocks.formats._formats import Format as Format
+from blocks.formats._formats import checked_format as checked_format
+from blocks.formats._formats import messages_from as messages_from
+from blocks.formats._formats import parts_from as parts_from
+from blocks.formats._formats import response_from as response_from
+from blocks.formats._json import Json as Json
+from blocks.formats._json import count as count
+from blocks.formats._json import items as items
+from blocks.formats._json import obj as obj
+from blocks.formats._json import objs as objs
+from blocks.formats._json import string as string
+from blocks.formats._json import tool_input as tool_input
+from blocks.formats._message import Call as Call
+from blocks.formats._message import Content as Content
+from blocks.formats._message import Message as Message
+from blocks.formats._message import Response as Response
+from blocks.formats._message import Result as Result
+from blocks.formats._message import Role as Role
+from blocks.formats._message import Said as Said
+from blocks.formats._message import Thought as Thought
+from blocks.formats._message import Verbatim as Verbatim
+from blocks.formats._parts import parts_of as parts_of

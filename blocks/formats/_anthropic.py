@@ -1,0 +1,96 @@
+"""Messages of Anthropic's API, as requests and responses have them."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from blocks.formats._json import Json, items, obj, string, tool_input
+from blocks.formats._message import (
+    Call,
+    Content,
+    Message,
+    Response,
+    Result,
+    Said,
+    Thought,
+    Verbatim,
+    dialogue,
+)
+from blocks.formats._parts import part_of, parts_of
+from blocks.formats._usage import own_usage
+
+CUT_OFF: Final = frozenset({"max_tokens", "model_context_window_exceeded"})
+
+
+def read(message: Json) -> Iterator[Message]:
+    """The message; nothing, if it is none."""
+    content = message.get("content")
+    own = string(message.get("id"))
+    match dialogue(message.get("role")):
+        case "assistant":
+            yield Message(role="assistant", id=own, content=tuple(spoken(content)))
+        case "system":
+            yield Message(role="system", id=own, content=parts_of(content))
+        case "user" | "tool":
+            yield Message(role="user", id=own, content=tuple(_heard(content)))
+        case None:
+            pass
+
+
+def spoken(content: object) -> Iterator[Content]:
+    """What an assistant's message holds."""
+    for item in [content] if isinstance(content, str) else items(content):
+        if (found := said(item)) is not None:
+            yield found
+
+
+def said(item: object) -> Content | None:
+    """One block of an assistant's message; None: there is nothing in it."""
+    if isinstance(item, str):
+        return Said(text=item) if item.strip() else None
+    block = obj(item)
+    match block.get("type"):
+        case "text":
+            text = string(block.get("text"))
+            return Said(text=text) if text.strip() else None
+        case "tool_use":
+            return Call(
+                call_id=string(block.get("id")),
+                name=string(block.get("name")),
+                input=tool_input(block.get("input")),
+            )
+        case "thinking" | "redacted_thinking":
+            return Thought(value=block)
+        case _:
+            return Verbatim(value=block) if block else None
+
+
+def _heard(content: object) -> Iterator[Content]:
+    for item in items(content) if isinstance(content, list) else [content]:
+        block = obj(item)
+        if block.get("type") == "tool_result":
+            yield result(block)
+        elif (part := part_of(item)) is not None:
+            yield part
+
+
+def result(block: Json) -> Result:
+    """A result of a tool."""
+    return Result(
+        call_id=string(block.get("tool_use_id")),
+        parts=parts_of(block.get("content")),
+        is_error=block.get("is_error") is True,
+    )
+
+
+def response(message: Json) -> Response | None:
+    """A message of the model's; None: it is none."""
+    if message.get("role", "assistant") != "assistant" or "content" not in message:
+        return None
+    own = string(message.get("id"))
+    return Response(
+        message=Message(role="assistant", id=own, content=tuple(spoken(message["content"]))),
+        id=own,
+        model=string(message.get("model")),
+        usage=own_usage(obj(message.get("usage"))),
+        is_cut_off=message.get("stop_reason") in CUT_OFF,
+    )

@@ -1,0 +1,97 @@
+"""Messages of OpenAI's Chat Completions, and of everybody who speaks like it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from blocks._content import TextPart
+from blocks.formats._json import Json, items, obj, objs, string, tool_input
+from blocks.formats._message import (
+    Call,
+    Content,
+    Message,
+    Response,
+    Result,
+    Said,
+    Thought,
+    Verbatim,
+    dialogue,
+)
+from blocks.formats._parts import part_of, parts_of
+from blocks.formats._usage import usage
+
+_REASONING = ("reasoning_content", "reasoning")
+
+
+def read(message: Json) -> Iterator[Message]:
+    """The message; nothing, if it is none."""
+    own, content = string(message.get("id")), message.get("content")
+    match dialogue(message.get("role")):
+        case "assistant":
+            yield Message(role="assistant", id=own, content=tuple(_spoken(message)))
+        case "tool":
+            call_id = string(message.get("tool_call_id"))
+            returned = Result(call_id=call_id, parts=parts_of(content))
+            yield Message(role="tool", id=own, content=(returned,))
+        case "system" | "user" as role:
+            yield Message(role=role, id=own, content=parts_of(content))
+        case None:
+            pass
+
+
+def _spoken(message: Json) -> Iterator[Content]:
+    """Reasoning, text and calls of an assistant's message."""
+    for name in _REASONING:
+        if text := string(message.get(name)):
+            yield Thought(value={"type": name, name: text})
+    content = message.get("content")
+    for item in items(content) if isinstance(content, list) else [content]:
+        yield from said(item)
+    if refusal := string(message.get("refusal")):
+        yield Said(text=refusal)
+    yield from calls(message)
+
+
+def said(item: Any) -> Iterator[Content]:
+    """One item of an assistant's content."""
+    part = part_of(item)
+    if isinstance(part, TextPart):
+        yield Said(text=part.text)
+    elif part is not None:
+        yield Verbatim(value=obj(item))
+
+
+def calls(message: Json) -> Iterator[Call]:
+    """The tools that a message asks for."""
+    for call in objs(message.get("tool_calls")):
+        yield _call(call)
+    if legacy := obj(message.get("function_call")):
+        yield _call({"function": legacy})  # one call, without an id, and so is its result
+
+
+def _call(call: Json) -> Call:
+    if custom := obj(call.get("custom")):  # its input is raw text, even where it looks like JSON
+        asked = {"input": string(custom.get("input"))}
+        return Call(call_id=string(call.get("id")), name=string(custom.get("name")), input=asked)
+    function = obj(call.get("function"))
+    return Call(
+        call_id=string(call.get("id")),
+        name=string(function.get("name")),
+        input=tool_input(function.get("arguments")),
+    )
+
+
+def response(completion: Json) -> Response | None:
+    """A completion; None: it is none."""
+    choices = objs(completion.get("choices"))
+    message = obj(choices[0].get("message")) if choices else {}
+    if not message:
+        return None
+    own, model = string(completion.get("id")), string(completion.get("model"))
+    [read_message] = read({**message, "role": "assistant", "id": own})
+    return Response(
+        message=read_message,
+        id=own,
+        model=model,
+        usage=usage(obj(completion.get("usage"))),
+        is_cut_off=choices[0].get("finish_reason") in ("length", "content_filter"),
+    )

@@ -1,0 +1,81 @@
+"""Anybody's message objects as JSON, read by what they can do: no framework is imported for it."""
+
+import dataclasses
+import inspect
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+import msgspec
+
+from blocks._codec import clean_json
+from blocks._errors import ArgumentError
+from blocks._faults import NESTING_MAX
+from blocks._nearest import in_words
+from blocks.formats._json import Json
+
+_DUMPS: Final = ("to_dict", "model_dump")
+_PLAIN: Final = str | int | float | bool | None
+
+
+def dumped(value: object, what: str) -> Json:
+    """The JSON of a message: of a dict, of an SDK's or a framework's object, whatever is inside of it.
+
+    Raises:
+        ArgumentError: it is nothing that has fields; `what` says what it should have been.
+        CodecError: it holds what cannot be stored; it says where.
+    """
+    if inspect.isawaitable(value):
+        raise ArgumentError(f"{what} is wanted, not {in_words(value)}: await it first")
+    if isinstance(value, _PLAIN | bytes | type | Sequence):
+        raise ArgumentError(f"{what} is wanted, not {in_words(value)}")
+    found = _json(value, 0)
+    if not isinstance(found, dict):
+        raise ArgumentError(f"{what} is wanted, not {in_words(value)}")
+    return cast("Json", clean_json(found))
+
+
+def plain(value: object) -> Any:
+    """Any content as JSON.
+
+    Raises:
+        CodecError: it holds what cannot be stored; it says where.
+    """
+    return clean_json(_json(value, 0))
+
+
+def _json(value: Any, depth: int) -> Any:
+    if isinstance(value, _PLAIN) or depth > NESTING_MAX:
+        return value
+    if isinstance(value, bytes | bytearray):
+        return b64encode(value).decode()
+    if isinstance(value, Mapping):
+        fields = cast("Mapping[Any, Any]", value).items()
+        return {str(key): _json(inner, depth + 1) for key, inner in fields}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_json(inner, depth + 1) for inner in cast("Sequence[Any]", value)]
+    own = _fields(value)
+    return str(value) if own is None else _json(own, depth)
+
+
+def _fields(value: Any) -> Mapping[str, Any] | None:
+    """What an object says of itself; None: nothing."""
+    if isinstance(value, type):
+        return None
+    for name in _DUMPS:
+        dump = getattr(value, name, None)
+        if callable(dump):
+            # An SDK's models complain about content that they do not know; it is kept as it is.
+            is_sdk = name == "to_dict" and hasattr(value, "model_dump")
+            found: object = dump(warnings=False) if is_sdk else dump()
+            if isinstance(found, Mapping):
+                return cast("Mapping[str, Any]", found)
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, msgspec.Struct):
+        return {name: getattr(value, name) for name in value.__struct_fields__}
+    own: object = getattr(value, "__dict__", None)
+    if isinstance(own, dict) and own:
+        known = cast("dict[str, Any]", own).items()
+        return {name: inner for name, inner in known if not name.startswith("_")}
+    return None

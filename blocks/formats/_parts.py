@@ -1,0 +1,161 @@
+"""Content of anybody's message as parts.
+
+The shapes of the formats do not collide, so they are read by one table.  What none of it can read is a
+`ProviderPart`: the original, which a request names in its notices if its provider does not take it.
+"""
+
+from base64 import b64decode
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast
+
+from blocks._content import DocumentPart, ImagePart, Part, ProviderPart, TextPart, is_web_url
+from blocks.formats._json import Json, obj, string
+
+PDF: Final = "application/pdf"
+_URLS: Final = ("url", "image_url", "file_url")
+_DATA: Final = ("data", "base64", "file_data")
+_MEDIA_TYPES: Final = ("media_type", "mime_type", "mimeType")
+_MARKS: Final = frozenset({"cache-point", "cachePoint"})
+"""Kinds that say something about the prompt and are no content of it."""
+
+
+def parts_of(content: Any) -> tuple[Part, ...]:
+    """The parts of a text, a content block, or a list of both, as JSON; blank text is no part."""
+    items = cast("list[Any]", content) if isinstance(content, list) else [content]
+    return tuple(part for item in items if (part := part_of(item)) is not None)
+
+
+def part_of(item: Any) -> Part | None:
+    """The part of one content block; None: there is nothing in it."""
+    if isinstance(item, str):
+        return TextPart(text=item) if item.strip() else None
+    block = obj(item)
+    kind = kind_of(block)
+    if not block or kind in _MARKS:
+        return None
+    if (text := block.get("text")) is not None and isinstance(text, str):
+        return TextPart(text=text) if text.strip() else None
+    read = _readers(kind)
+    return read(block) if read else ProviderPart(value=block)
+
+
+def kind_of(block: Json) -> str:
+    """What a content block says that it is."""
+    return string(block.get("type")) or string(block.get("kind"))
+
+
+def _readers(kind: str) -> Callable[[Json], Part] | None:
+    if "image" in kind:
+        return _image
+    if kind == "refusal":
+        return _refusal
+    return _FILES.get(kind)
+
+
+def _refusal(block: Json) -> Part:
+    text = string(block.get("refusal"))
+    return TextPart(text=text) if text.strip() else ProviderPart(value=block)
+
+
+def _image(block: Json) -> Part:
+    """An image of Anthropic (`source`), of OpenAI (`image_url`, text or object), of a framework."""
+    source = obj(block.get("source")) or block
+    if data := _first(source, _DATA):
+        return ImagePart(media_type=_media_type(source) or "image/png", data=_standard(data))
+    url = _url(source)
+    if is_web_url(url):
+        return ImagePart(url=url)
+    media_type, data = _inline(url)
+    # Kept as it is: redaction may have made it invalid, and whoever decodes it must cope.
+    known = media_type is not None
+    return (
+        ImagePart(media_type=media_type or "image/png", data=data)
+        if known
+        else ProviderPart(value=block)
+    )
+
+
+def _document(block: Json) -> Part:
+    """A document of Anthropic's."""
+    source = obj(block.get("source"))
+    if _is_cited(block, source):
+        return ProviderPart(value=block)
+    if string(source.get("type")) == "text":
+        return TextPart(text=string(source.get("data")))
+    return _file({**source, "name": block.get("title")}, block)
+
+
+def _is_cited(block: Json, source: Json) -> bool:
+    """Whether there is more to it than its content: what a part of ours would lose."""
+    return source.get("type") == "content" or bool(obj(block.get("citations")).get("enabled"))
+
+
+def _any_file(block: Json) -> Part:
+    """A file of OpenAI's (`file` with an object in it, `input_file`), or of a framework."""
+    return _file(obj(block.get("file")) or obj(block.get("source")) or block, block)
+
+
+def _file(source: Json, block: Json) -> Part:
+    name = _first(source, ("filename", "name", "identifier"))
+    url, data, media_type = _url(source), _first(source, _DATA), _media_type(source)
+    if is_web_url(url) and media_type in ("", PDF):
+        return DocumentPart(url=url, name=name)
+    if data.startswith("data:"):
+        url = data
+    if url:
+        found, data = _inline(url)
+        media_type = found or media_type
+    if not data:
+        return ProviderPart(value=block)
+    if media_type.startswith("image/"):
+        return ImagePart(media_type=media_type, data=_standard(data))
+    if media_type.startswith("text/"):
+        return _text_file(data, name) or ProviderPart(value=block)
+    if media_type in ("", PDF):
+        return DocumentPart(data=_standard(data), name=name)
+    return ProviderPart(value=block)
+
+
+def _text_file(data: str, name: str) -> Part | None:
+    try:
+        text = b64decode(_standard(data), validate=True).decode()
+    except ValueError:
+        return None
+    return DocumentPart(media_type="text/plain", data=text, name=name)
+
+
+_FILES: Final[Mapping[str, Callable[[Json], Part]]] = {
+    "document": _document,
+    "file": _any_file,
+    "input_file": _any_file,
+    "document-url": _any_file,
+    "binary": _any_file,
+}
+
+
+def _first(source: Json, names: tuple[str, ...]) -> str:
+    return next((found for name in names if (found := string(source.get(name)))), "")
+
+
+def _media_type(source: Json) -> str:
+    return _first(source, _MEDIA_TYPES)
+
+
+def _url(source: Json) -> str:
+    found = next((source[name] for name in _URLS if source.get(name)), "")
+    return string(obj(found).get("url")) or string(found)
+
+
+def _inline(url: str) -> tuple[str | None, str]:
+    """The media type and the base64 of a data URL; None: it is none."""
+    head, comma, data = url.partition(",")
+    if not (comma and head.startswith("data:") and head.endswith(";base64")):
+        return None, ""
+    return head[5:-7].partition(";")[0], data
+
+
+def _standard(data: str) -> str:
+    """Base64 in its standard alphabet, without the head of a data URL."""
+    _, found = _inline(data)
+    data = found or data
+    return data.replace("-", "+").replace("_", "/") if "-" in data or "_" in data else data

@@ -1,0 +1,106 @@
+"""Items of OpenAI's Responses API, as input and output have them; each is read as a message.
+
+An item has an id of its own, and that is the source of what it holds; it does not say to which response it
+belonged, so that what the model said in a row counts as one.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from blocks.formats._chat import said
+from blocks.formats._json import Json, items, obj, objs, string, tool_input
+from blocks.formats._message import (
+    Call,
+    Content,
+    Message,
+    Response,
+    Result,
+    Said,
+    Thought,
+    Verbatim,
+    dialogue,
+)
+from blocks.formats._parts import parts_of
+from blocks.formats._usage import usage
+
+_CALLS: Final = frozenset({"function_call", "custom_tool_call"})
+_OUTPUTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
+_INPUT: Final = frozenset({"item_reference"})
+
+
+def read(item: Json) -> Iterator[Message]:
+    """The item as a message; an item that nobody but the provider reads is kept as it is."""
+    own, kind = string(item.get("id")), string(item.get("type")) or "message"
+    if kind == "message":
+        yield from _message(item, own)
+    elif kind in _OUTPUTS:
+        yield Message(role="tool", id=own, content=(result(item),))
+    elif kind not in _INPUT:
+        yield Message(role="assistant", content=(spoken(item),))
+
+
+def _message(item: Json, own: str) -> Iterator[Message]:
+    content = item.get("content")
+    match dialogue(item.get("role")):
+        case "assistant":
+            yield Message(role="assistant", content=tuple(texts(item)))
+        case "tool" | None:
+            pass
+        case role:
+            yield Message(role=role, id=own, content=parts_of(content))
+
+
+def texts(item: Json) -> Iterator[Content]:
+    """What a message of the model holds."""
+    own, content = string(item.get("id")), item.get("content")
+    for part in items(content) if isinstance(content, list) else [content]:
+        for found in said(part):
+            yield Said(text=found.text, source=own) if isinstance(found, Said) else found
+
+
+def spoken(item: Json) -> Content:
+    """An item of the model's that is no message."""
+    own, kind = string(item.get("id")), item.get("type")
+    if kind in _CALLS:
+        return Call(
+            call_id=string(item.get("call_id")),
+            name=string(item.get("name")),
+            input=call_input(item),
+            source=own,
+        )
+    return (
+        Thought(value=item, source=own) if kind == "reasoning" else Verbatim(value=item, source=own)
+    )
+
+
+def call_input(item: Json) -> Json:
+    """What a call asks with; the input of a custom tool is raw text, even where it looks like JSON."""
+    raw = item.get("input")
+    return tool_input(item.get("arguments")) if raw is None else {"input": raw}
+
+
+def result(item: Json) -> Result:
+    """What a tool returned; the API has no flag for an error."""
+    own = string(item.get("id"))
+    return Result(
+        call_id=string(item.get("call_id")), parts=parts_of(item.get("output")), source=own
+    )
+
+
+def response(found: Json) -> Response | None:
+    """A response; None: it is none."""
+    if not isinstance(found.get("output"), list):
+        return None
+    content: list[Content] = []
+    for item in objs(found["output"]):
+        if item.get("status") == "incomplete" and item.get("type") in _CALLS:
+            continue  # cut off anywhere
+        content += texts(item) if item.get("type", "message") == "message" else [spoken(item)]
+    own = string(found.get("id"))
+    return Response(
+        message=Message(role="assistant", id=own, content=tuple(content)),
+        id=own,
+        model=string(found.get("model")),
+        usage=usage(obj(found.get("usage"))),
+        is_cut_off=found.get("status") == "incomplete",
+    )

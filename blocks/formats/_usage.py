@@ -1,0 +1,61 @@
+"""What a response says about its cost, with one meaning: input without what came from the cache or went
+into it, what came from there, what went there, output."""
+
+from typing import Final
+
+from blocks._events import UsageRecorded
+from blocks._ids import EventId
+from blocks.formats._json import Json, count, obj
+
+_DETAILS: Final = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
+_READ: Final = ("cached_tokens", "cache_read", "cache_read_tokens")
+_WRITTEN: Final = ("cache_write_tokens", "cache_creation", "cache_creation_tokens")
+
+
+_NONE: Final[Json] = {}
+
+
+def usage(found: Json) -> UsageRecorded | None:
+    """Of formats whose count of the input includes all of it: OpenAI's, and those of frameworks."""
+    if not found:
+        return None
+    details = next((inner for name in _DETAILS if (inner := obj(found.get(name)))), _NONE)
+    prompt = _first(found, ("prompt_tokens", "input_tokens"))
+    read = _first(details, _READ) or _first(found, ("cache_read_tokens", "prompt_cache_hit_tokens"))
+    written = _first(details, _WRITTEN) or _first(found, _WRITTEN)
+    read = min(read, prompt)
+    written = min(written, prompt - read)
+    return spent(
+        uncached=prompt - read - written,
+        read=read,
+        written=written,
+        output=_first(found, ("completion_tokens", "output_tokens")),
+    )
+
+
+def own_usage(found: Json) -> UsageRecorded | None:
+    """Of Anthropic's, whose count of the input is what is behind the last cache mark."""
+    if not found:
+        return None
+    return spent(
+        uncached=count(found.get("input_tokens")),
+        read=count(found.get("cache_read_input_tokens")),
+        written=count(found.get("cache_creation_input_tokens")),
+        output=count(found.get("output_tokens")),
+    )
+
+
+def spent(*, uncached: int, read: int, written: int, output: int) -> UsageRecorded:
+    """An event without its id, its time, and what it belongs to."""
+    return UsageRecorded(
+        id=EventId(""),
+        at=0.0,
+        uncached=uncached,
+        cache_read=read,
+        cache_write=written,
+        output=output,
+    )
+
+
+def _first(found: Json, names: tuple[str, ...]) -> int:
+    return next((number for name in names if (number := count(found.get(name)))), 0)

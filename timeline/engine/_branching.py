@@ -1,0 +1,105 @@
+"""Operations of which another timeline may come: a fork, and agreeing with the history of another program."""
+
+from typing import Self
+
+import attrs
+
+from blocks import EventId, TimelineExistsError, TimelineForked, TimelineId
+from blocks.formats import Format, checked_format
+from timeline._flow import Flow, RunBlocking
+from timeline.arguments._checks import checked_choice, checked_name, checked_whole
+from timeline.engine._history import history_of
+from timeline.engine._removing import Removing
+from timeline.engine._sync import (
+    ON_DIVERGENCE,
+    Agreement,
+    OnDivergence,
+    Synced,
+    agree,
+    refused,
+)
+
+
+@attrs.frozen(kw_only=True)
+class Branching(Removing):
+    """The operations of which another timeline may come."""
+
+    def fork(self, name: str, *, at: int | None = None) -> Flow[Self]:
+        """A new timeline in the same store that begins as a copy of this one.
+
+        Raises:
+            MisuseError: the name is none, or the log has no version `at`.
+            ForgottenError: what the window at `at` needs is gone.
+            TimelineExistsError: there is a timeline of this name.
+            UnknownTimelineError: nothing was ever appended to this one.
+        """
+        checked_name(name, "fork()")
+        if at is not None:
+            checked_whole(at, "fork()", "at")
+        yield from self.engine.flush()
+        version = self.engine.version if at is None else at
+        event = TimelineForked(
+            id=EventId(self.engine.ids()),
+            at=self.engine.clock(),
+            parent=self.engine.id,
+            version=version,
+        )
+        source, store, target = self.engine.id, self.engine.store, TimelineId(name)
+        yield RunBlocking(lambda: store.fork(source, target, event, at=version))
+        forked = attrs.evolve(self, engine=attrs.evolve(self.engine, id=target))
+        yield from forked.engine.load()
+        return forked
+
+    def sync(
+        self,
+        messages: object,
+        *,
+        format: Format,  # noqa: A002 -- as for a session
+        on_divergence: OnDivergence = "raise",
+    ) -> Flow[Synced[Self]]:
+        """Make the timeline agree with the whole history that another program keeps: what is new in it is
+        appended, in one commit; what is known stays.
+
+        Args:
+            messages: All of its messages, oldest first: dicts, or an SDK's or a framework's objects.
+            format: `anthropic`, `openai.chat`, `openai.responses`, `langchain` or `pydantic_ai`.
+            on_divergence: What to do when a message that was synced or recorded is another one now:
+                `raise`, or `fork` this timeline where the two part and go on in the fork, which is
+                found again by the next call.
+
+        Raises:
+            ArgumentError: it is no list of messages of this format; it says which one is none.
+            HistoryDivergedError: the history was edited, and `on_divergence` is "raise".
+            CodecError: a message holds what cannot be stored.
+            VersionConflictError: other writers of this timeline were faster each time.
+            ForgottenError: what a fork needs is gone.
+        """
+        checked_choice(on_divergence, ON_DIVERGENCE, "sync()", "on_divergence")
+        history = history_of(messages, checked_format(format, "sync()"))
+        operations, parted = self, None
+        found = yield from agree(self.engine, history)
+        while found.diverged_at is not None:
+            if on_divergence == "raise" or (parted is not None and found.diverged_at <= parted):
+                raise refused(operations.engine, history, found)
+            parted = found.diverged_at if parted is None else parted
+            operations = yield from operations.branch(found)
+            found = yield from agree(operations.engine, history)
+        return Synced(
+            appended=found.appended,
+            kept=len(history.items) - found.appended,
+            diverged_at=None if parted is None else history.items[parted].number,
+            system=history.system,
+            timeline=operations,
+        )
+
+    def branch(self, found: Agreement) -> Flow[Self]:
+        """The fork for a history that has parted from this timeline; the one that there is, if it did so
+        before, and a new timeline, if the two have nothing in common."""
+        if found.version:
+            try:
+                return (yield from self.fork(found.fork, at=found.version))
+            except TimelineExistsError:
+                pass  # of the last time
+        other = attrs.evolve(self, engine=attrs.evolve(self.engine, id=TimelineId(found.fork)))
+        yield from other.engine.load()
+        return other

@@ -1,0 +1,83 @@
+"""What a timeline lacks of a foreign history, as blocks."""
+
+from collections.abc import Callable, Iterator
+
+import attrs
+
+from blocks import (
+    Block,
+    BlockId,
+    CallId,
+    ToolCall,
+    TurnHeader,
+    TurnId,
+    UserPrompt,
+    UserSteer,
+)
+from blocks.formats import BlockMaker, Message, Result, parts_in
+from render import View
+from timeline.engine._parting import Missing
+
+
+@attrs.define(kw_only=True)
+class Filler:
+    """Makes the blocks that are missing, one message after the other."""
+
+    view: View
+    new_id: Callable[[], BlockId]
+    now: float
+    _turn: TurnId = attrs.field(init=False)
+    _turns: int = attrs.field(default=0, init=False)
+    """Turns that were opened here."""
+    _asked: dict[CallId, TurnId] = attrs.field(factory=dict[CallId, TurnId], init=False)
+    """The turns of the calls that were made here."""
+
+    def __attrs_post_init__(self) -> None:
+        self._turn = self.view.turn
+
+    def blocks(self, missing: Missing) -> list[Block]:
+        """What is missing of one message."""
+        content = [
+            content
+            for piece in missing.pieces
+            for content in (piece.content if isinstance(piece, Message) else (piece,))
+        ]
+        made = list(self._made(attrs.evolve(missing.message, content=tuple(content))))
+        self._asked.update((b.call_id, b.turn) for b in made if isinstance(b, ToolCall))
+        return made
+
+    def _made(self, message: Message) -> Iterator[Block]:
+        results = [content for content in message.content if isinstance(content, Result)]
+        for result in results:
+            yield from self._opened()
+            turn = self._turn_of(CallId(result.call_id))
+            yield attrs.evolve(self._maker, turn=turn).result(result, message.id)
+        match message.role:
+            case "assistant":
+                yield from self._opened()
+                yield from self._maker.spoken(message)
+            case "system":
+                yield from self._opened()
+                yield from self._maker.told(message)
+            case _ if parts_in(message.content):
+                # Words beside results reach an agent that is still at work.
+                yield from () if results else self._next_turn()
+                yield from self._maker.words(message, UserSteer if results else UserPrompt)
+            case _:
+                pass
+
+    @property
+    def _maker(self) -> BlockMaker:
+        return BlockMaker(new_id=self.new_id, turn=self._turn)
+
+    def _opened(self) -> Iterator[Block]:
+        """A turn, if there is none yet."""
+        return iter(()) if self._turn else self._next_turn()
+
+    def _next_turn(self) -> Iterator[Block]:
+        number = int(self.view.new_turn.removeprefix("t")) + self._turns
+        self._turn, self._turns = TurnId(f"t{number}"), self._turns + 1
+        yield TurnHeader(id=self.new_id(), turn=self._turn, started_at=self.now)
+
+    def _turn_of(self, call_id: CallId) -> TurnId:
+        return self._asked.get(call_id) or self.view.turn_of(call_id) or self._turn

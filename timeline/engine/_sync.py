@@ -1,0 +1,140 @@
+"""Making a timeline agree with the history that somebody else's program keeps."""
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
+from typing import Final, Generic, Literal, TypeAlias, TypeVar
+
+import attrs
+from msgspec.structs import replace
+
+from blocks import (
+    Agreed,
+    BlockAppended,
+    BlockId,
+    Event,
+    HistoryDivergedError,
+    Recorded,
+    TurnHeader,
+)
+from timeline._flow import Flow
+from timeline.engine._engine import Engine
+from timeline.engine._foreign import Filler
+from timeline.engine._history import History
+from timeline.engine._parting import Parting, parting
+
+_T = TypeVar("_T")
+_U = TypeVar("_U")
+OnDivergence: TypeAlias = Literal["raise", "fork"]
+ON_DIVERGENCE: Final[tuple[OnDivergence, ...]] = ("raise", "fork")
+FORK_HASH: Final = 12
+"""Characters of the hash that the name of a fork ends in."""
+
+
+@attrs.frozen(kw_only=True)
+class Synced(Generic[_T]):
+    """What became of a foreign history."""
+
+    appended: int
+    """Messages of it that were new, in whole or in part."""
+    kept: int
+    """Messages of it that were there."""
+    diverged_at: int | None = None
+    """Index, in the list that was given, of the first message that this timeline has in another way; None:
+    there is none."""
+    system: str = ""
+    """What the history has for the system prompt: `render(system=...)` takes it."""
+    timeline: _T
+    """The timeline that agrees with the history now: this one, or where they parted a fork of it."""
+
+    def on(self, timeline: _U) -> "Synced[_U]":
+        """The same in the hands of a shell."""
+        return Synced(
+            appended=self.appended,
+            kept=self.kept,
+            diverged_at=self.diverged_at,
+            system=self.system,
+            timeline=timeline,
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Agreement:
+    """How far one timeline agrees with a history now."""
+
+    appended: int = 0
+    diverged_at: int | None = None
+    place: int = 0
+    """Version of the block that stands in place of that message."""
+    version: int = 0
+    """Version of the last event before the two parted."""
+    fork: str = ""
+    """What a fork there is to be called: the same for the same history."""
+
+
+def agree(engine: Engine, history: History) -> Flow[Agreement]:
+    """Append what a log lacks of a history, in one commit, unless the two have parted."""
+    return (yield from engine.repeated(partial(_agreed, engine, history)))
+
+
+def refused(engine: Engine, history: History, found: Agreement) -> HistoryDivergedError:
+    """The error for a history that was edited."""
+    index = found.diverged_at or 0
+    return HistoryDivergedError(engine.id, message=history.items[index].number, version=found.place)
+
+
+def _agreed(engine: Engine, history: History) -> Flow[Agreement]:
+    start, log = yield from _behind(engine, history)
+    found = parting(history, log, start)
+    if found.diverged is not None:
+        return Agreement(
+            diverged_at=found.diverged,
+            place=found.version,
+            version=_before(log, found.version),
+            fork=f"{engine.id}~{history.chain[found.diverged + 1][-FORK_HASH:]}",
+        )
+    events = _events(engine, history, found)
+    if events:
+        yield from engine.append_here(events)
+    return Agreement(appended=len({missing.index for missing in found.missing}))
+
+
+def _behind(engine: Engine, history: History) -> Flow[tuple[Agreed | None, Sequence[Recorded]]]:
+    """The newest mark that a history begins with, and what is in the log behind it.
+
+    Nothing older is read, as long as the history goes on from where it was synced last.
+    """
+    view = engine.view
+    state, window = view.state, view.events_since_cut
+    if history.is_at(state.agreed):
+        first = window[0][0] if window else view.version + 1
+        if first <= state.agreed_at + 1:
+            return state.agreed, [r for r in window if r[0] > state.agreed_at]
+        return state.agreed, (yield from engine.events(state.agreed_at))
+    log = window if view.compaction is None else (yield from engine.events())
+    for index in reversed(range(len(log))):
+        event = log[index][1]
+        if isinstance(event, BlockAppended) and history.is_at(event.agrees):
+            return event.agrees, log[index + 1 :]
+    return None, log
+
+
+def _before(log: Sequence[Recorded], version: int) -> int:
+    """Version of what is left of a log when the block of a version, and the turn that it opens, is not."""
+    before = [event for recorded, event in log if recorded == version - 1]
+    opens = any(isinstance(e, BlockAppended) and isinstance(e.block, TurnHeader) for e in before)
+    return version - 2 if opens else version - 1
+
+
+def _events(engine: Engine, history: History, found: Parting) -> list[Event]:
+    filler = Filler(view=engine.view, new_id=lambda: BlockId(engine.ids()), now=engine.clock())
+    events: list[Event] = []
+    for index, missing in groupby(found.missing, key=attrgetter("index")):
+        blocks = [block for message in missing for block in filler.blocks(message)]
+        made = engine.appended(blocks) if blocks else []
+        for event in made[-1:]:
+            if isinstance(event, BlockAppended):
+                made[-1] = replace(event, agrees=history.agrees(index + 1))
+        events += made
+    return events
