@@ -127,6 +127,7 @@ from blocks._sealed import without_content as without_content
 from blocks._signatures import checked_call as checked_call
 from blocks._signatures import checked_calls as checked_calls
 from blocks._signatures import misfit as misfit
+from blocks._sources import Sources as Sources
 from blocks._summary import ArtifactNote as ArtifactNote
 from blocks._summary import ArtifactPointer as ArtifactPointer
 from blocks._summary import ArtifactRecord as ArtifactRecord

@@ -51,8 +51,9 @@ class Named(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Agreed(Struct, frozen=True, kw_only=True):
     """How much of a foreign history is in a log."""
 
-    messages: int
-    """So many, from its beginning; without the system prompt."""
+    pieces: int
+    """So many, from its beginning, without the system prompt: what is a block each, but for what only a
+    provider reads."""
     chain: str
     """Hash of their contents, in their order."""
 

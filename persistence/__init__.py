@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from persistence.duckdb._store import DuckDBStore as DuckDBStore
     from persistence.postgres._store import PostgresStore as PostgresStore
     from persistence.search._find_by_path import block_at as block_at
+    from persistence.search._find_by_source import source_at as source_at
     from persistence.search._search import Hit as Hit
     from persistence.search._search import search_blocks as search_blocks
     from persistence.sqlite._store import SQLiteStore as SQLiteStore
@@ -85,6 +86,7 @@ _LATER = {
     "read_bytes": "persistence._copy",
     "repair": "persistence._repair",
     "search_blocks": "persistence.search._search",
+    "source_at": "persistence.search._find_by_source",
     "verify": "persistence._verify",
 }
 

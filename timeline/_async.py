@@ -14,6 +14,7 @@ from timeline.engine._open import Opening
 from timeline.engine._operations import Operations
 from timeline.engine._settings import Options
 from timeline.engine._snapshot import Shot, Snapshot
+from timeline.engine._streaming import Arriving, AsyncRecording
 from timeline.engine._sync import Synced
 
 _T = TypeVar("_T")
@@ -63,6 +64,9 @@ class AsyncTimeline(Shell):
         same = found.timeline is self._operations
         return found.on(self if same else type(self)(operations=found.timeline))
 
+    def _recorded(self, flow: Flow[Arriving]) -> AsyncRecording:
+        return AsyncRecording(arriving=drive(flow), record=self.record)
+
     def _followed(self, flow: Flow[Following]) -> AsyncFollower:
         return AsyncFollower(drive(flow))
 
@@ -72,6 +76,7 @@ class AsyncTimeline(Shell):
     followup = bound(_run, Operations.followup)
     attach = bound(_run, Operations.attach)
     record = bound(_run, Operations.record)
+    recording = bound(_recorded, Operations.recording)
     sync = bound(_synced, Operations.sync)
     tool_result = bound(_run, Operations.tool_result)
     notice = bound(_run, Operations.notice)

@@ -18,6 +18,7 @@ from timeline.engine._open import Opening
 from timeline.engine._operations import Operations
 from timeline.engine._settings import Options, Settings
 from timeline.engine._snapshot import Shot, Snapshot
+from timeline.engine._streaming import Arriving, Recording
 from timeline.engine._sync import Synced
 from timeline.observe._traces import Traces
 
@@ -206,6 +207,9 @@ class Timeline(Shell):
         same = found.timeline is self._operations
         return found.on(self if same else type(self)(operations=found.timeline))
 
+    def _recorded(self, flow: Flow[Arriving]) -> Recording:
+        return Recording(arriving=drive(flow), record=self.record)
+
     def _followed(self, flow: Flow[Following]) -> Follower:
         return Follower(drive(flow))
 
@@ -215,6 +219,7 @@ class Timeline(Shell):
     followup = bound(_run, Operations.followup)
     attach = bound(_run, Operations.attach)
     record = bound(_run, Operations.record)
+    recording = bound(_recorded, Operations.recording)
     sync = bound(_synced, Operations.sync)
     tool_result = bound(_run, Operations.tool_result)
     notice = bound(_run, Operations.notice)

@@ -36,3 +36,6 @@ from blocks.formats._message import Said as Said
 from blocks.formats._message import Thought as Thought
 from blocks.formats._message import Verbatim as Verbatim
 from blocks.formats._parts import parts_of as parts_of
+from blocks.formats._stream import Stream as Stream
+from blocks.formats._stream import event_of as event_of
+from blocks.formats._stream import stream_of as stream_of

@@ -86,7 +86,12 @@ class BlockMaker:
         match content:
             case Said(text=text):
                 return AssistantCompletion(
-                    id=own, turn=turn, source=source, response=response, text=text
+                    id=own,
+                    turn=turn,
+                    source=source,
+                    response=response,
+                    text=text,
+                    provider=content.provider,
                 )
             case Thought(value=value):
                 return AssistantThinking(
@@ -101,13 +106,13 @@ class BlockMaker:
                     call_id=CallId(content.call_id),
                     name=content.name or "tool",
                     input=content.input,
+                    provider=content.provider,
                 )
             case Verbatim(value=value):
                 fields = {"id": own, "turn": turn, "author": "assistant", "source": source}
-                kind = value.get("type") or "part"
-                return OpaqueBlock(
-                    f"{PROVIDER_TAG}{kind}", {**fields, "response": response, "value": value}
-                )
+                kind = ".".join(filter(None, (content.vendor, str(value.get("type") or "part"))))
+                known = {"response": response, "value": value}
+                return OpaqueBlock(f"{PROVIDER_TAG}{kind}", {**fields, **known})
 
     def words(self, message: Message, kind: type[UserPrompt | UserSteer]) -> Iterator[Block]:
         """What a user said, if it is anything.

@@ -1,10 +1,10 @@
 """Messages of OpenAI's Chat Completions, and of everybody who speaks like it."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from blocks._content import TextPart
-from blocks.formats._json import Json, items, obj, objs, string, tool_input
+from blocks.formats._json import Json, items, obj, objs, string, tool_input, written
 from blocks.formats._message import (
     Call,
     Content,
@@ -19,6 +19,7 @@ from blocks.formats._message import (
 from blocks.formats._parts import part_of, parts_of
 from blocks.formats._usage import usage
 
+OPENAI: Final = "openai"
 _REASONING = ("reasoning_content", "reasoning")
 
 
@@ -57,7 +58,7 @@ def said(item: Any) -> Iterator[Content]:
     if isinstance(part, TextPart):
         yield Said(text=part.text)
     elif part is not None:
-        yield Verbatim(value=obj(item))
+        yield Verbatim(value=obj(item), vendor=OPENAI)
 
 
 def calls(message: Json) -> Iterator[Call]:
@@ -70,13 +71,18 @@ def calls(message: Json) -> Iterator[Call]:
 
 def _call(call: Json) -> Call:
     if custom := obj(call.get("custom")):  # its input is raw text, even where it looks like JSON
-        asked = {"input": string(custom.get("input"))}
-        return Call(call_id=string(call.get("id")), name=string(custom.get("name")), input=asked)
+        return Call(
+            call_id=string(call.get("id")),
+            name=string(custom.get("name")),
+            input={"input": string(custom.get("input"))},
+            provider={"type": "custom"},
+        )
     function = obj(call.get("function"))
     return Call(
         call_id=string(call.get("id")),
         name=string(function.get("name")),
         input=tool_input(function.get("arguments")),
+        provider=written(function.get("arguments")),
     )
 
 

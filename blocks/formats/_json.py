@@ -1,5 +1,6 @@
 """Foreign JSON, read without trust: what is not of the asked type is empty, never an error."""
 
+from json import dumps
 from typing import Any, TypeAlias, cast
 
 import msgspec
@@ -47,3 +48,12 @@ def tool_input(value: Any) -> Json:
     if value is None or value == "":
         return {}
     return {"input": value if isinstance(value, str) else msgspec.json.encode(value).decode()}
+
+
+def written(arguments: Any) -> Json:
+    """For what a provider wants back of a call: its arguments as the model wrote them, if they cannot be told
+    from what they say."""
+    if not isinstance(arguments, str):
+        return {}
+    plain = dumps(tool_input(arguments), ensure_ascii=False, separators=(",", ":"))
+    return {} if arguments == plain else {"arguments": arguments}

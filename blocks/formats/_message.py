@@ -25,6 +25,8 @@ class Said:
     """Text of the model."""
 
     text: str
+    provider: Json = attrs.field(factory=dict[str, Any])
+    """What the provider attached and wants back; so in `Call`."""
     source: str = ""
 
 
@@ -35,6 +37,7 @@ class Call:
     call_id: str
     name: str
     input: Json
+    provider: Json = attrs.field(factory=dict[str, Any])
     source: str = ""
 
 
@@ -53,6 +56,8 @@ class Verbatim:
     """Something of the model's or its provider's that is kept and passed on, and not read."""
 
     value: Json
+    vendor: str = ""
+    """Whose words they are; empty: Anthropic's."""
     source: str = ""
 
 

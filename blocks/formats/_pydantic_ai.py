@@ -92,9 +92,8 @@ def _spoken(part: Json) -> Iterator[Content]:
                 input=tool_input(part.get("args")),
             )
         case _:
-            yield Verbatim(
-                value={"type": string(part.get("part_kind")) or "part", **part}, source=own
-            )
+            kind = string(part.get("part_kind")) or "part"
+            yield Verbatim(value={"type": kind, **part}, vendor="pydantic_ai", source=own)
 
 
 def _thinking(part: Json) -> Json:

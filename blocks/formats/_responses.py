@@ -25,6 +25,8 @@ from blocks.formats._usage import usage
 
 _CALLS: Final = frozenset({"function_call", "custom_tool_call"})
 _OUTPUTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
+_ATTACHED: Final = ("id", "phase")
+"""Of a message: what the provider wants back."""
 _INPUT: Final = frozenset({"item_reference"})
 
 
@@ -51,11 +53,18 @@ def _message(item: Json, own: str) -> Iterator[Message]:
 
 
 def texts(item: Json) -> Iterator[Content]:
-    """What a message of the model holds."""
+    """What a message of the model's says: one text, and what else is in it."""
     own, content = string(item.get("id")), item.get("content")
-    for part in items(content) if isinstance(content, list) else [content]:
-        for found in said(part):
-            yield Said(text=found.text, source=own) if isinstance(found, Said) else found
+    found = [
+        c for p in (items(content) if isinstance(content, list) else [content]) for c in said(p)
+    ]
+    text = "".join(part.text for part in found if isinstance(part, Said))
+    if text.strip():
+        known = {name: item[name] for name in _ATTACHED if isinstance(item.get(name), str)}
+        refused = any(part.get("type") == "refusal" for part in objs(content))
+        provider = {**known, "refusal": True} if refused else known
+        yield Said(text=text, provider=provider, source=own)
+    yield from (part for part in found if not isinstance(part, Said))
 
 
 def spoken(item: Json) -> Content:

@@ -22,6 +22,7 @@ from blocks import (
     RangeCompacted,
     RangeSummary,
     SkipReason,
+    Sources,
     StructuredSummary,
     path_stem,
     text_of,
@@ -34,6 +35,7 @@ from render.stages._budget import corrected, fixed_tokens, threshold_of, total_t
 from render.summary._extractive import extract_summary
 from render.view._fold import commit, decide
 from render.view._group import Entry, Place
+from render.view._provider_blocks import response_of
 from render.view._view import View
 
 FITTING = 0.95
@@ -186,6 +188,7 @@ def compaction_event(
             failures=0,
             failed_tokens=0,
             summaries=plan.kept[0].state.summaries + _is_uncounted(view, summary),
+            sources=_sources_after(plan),
             **_named_after(naming, plan.kept),
         ),
         trigger=plan.trigger,
@@ -206,6 +209,14 @@ def _rounds_before(kept: Sequence[Entry]) -> int:
     """Rounds before the first kept one: a round that the cut went through is begun again."""
     first = next((entry for entry in kept if entry.place is Place.RESPONSE), None)
     return first.round - 1 if first else kept[0].state.rounds
+
+
+def _sources_after(plan: RangePlan) -> str:
+    """What is remembered of the foreign ids that are in the log before the cut."""
+    sources = Sources(plan.kept[0].state.sources)
+    for entry in plan.folded:
+        sources.add(filter(None, (entry.source.source, response_of(entry.source))))
+    return sources.encoded()
 
 
 # Paths, also across a cut: what tells the second note of a turn from the first.

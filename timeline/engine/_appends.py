@@ -25,8 +25,8 @@ from blocks import (
     UserPrompt,
     UserSteer,
 )
-from blocks.formats import Answer, Format, answer_of, checked_format, response_from
-from render import PROVIDERS, Rendered
+from blocks.formats import Format
+from render import Rendered
 from timeline._flow import Flow
 from timeline.arguments._blocks import answered_by, refuse_repeated_response, refuse_repeated_result
 from timeline.arguments._checks import (
@@ -40,6 +40,8 @@ from timeline.arguments._given import Given, Output, checked_prompt, given_parts
 from timeline.engine._engine import Engine
 from timeline.engine._fits import in_turn, new_turn, this_turn, turn_of
 from timeline.engine._hiding import hide, restore
+from timeline.engine._once import Appended, append_once, refuse_folded_response
+from timeline.engine._recording import Reading
 from timeline.engine._settings import IdFactory, Settings
 
 
@@ -82,14 +84,16 @@ class Appending:
     def _recorder(self) -> Recorder:
         return Recorder(ids=self.engine.ids, turn=this_turn(self.engine.view))
 
-    def append(self, *blocks: Block, at: float | None = None) -> Flow[int]:
+    def append(self, *blocks: Block, at: float | None = None) -> Flow[Appended]:
         """Append blocks in one durable commit; return the new version.
+
+        Blocks of a `source` that an earlier append had are left out; `.known` of the version says which.
 
         Raises:
             MisuseError: nothing is given, or what is no block, or `at` is no time.
             CodecError: a block holds what JSON cannot.
         """
-        return (yield from self.engine.append(blocks, at=at))
+        return (yield from append_once(self.engine, blocks, at))
 
     def user(self, text: str, *parts: Given) -> Flow[int]:
         """What the user asks: opens a turn.
@@ -171,7 +175,9 @@ class Appending:
             CodecError: it holds what JSON cannot.
         """
         answers = answered_by(rendered, self.engine.view.version)
-        answer = self._answer(response, format)
+        made = self._recorder
+        reading = Reading(provider=self.settings.provider, new_id=made.new_id, turn=made.turn)
+        answer = reading.answer(response, format)
         facts: list[Event] = []
         if answer.usage:
             now, estimated = self.engine.clock(), self.engine.view.state.tokens
@@ -179,16 +185,9 @@ class Appending:
             facts.append(replace(answer.usage, at=now, estimated=estimated, model=named))
         if not answer.blocks and not facts:
             return self.engine.version
+        yield from refuse_folded_response(self.engine, answer.id)
         once = in_turn(this_turn, partial(refuse_repeated_response, response=answer.id))
         return (yield from self.engine.append(answer.blocks, *facts, fit=once, answers=answers))
-
-    def _answer(self, response: object, name: Format | None) -> Answer:
-        recorder = self._recorder
-        if name is None:
-            return self.settings.provider.read(response, recorder.new_id, recorder.turn)
-        if provider := PROVIDERS.get(checked_format(name, "record()")):
-            return provider.read(response, recorder.new_id, recorder.turn)
-        return answer_of(response_from(response, name), recorder.new_id, recorder.turn)
 
     def learn(self, usage: UsageRecorded | None) -> Flow[int]:
         """Correct the estimate by what a provider counted; None: it did not say.

@@ -1,15 +1,17 @@
-"""Operations of which another timeline may come: a fork, and agreeing with the history of another program."""
+"""Operations of which more comes than a version: a fork, what a history came to, a response on its way."""
 
 from typing import Self
 
 import attrs
 
 from blocks import EventId, TimelineExistsError, TimelineForked, TimelineId
-from blocks.formats import Format, checked_format
+from blocks.formats import Format, checked_format, stream_of
+from render import Rendered
 from timeline._flow import Flow, RunBlocking
 from timeline.arguments._checks import checked_choice, checked_name, checked_whole
 from timeline.engine._history import history_of
 from timeline.engine._removing import Removing
+from timeline.engine._streaming import Arriving
 from timeline.engine._sync import (
     ON_DIVERGENCE,
     Agreement,
@@ -22,7 +24,7 @@ from timeline.engine._sync import (
 
 @attrs.frozen(kw_only=True)
 class Branching(Removing):
-    """The operations of which another timeline may come."""
+    """The operations of which more comes than a version."""
 
     def fork(self, name: str, *, at: int | None = None) -> Flow[Self]:
         """A new timeline in the same store that begins as a copy of this one.
@@ -49,6 +51,24 @@ class Branching(Removing):
         forked = attrs.evolve(self, engine=attrs.evolve(self.engine, id=target))
         yield from forked.engine.load()
         return forked
+
+    def recording(
+        self,
+        format: Format,  # noqa: A002 -- as for a session
+        rendered: Rendered | None = None,
+    ) -> Flow[Arriving]:
+        """Record a response while it streams: give each event to `add` inside of a `with` block, at whose end
+        blocks and usage are committed. Where the stream breaks off, that is what had arrived whole: a text as
+        far as it came, no call whose arguments were not finished.
+
+        `format`: `anthropic`, `openai.chat` or `openai.responses`; `rendered`: as for `record`.
+
+        Raises:
+            ArgumentError: there is no such format, or it has no events.
+        """
+        yield from ()
+        stream = stream_of(format, "recording()")
+        return Arriving(format=format, rendered=rendered, stream=stream)
 
     def sync(
         self,
@@ -86,8 +106,8 @@ class Branching(Removing):
             found = yield from agree(operations.engine, history)
         return Synced(
             appended=found.appended,
-            kept=len(history.items) - found.appended,
-            diverged_at=None if parted is None else history.items[parted].number,
+            kept=history.messages - found.appended,
+            diverged_at=None if parted is None else history.steps[parted].number,
             system=history.system,
             timeline=operations,
         )

@@ -36,19 +36,21 @@ class Filler:
         self._turn = self.view.turn
 
     def blocks(self, missing: Missing) -> list[Block]:
-        """What is missing of one message."""
+        """What is missing of one step."""
         content = [
             content
             for piece in missing.pieces
             for content in (piece.content if isinstance(piece, Message) else (piece,))
         ]
-        made = list(self._made(attrs.evolve(missing.message, content=tuple(content))))
+        # Words beside results reach an agent that is still at work.
+        is_meanwhile = any(isinstance(c, Result) for c in missing.step.message.content)
+        voice = UserSteer if is_meanwhile else UserPrompt
+        made = list(self._made(attrs.evolve(missing.step.message, content=tuple(content)), voice))
         self._asked.update((b.call_id, b.turn) for b in made if isinstance(b, ToolCall))
         return made
 
-    def _made(self, message: Message) -> Iterator[Block]:
-        results = [content for content in message.content if isinstance(content, Result)]
-        for result in results:
+    def _made(self, message: Message, voice: type[UserPrompt | UserSteer]) -> Iterator[Block]:
+        for result in [piece for piece in message.content if isinstance(piece, Result)]:
             yield from self._opened()
             turn = self._turn_of(CallId(result.call_id))
             yield attrs.evolve(self._maker, turn=turn).result(result, message.id)
@@ -60,9 +62,8 @@ class Filler:
                 yield from self._opened()
                 yield from self._maker.told(message)
             case _ if parts_in(message.content):
-                # Words beside results reach an agent that is still at work.
-                yield from () if results else self._next_turn()
-                yield from self._maker.words(message, UserSteer if results else UserPrompt)
+                yield from self._opened() if voice is UserSteer else self._next_turn()
+                yield from self._maker.words(message, voice)
             case _:
                 pass
 

@@ -1,46 +1,71 @@
-"""A foreign history: its messages, what it has for the system prompt, and a hash for each of its beginnings."""
+"""A foreign history: what it says, piece by piece; what it has for the system prompt; and a hash for each of its
+beginnings."""
 
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 import msgspec
 
 from blocks import Agreed, text_of_parts
-from blocks.formats import Content, Format, Message, Thought, Verbatim, messages_from, parts_in
+from blocks.formats import (
+    Call,
+    Format,
+    Message,
+    Result,
+    Said,
+    Thought,
+    Verbatim,
+    messages_from,
+    parts_in,
+)
 
 FORM: Final = "1:"
-"""How the hash of a history begins; another form could not be compared."""
+"""How the hash of a history begins; one of another form could not be compared."""
+Own: TypeAlias = Thought | Verbatim
+"""What only a provider reads: a program may drop it, so it is not compared."""
+Piece: TypeAlias = Message | Said | Call | Result
+"""What is one block; a message: all parts of what a user, or the system, said in it."""
 
 
 @attrs.frozen(kw_only=True)
-class Item:
-    """One message of a foreign history, without what belongs to the system prompt."""
+class Step:
+    """One piece of a history."""
 
     number: int
-    """Its index in the list that was given."""
-    messages: tuple[Message, ...]
+    """Index of its message in the list that was given."""
+    message: Message
+    own: tuple[Own, ...]
+    """What only a provider reads, just before it."""
+    piece: Piece | None
+    """None: the history ends in what only a provider reads."""
 
 
 @attrs.frozen(kw_only=True)
 class History:
-    """A foreign history."""
+    """A foreign history.
 
-    items: tuple[Item, ...]
+    It is compared piece by piece and not by messages: a message that has one result today may have two
+    tomorrow.
+    """
+
+    steps: tuple[Step, ...]
     chain: tuple[str, ...]
-    """For each number of messages from the beginning: the hash of their contents."""
+    """For each number of pieces from the beginning: the hash of them all."""
     system: str
     """What it has at its beginning for the system prompt; empty: nothing."""
+    messages: int
+    """How many of its messages say anything."""
 
     def agrees(self, count: int) -> Agreed:
-        """The mark of so many of its messages."""
-        return Agreed(messages=count, chain=self.chain[count])
+        """The mark of so many of its pieces."""
+        return Agreed(pieces=count, chain=self.chain[count])
 
     def is_at(self, mark: Agreed | None) -> bool:
         """Whether it begins with what a mark stands for."""
         return mark is not None and (
-            mark.messages < len(self.chain) and self.chain[mark.messages] == mark.chain
+            mark.pieces < len(self.chain) and self.chain[mark.pieces] == mark.chain
         )
 
 
@@ -51,35 +76,67 @@ def history_of(messages: object, format: Format) -> History:  # noqa: A002 -- as
         ArgumentError: it is none, or one of the messages is none.
         CodecError: one holds what cannot be stored.
     """
-    items: list[Item] = []
+    said: list[tuple[int, Message]] = []
     system: list[str] = []
     newest = ""
     for number, read in enumerate(messages_from(messages, format)):
-        own: list[Message] = []
         for message in read:
             newest = message.instructions or newest
-            if message.role == "system" and not items and not own:
+            if message.role == "system" and not said:
                 system.append(text_of_parts(parts_in(message.content)))
             elif message.content:
-                own.append(message)
-        if own:
-            items.append(Item(number=number, messages=tuple(own)))
-    texts = [text for text in (*system, newest) if text.strip()]
-    return History(items=tuple(items), chain=tuple(_chain(items)), system="\n\n".join(texts))
+                said.append((number, message))
+    steps = tuple(_steps(said))
+    return History(
+        steps=steps,
+        chain=tuple(_chain(steps)),
+        system="\n\n".join(text for text in (*system, newest) if text.strip()),
+        messages=len({step.number for step in steps}),
+    )
 
 
-def _chain(items: Iterable[Item]) -> Iterator[str]:
+def _steps(said: Iterable[tuple[int, Message]]) -> Iterator[Step]:
+    own: list[Own] = []
+    last: tuple[int, Message] | None = None
+    for number, message in said:
+        for piece in _pieces(message):
+            last = number, message
+            if isinstance(piece, Thought | Verbatim):
+                own.append(piece)
+                continue
+            yield Step(number=number, message=message, own=tuple(own), piece=piece)
+            own = []
+    if last and own:
+        yield Step(number=last[0], message=last[1], own=tuple(own), piece=None)
+
+
+def _pieces(message: Message) -> Iterator[Piece | Own]:
+    """What a message is in the log, block for block; results come first."""
+    for content in message.content:
+        if isinstance(content, Said | Call | Result | Thought | Verbatim):
+            yield content
+    if parts := parts_in(message.content):
+        yield attrs.evolve(message, content=tuple(parts))
+
+
+def _chain(steps: Iterable[Step]) -> Iterator[str]:
     digest = b""
     yield FORM
-    for item in items:
-        said = [
-            (message.role, [content for content in message.content if _is_compared(content)])
-            for message in item.messages
-        ]
-        digest = sha256(digest + msgspec.json.encode(said)).digest()
-        yield FORM + digest.hex()[:32]
+    for step in steps:
+        if step.piece is not None:
+            digest = sha256(digest + _content(step.piece)).digest()
+            yield FORM + digest.hex()[:32]
 
 
-def _is_compared(content: Content) -> bool:
-    """Not what only a provider reads: frameworks drop it."""
-    return not isinstance(content, Thought | Verbatim)
+def _content(piece: Piece) -> bytes:
+    """What a piece says; not under which id, which a program may give anew."""
+    match piece:
+        case Message(role=role, content=content):
+            said: object = (role, content)
+        case Said(text=text):
+            said = ("said", text)
+        case Call(call_id=call_id, name=name, input=asked):
+            said = ("call", call_id, name, asked)
+        case Result(call_id=call_id, parts=parts, is_error=is_error):
+            said = ("result", call_id, parts, is_error)
+    return msgspec.json.encode(said)

@@ -8,8 +8,7 @@ own, a call and its result by that of the call; by its content where it has none
 What the history need not have: thinking, notes, plans, notices, and what a user said meanwhile.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 import attrs
 
@@ -31,24 +30,20 @@ from blocks import (
     UserFollowup,
     UserPrompt,
     UserSteer,
-    text_of,
     text_of_parts,
 )
 from blocks.formats import Call, Message, Result, Said, Thought, Verbatim, parts_in
-from timeline.engine._history import FORM, History, Item
-
-Piece: TypeAlias = Message | Said | Call | Result | Thought | Verbatim
-"""What is one block: of a message of the user's, or of the system's, all its parts."""
-_WORDS = UserPrompt | UserSteer | UserFollowup
+from timeline.engine._history import FORM, History, Own, Piece, Step
 
 
 @attrs.frozen(kw_only=True)
 class Missing:
-    """What of a message is not in the log."""
+    """What the log lacks of one step."""
 
-    index: int
-    message: Message
-    pieces: tuple[Piece, ...]
+    count: int
+    """How many steps there are up to this one."""
+    step: Step
+    pieces: tuple[Piece | Own, ...]
 
 
 @attrs.frozen(kw_only=True)
@@ -57,8 +52,10 @@ class Parting:
 
     missing: tuple[Missing, ...] = ()
     """What the log lacks, in order."""
+    found: int = 0
+    """How many steps there are up to the last one that the log has."""
     diverged: int | None = None
-    """Index of the first message that the log has in another way; None: there is none."""
+    """How many steps there are before the first that the log has in another way; None: there is none."""
     version: int = 0
     """Version of the block that stands in its place."""
 
@@ -67,10 +64,10 @@ def parting(history: History, log: Sequence[Recorded], start: Agreed | None) -> 
     """How far a history agrees with a log, of which `log` is what came behind the mark `start`."""
     appended = [(version, e) for version, e in log if isinstance(e, BlockAppended)]
     marks = (event.agrees for _, event in appended if event.agrees is not None)
-    counts = (mark.messages for mark in marks if mark.chain.startswith(FORM))
-    differs = min((count for count in counts if count <= len(history.items)), default=0)
+    counts = (mark.pieces for mark in marks if mark.chain.startswith(FORM))
+    differs = min((count for count in counts if count < len(history.chain)), default=0)
     walk = _Walk([_Known(version=version, block=event.block) for version, event in appended])
-    return walk.along(history.items, start.messages if start else 0, differs)
+    return walk.along(history.steps, start.pieces if start else 0, differs)
 
 
 @attrs.define(kw_only=True)
@@ -87,37 +84,32 @@ class _Known:
         return isinstance(self.block, UserPrompt | AssistantCompletion | ToolCall | ToolResult)
 
 
-class _DivergedError(Exception):
-    """The log has something else there."""
-
-
 class _Walk:
-    """Goes along the blocks of a log, as the messages of a history name them."""
+    """Goes along the blocks of a log, as the pieces of a history name them."""
 
     def __init__(self, known: Sequence[_Known]) -> None:
         self._known = known
         self._at = 0
         """Everything before it is taken, or was left out."""
+        self._is_over = False
+        """The log has nothing more to compare."""
+        self._response: str = ""
+        """Id of the response that was taken last, as a whole."""
 
-    def along(self, items: Sequence[Item], start: int, differs: int) -> Parting:
-        """How far it gets from a message on; `differs`: the number of messages by which it has certainly
-        parted, or 0."""
+    def along(self, steps: Sequence[Step], start: int, differs: int) -> Parting:
+        """How far it gets from a piece on; `differs`: the number of pieces by which it has certainly parted,
+        or 0."""
         missing: list[Missing] = []
-        is_over = False
-        for index in range(start, len(items)):
-            place = self._next()
-            try:
-                for message in items[index].messages:
-                    pieces = tuple(pieces_of(message))
-                    lacking = pieces if is_over else self._lacking(message, pieces)
-                    is_over = is_over or (self._next() is None and lacking == pieces != ())
-                    if lacking:
-                        missing.append(Missing(index=index, message=message, pieces=lacking))
-            except _DivergedError:
-                return Parting(diverged=index, version=place.version if place else 0)
-            if index + 1 == differs:
-                return Parting(diverged=index, version=place.version if place else 0)
-        return Parting(missing=tuple(missing))
+        found = start
+        for count, step in enumerate(steps[start:], start + 1):
+            place, lacking = self._next(), self._lacking(step)
+            if lacking is None or count == differs:
+                return Parting(diverged=count - 1, version=place.version if place else 0)
+            if lacking:
+                missing.append(Missing(count=count, step=step, pieces=lacking))
+            elif step.piece is not None:
+                found = count
+        return Parting(missing=tuple(missing), found=found)
 
     def _next(self) -> _Known | None:
         """The first block that the history has to have, and did not have yet."""
@@ -125,87 +117,72 @@ class _Walk:
         known = (self._known[index] for index in rest)
         return next((k for k in known if k.is_required and not k.is_taken), None)
 
-    def _lacking(self, message: Message, pieces: Sequence[Piece]) -> tuple[Piece, ...]:
-        """What of a message is not there; what is, is taken."""
-        was_over = self._next() is None
-        if message.role == "assistant" and message.id and self._take_response(message.id):
+    def _lacking(self, step: Step) -> tuple[Piece | Own, ...] | None:
+        """What of a step is not there; what is, is taken. None: there is something else."""
+        piece = step.piece
+        if self._is_over:
+            return step.own if piece is None else (*step.own, piece)
+        own = () if self._next() else tuple(one for one in step.own if not self._take(one))
+        if piece is None:
+            return own
+        if self._take_response(step.message) or self._take(piece):
             return ()
-        lacking: list[Piece] = []
-        for piece in pieces:
-            if self._take(piece):
-                continue
-            place = self._next()
-            if place is None or (isinstance(piece, Result) and isinstance(place.block, ToolResult)):
-                if was_over or _is_required(piece):
-                    lacking.append(piece)
-            elif _is_required(piece):
-                raise _DivergedError
-        return tuple(lacking)
+        place = self._next()
+        self._is_over = place is None
+        if place and not (isinstance(piece, Result) and isinstance(place.block, ToolResult)):
+            return () if isinstance(piece, Message) and piece.role == "system" else None
+        return (*own, piece)
 
-    def _take(self, piece: Piece) -> bool:
+    def _take(self, piece: Piece | Own) -> bool:
         """Take the block that is this; of results, which come in any order, one of those that come next."""
+        is_result = isinstance(piece, Result)
         for index in range(self._at, len(self._known)):
             known = self._known[index]
             if known.is_taken:
                 continue
             if _is_same(piece, known.block):
                 known.is_taken = True
-                self._at = self._at if isinstance(piece, Result) else index + 1
-                self._skip_taken()
+                self._at = self._at if is_result else index + 1
                 return True
-            is_among = isinstance(piece, Result) and isinstance(known.block, ToolResult)
-            if known.is_required and not is_among:
+            if known.is_required and not (is_result and isinstance(known.block, ToolResult)):
                 return False
         return False
 
-    def _take_response(self, source: str) -> bool:
-        """Take all blocks of one response, if that comes next."""
-        is_found = False
+    def _take_response(self, message: Message) -> bool:
+        """Take all blocks of a response that the message is, if that comes next, or was taken last."""
+        if message.role != "assistant" or not message.id:
+            return False
+        if message.id == self._response:
+            return True
         for index in range(self._at, len(self._known)):
             known = self._known[index]
-            if source in _ids(known.block):
-                known.is_taken = is_found = True
-                self._at = index + 1
+            if message.id in _ids(known.block):
+                known.is_taken = True
+                self._at, self._response = index + 1, message.id
             elif known.is_required:
                 break
-        return is_found
-
-    def _skip_taken(self) -> None:
-        while self._at < len(self._known) and self._known[self._at].is_taken:
-            self._at += 1
+        return message.id == self._response
 
 
-def pieces_of(message: Message) -> Iterator[Piece]:
-    """What a message is in the log: block for block, results first."""
-    for content in message.content:
-        if isinstance(content, Said | Call | Result | Thought | Verbatim):
-            yield content
-    if parts := parts_in(message.content):
-        yield attrs.evolve(message, content=tuple(parts))
+def _ids(block: Block) -> tuple[str, str]:
+    response: object = ""
+    if isinstance(block, AssistantBlock):
+        response = block.response
+    elif isinstance(block, OpaqueBlock):
+        response = block.fields.get("response")
+    return block.source, str(response)
 
 
-def _is_required(piece: Piece) -> bool:
-    return isinstance(piece, Said | Call | Result) or (
-        isinstance(piece, Message) and piece.role != "system"
-    )
-
-
-def _ids(block: Block) -> set[str]:
-    response = block.response if isinstance(block, AssistantBlock) else ""
-    if isinstance(block, OpaqueBlock):
-        response = str(block.fields.get("response", ""))
-    return {block.source, response}
-
-
-def _is_same(piece: Piece, block: Block) -> bool:
+def _is_same(piece: Piece | Own, block: Block) -> bool:
     own = piece.id if isinstance(piece, Message) else piece.source
     if own and own == block.source:
         return True
     match piece, block:
-        case Call(call_id=call_id), ToolCall():
-            return call_id == block.call_id
-        case Result(call_id=call_id), ToolResult():
-            return call_id == block.call_id
+        case (Call(call_id=asked), ToolCall(call_id=known)) | (
+            Result(call_id=asked),
+            ToolResult(call_id=known),
+        ):
+            return asked == known
         case Said(text=text), AssistantCompletion():
             return text.strip() == block.text.strip()
         case Thought(value=value), AssistantThinking():
@@ -214,7 +191,7 @@ def _is_same(piece: Piece, block: Block) -> bool:
             return bool(value == block.fields.get("value"))
         case Message(role="system"), SystemMessage():
             return text_of_parts(parts_in(piece.content)) == block.text
-        case Message(role="user" | "tool"), _:
+        case Message(), _:
             return _are_words(parts_in(piece.content), block)
         case _:
             return False
@@ -224,10 +201,10 @@ def _are_words(parts: Sequence[Part], block: Block) -> bool:
     """Whether a block says what a user's message says: its text or, where there is none, its parts."""
     if isinstance(block, UserAttachment):
         return tuple(parts) == (block.part,)
-    if not isinstance(block, _WORDS):
+    if not isinstance(block, UserPrompt | UserSteer | UserFollowup):
         return False
-    text = text_of_parts([part for part in parts if isinstance(part, TextPart)])
-    if text.strip():
-        own = [TextPart(text=block.text), *block.parts] if block.text else block.parts
-        return text == text_of_parts([part for part in own if isinstance(part, TextPart)])
-    return text_of_parts(parts) == text_of(block) and tuple(parts) == block.parts
+    said = [part for part in parts if isinstance(part, TextPart)]
+    own = [TextPart(text=block.text), *(p for p in block.parts if isinstance(p, TextPart))]
+    if said:
+        return text_of_parts(said) == text_of_parts(own if block.text else own[1:])
+    return not block.text and tuple(parts) == block.parts

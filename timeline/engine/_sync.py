@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import groupby
-from operator import attrgetter
 from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 import attrs
@@ -64,7 +62,9 @@ class Agreement:
     """How far one timeline agrees with a history now."""
 
     appended: int = 0
+    """Messages."""
     diverged_at: int | None = None
+    """How many steps of the history there are before the first that is another one."""
     place: int = 0
     """Version of the block that stands in place of that message."""
     version: int = 0
@@ -80,8 +80,8 @@ def agree(engine: Engine, history: History) -> Flow[Agreement]:
 
 def refused(engine: Engine, history: History, found: Agreement) -> HistoryDivergedError:
     """The error for a history that was edited."""
-    index = found.diverged_at or 0
-    return HistoryDivergedError(engine.id, message=history.items[index].number, version=found.place)
+    number = history.steps[found.diverged_at or 0].number
+    return HistoryDivergedError(engine.id, message=number, version=found.place)
 
 
 def _agreed(engine: Engine, history: History) -> Flow[Agreement]:
@@ -97,7 +97,7 @@ def _agreed(engine: Engine, history: History) -> Flow[Agreement]:
     events = _events(engine, history, found)
     if events:
         yield from engine.append_here(events)
-    return Agreement(appended=len({missing.index for missing in found.missing}))
+    return Agreement(appended=len({missing.step.number for missing in found.missing}))
 
 
 def _behind(engine: Engine, history: History) -> Flow[tuple[Agreed | None, Sequence[Recorded]]]:
@@ -130,11 +130,15 @@ def _before(log: Sequence[Recorded], version: int) -> int:
 def _events(engine: Engine, history: History, found: Parting) -> list[Event]:
     filler = Filler(view=engine.view, new_id=lambda: BlockId(engine.ids()), now=engine.clock())
     events: list[Event] = []
-    for index, missing in groupby(found.missing, key=attrgetter("index")):
-        blocks = [block for message in missing for block in filler.blocks(message)]
+    for missing in found.missing:
+        blocks = filler.blocks(missing)
         made = engine.appended(blocks) if blocks else []
-        for event in made[-1:]:
-            if isinstance(event, BlockAppended):
-                made[-1] = replace(event, agrees=history.agrees(index + 1))
+        last = made[-1] if made else None
+        count = (
+            missing.count if missing is not found.missing[-1] else max(missing.count, found.found)
+        )
+        # What a provider reads carries no mark: it may come again before the piece that follows.
+        if isinstance(last, BlockAppended) and missing.step.piece and count >= found.found:
+            made[-1] = replace(last, agrees=history.agrees(count))
         events += made
     return events

@@ -1,0 +1,63 @@
+"""Which foreign ids the folded part of a log had: as many as are worth remembering, in little room."""
+
+from base64 import b64decode, b64encode
+from collections import deque
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import Final
+
+_NAMES: Final = 256
+"""Of one generation."""
+_BYTES: Final = 448
+"""Of one generation: of 1,000 names that are not in it, one seems to be."""
+_PLACES: Final = 8
+GENERATIONS_MAX: Final = 16
+"""The newest 4,096 names are remembered; of 100 others, two seem to be among them."""
+
+
+class Sources:
+    """A filter of names: all that it was told lately, and a few that it was not."""
+
+    __slots__ = ("_count", "_generations")
+
+    def __init__(self, encoded: str = "") -> None:
+        """From what `encoded` gave; from anything else, empty."""
+        count, _, rest = encoded.partition(":")
+        try:
+            found = [bytearray(b64decode(bits, validate=True)) for bits in rest.split(":") if bits]
+            self._count = int(count) if found else _NAMES
+        except ValueError:
+            found, self._count = [], _NAMES
+        whole = (bits for bits in found if len(bits) == _BYTES)
+        self._generations = deque(whole, maxlen=GENERATIONS_MAX)
+
+    def add(self, names: Iterable[str]) -> None:
+        """Remember names; for that, the oldest may be forgotten."""
+        for name in names:
+            if name in self:
+                continue
+            if self._count >= _NAMES or not self._generations:
+                self._generations.append(bytearray(_BYTES))
+                self._count = 0
+            self._count += 1
+            for place in _places(name):
+                self._generations[-1][place >> 3] |= 1 << (place & 7)
+
+    def __contains__(self, name: str) -> bool:
+        places = _places(name)
+        return any(
+            all(bits[place >> 3] & 1 << (place & 7) for place in places)
+            for bits in self._generations
+        )
+
+    def encoded(self) -> str:
+        """As text; empty: there are no names."""
+        if not self._generations:
+            return ""
+        return ":".join((str(self._count), *(b64encode(b).decode() for b in self._generations)))
+
+
+def _places(name: str) -> list[int]:
+    digest = sha256(name.encode(errors="surrogatepass")).digest()
+    numbers = (digest[2 * n] << 8 | digest[2 * n + 1] for n in range(_PLACES))
+    return [number % (8 * _BYTES) for number in numbers]

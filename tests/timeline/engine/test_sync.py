@@ -1,0 +1,159 @@
+"""A timeline agrees with the history of another program, however that grows, is repeated or is edited."""
+
+from collections.abc import Sequence
+from threading import Thread
+from typing import get_args
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blocks import (
+    AssistantCompletion,
+    BlockAppended,
+    FoldlineError,
+    HistoryDivergedError,
+    ToolCall,
+    ToolResult,
+    UserPrompt,
+    text_of,
+)
+from blocks.formats import Format
+from persistence import MemoryStore
+from tests._builders import Ids, open_timeline, steady
+from tests.foreign import Line, Model, Talk, Tool, User, responded, talks, told, written
+from timeline import Timeline
+
+FORMATS: tuple[Format, ...] = get_args(Format)
+formats = st.sampled_from(FORMATS)
+
+
+def held(timeline: Timeline) -> list[tuple[str, ...]]:
+    """What a log holds of a conversation, from its first event on."""
+    found: list[tuple[str, ...]] = []
+    for _, event in timeline.events():
+        match event.block if isinstance(event, BlockAppended) else None:
+            case UserPrompt() as block:
+                found.append(("user", text_of(block).strip()))
+            case AssistantCompletion(text=text):
+                found.append(("said", text))
+            case ToolCall(call_id=call_id):
+                found.append(("call", call_id))
+            case ToolResult(call_id=call_id) as block:
+                found.append(("result", call_id, text_of(block)))
+            case _:
+                pass
+    return found
+
+
+def opened(store: MemoryStore, prefix: str = "") -> Timeline:
+    return open_timeline(store=store, ids=Ids(prefix), window=400, policy=steady())
+
+
+def is_open(talk: Sequence[Line]) -> set[str]:
+    """The calls at the end of a conversation that have no result."""
+    calls = {call for line in talk if isinstance(line, Model) for call in line.calls}
+    return calls - {line.call for line in talk if isinstance(line, Tool)}
+
+
+@given(talks(), formats, st.data())
+def test_however_a_history_grows_and_repeats_each_message_is_there_once(
+    talk: Talk, name: Format, data: st.DataObject
+) -> None:
+    store, longest = MemoryStore(), 0
+    timeline = opened(store)
+    for number, length in enumerate(data.draw(st.lists(st.integers(0, len(talk)), max_size=6))):
+        if data.draw(st.booleans()):
+            timeline = opened(store, f"{number}-")
+        timeline.sync(written(talk[:length], name), format=name)
+        longest = max(longest, length)
+        assert held(timeline) == told(talk[:longest])
+        if data.draw(st.booleans()):
+            assert timeline.render().violations == ()
+    assert timeline.sync(written(talk, name), format=name).timeline is timeline
+    assert held(timeline) == told(talk)
+    assert set(timeline.open_calls) == is_open(talk)
+    version = timeline.version
+    again = timeline.sync(written(talk, name), format=name)
+    assert (again.appended, again.diverged_at, timeline.version) == (0, None, version)
+
+
+@given(talks(), formats, st.data())
+def test_what_was_recorded_by_other_means_is_known(
+    talk: Talk, name: Format, data: st.DataObject
+) -> None:
+    store = MemoryStore()
+    timeline = opened(store)
+    for number, line in enumerate(talk):
+        how = data.draw(st.sampled_from(["sync", "own", "wait"]))
+        if how == "sync":
+            timeline.sync(written(talk[: number + 1], name), format=name)
+        elif how == "own" and held(timeline) == told(talk[:number]):
+            match line:
+                case User(text):
+                    timeline.user(text)
+                case Tool(call, text):
+                    timeline.tool_result(call, text)
+                case Model():
+                    timeline.record(responded(line, name, f"r{number}"), format=name)
+        if data.draw(st.booleans()):
+            assert timeline.render().violations == ()
+        if data.draw(st.booleans()):
+            timeline = opened(store, f"{number}-")
+    timeline.sync(written(talk, name), format=name)
+    assert held(timeline) == told(talk)
+
+
+@given(talks(), formats, st.data())
+def test_an_edited_history_is_refused_or_goes_on_in_a_fork(
+    talk: Talk, name: Format, data: st.DataObject
+) -> None:
+    timeline = opened(MemoryStore())
+    timeline.sync(written(talk, name), format=name)
+    if data.draw(st.booleans()):
+        timeline.compact()
+    index = data.draw(st.integers(0, len(talk) - 1))
+    line = talk[index]
+    changed = attrs.evolve(line, text="something else")
+    other = (*talk[:index], changed, *data.draw(st.sampled_from([talk[index + 1 :], ()])))
+    version, before = timeline.version, held(timeline)
+    with pytest.raises(HistoryDivergedError) as caught:
+        timeline.sync(written(other, name), format=name)
+    assert (timeline.version, held(timeline)) == (version, before)
+    synced = timeline.sync(written(other, name), format=name, on_divergence="fork")
+    assert synced.diverged_at == caught.value.message
+    assert written(other, name)[: synced.diverged_at] == written(talk, name)[: synced.diverged_at]
+    assert held(synced.timeline) == told(other)
+    assert held(timeline) == before
+    longer = (*other, User("and then?"))
+    again = timeline.sync(written(longer, name), format=name, on_divergence="fork")
+    assert again.timeline.id == synced.timeline.id
+    assert held(again.timeline) == told(longer)
+    assert again.timeline.render().violations == ()
+
+
+@given(talks(), formats, st.data())
+def test_two_who_sync_the_same_history_append_it_once(
+    talk: Talk, name: Format, data: st.DataObject
+) -> None:
+    store = MemoryStore()
+    both = [opened(store, "a-"), opened(store, "b-")]
+    for length in range(1, len(talk) + 1):
+        failed: list[FoldlineError] = []
+
+        def sync(timeline: Timeline, length: int = length) -> None:
+            try:
+                timeline.sync(written(talk[:length], name), format=name)
+            except FoldlineError as error:
+                failed.append(error)
+
+        threads = [Thread(target=sync, args=(timeline,)) for timeline in both]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not failed
+        if data.draw(st.booleans()):
+            both[0].render()
+    assert held(both[0]) == told(talk) == held(both[1])
