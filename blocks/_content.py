@@ -47,6 +47,8 @@ class ProviderPart(Struct, frozen=True, kw_only=True, tag_field="type", tag="pro
     value: dict[str, Any]
 
 
+_INLINE_SHOWN: Final = 60
+"""Characters of a data URL."""
 _WEB_URL: Final = re.compile(r"https?://[^\s/?#]+[^\s]*", re.IGNORECASE)
 
 Part: TypeAlias = TextPart | ImagePart | DocumentPart | ProviderPart
@@ -72,7 +74,28 @@ def _text(part: Part) -> str:
             return f"[document {part.name}]" if part.name else "[document]"
         case ProviderPart():
             words = "\n".join(text for text in _words(part.value) if text.strip())
-            return words or f"[{part.value.get('type', 'part')}]"
+            return words or f"[{_named(part.value)}]"
+
+
+def _named(value: dict[str, Any]) -> str:
+    """What a part is that cannot be read, and where, if it says so."""
+    kind = str(value.get("type") or value.get("kind") or "part")
+    url = _url_in(value) or _url_in(value.get("source"))
+    if url.startswith("data:") and len(url) > _INLINE_SHOWN:
+        url = f"{url.partition(',')[0][:_INLINE_SHOWN]},…"
+    what = next((word for word in ("image", "document") if word in kind), kind)
+    return f"{what} at {url}" if url else kind
+
+
+def _url_in(value: object) -> str:
+    """The first URL in an object, in one of its fields or in an object there."""
+    fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    for name in ("url", "image_url", "file_url"):
+        found: object = fields.get(name)
+        found = cast("dict[str, Any]", found).get("url") if isinstance(found, dict) else found
+        if isinstance(found, str) and found:
+            return found
+    return ""
 
 
 def _words(value: dict[str, Any]) -> Iterator[str]:

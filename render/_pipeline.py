@@ -27,6 +27,7 @@ from render.stages._prune import prune_expired
 from render.stages._rehydrate import Returned
 from render.stages._rendered import Rendered
 from render.stages._thinking import sent_hash, strip_unbound
+from render.stages._unread import unread
 from render.summary._ahead import AHEAD_SHARE, read_ahead
 from render.view._view import View, slice_visible
 
@@ -108,7 +109,11 @@ def show(
         shown=view.version,
         decisions=view.decisions,
         rehydrated=tuple(artifact.artifact for artifact in returned),
-        notices=(*context.notices, *chain.from_iterable(map(attrgetter("notices"), pieces))),
+        notices=(
+            *context.notices,
+            *chain.from_iterable(map(attrgetter("notices"), pieces)),
+            *(unread(shown, provider) if view.pictured else ()),
+        ),
         violations=(validator or provider.validator()).check(request, context.model),
         cannot_fit=misfit,
     )

@@ -34,6 +34,7 @@ class Tool:
     text: str
 
 
+LONG = "Look at each of the files again, please, and then tell me. " * 5
 Line: TypeAlias = User | Model | Tool
 Talk: TypeAlias = tuple[Line, ...]
 
@@ -150,10 +151,10 @@ def responded(line: Model, name: Format, own: str) -> Json:
 @st.composite
 def talks(draw: st.DrawFn) -> Talk:
     """Conversations: a few words that repeat, and ids of calls that do not."""
-    words = st.sampled_from(["yes", "go on", "look again", "ok?"])
+    words = st.sampled_from(["yes", "go on", "look again", LONG])
     lines: list[Line] = []
     calls = 0
-    for _ in range(draw(st.integers(1, 4))):
+    for _ in range(draw(st.integers(1, 6))):
         lines.append(User(draw(words)))
         for _ in range(draw(st.integers(0, 3))):
             asked = tuple(f"c{calls + n}" for n in range(draw(st.integers(1, 3))))

@@ -17,6 +17,7 @@ from blocks.formats._formats import FORMATS as FORMATS
 from blocks.formats._formats import Format as Format
 from blocks.formats._formats import checked_format as checked_format
 from blocks.formats._formats import messages_from as messages_from
+from blocks.formats._formats import messages_in as messages_in
 from blocks.formats._formats import parts_from as parts_from
 from blocks.formats._formats import response_from as response_from
 from blocks.formats._json import Json as Json
@@ -39,3 +40,4 @@ from blocks.formats._parts import parts_of as parts_of
 from blocks.formats._stream import Stream as Stream
 from blocks.formats._stream import event_of as event_of
 from blocks.formats._stream import stream_of as stream_of
+from blocks.formats._usage import usage_in as usage_in

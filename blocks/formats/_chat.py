@@ -17,7 +17,7 @@ from blocks.formats._message import (
     dialogue,
 )
 from blocks.formats._parts import part_of, parts_of
-from blocks.formats._usage import usage
+from blocks.formats._usage import usage_in
 
 OPENAI: Final = "openai"
 _REASONING = ("reasoning_content", "reasoning")
@@ -98,6 +98,6 @@ def response(completion: Json) -> Response | None:
         message=read_message,
         id=own,
         model=model,
-        usage=usage(obj(completion.get("usage"))),
+        usage=usage_in(obj(completion.get("usage"))),
         is_cut_off=choices[0].get("finish_reason") in ("length", "content_filter"),
     )

@@ -79,6 +79,11 @@ def messages_from(messages: object, format: Format) -> Iterator[Sequence[Message
         yield _known(tuple(read(fields)), fields, number, format)
 
 
+def messages_in(fields: Json, name: Format) -> tuple[Message, ...]:
+    """What one message holds that is JSON already; nothing, if it is none."""
+    return tuple(_READERS[name].read(fields))
+
+
 def _known(read: Sequence[Message], fields: Json, number: int, name: str) -> Sequence[Message]:
     if read or fields.get("type") in ("item_reference", "remove"):
         return read

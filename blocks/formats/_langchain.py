@@ -10,7 +10,7 @@ from blocks.formats import _anthropic, _chat
 from blocks.formats._json import Json, items, obj, objs, string, tool_input
 from blocks.formats._message import Call, Content, Message, Response, Result, Thought, dialogue
 from blocks.formats._parts import kind_of, parts_of
-from blocks.formats._usage import usage
+from blocks.formats._usage import usage_in
 
 _CALLS: Final = frozenset({"tool_use", "tool_call", "function_call", "custom_tool_call"})
 """Content that says again what is in `tool_calls`."""
@@ -80,7 +80,7 @@ def response(message: Json) -> Response | None:
         message=found,
         id=found.id,
         model=string(known.get("model_name")) or string(known.get("model")),
-        usage=usage(obj(message.get("usage_metadata"))),
+        usage=usage_in(obj(message.get("usage_metadata"))),
         is_cut_off=_stopped(known) in ("length", "max_tokens", "MAX_TOKENS"),
     )
 

@@ -19,7 +19,7 @@ from blocks.formats._message import (
     Verbatim,
 )
 from blocks.formats._parts import parts_of
-from blocks.formats._usage import usage
+from blocks.formats._usage import usage_in
 
 
 def read(message: Json) -> Iterator[Message]:
@@ -115,6 +115,6 @@ def response(message: Json) -> Response | None:
         message=found,
         id=found.id,
         model=string(message.get("model_name")),
-        usage=usage(obj(message.get("usage"))),
+        usage=usage_in(obj(message.get("usage"))),
         is_cut_off=message.get("finish_reason") == "length",
     )

@@ -5,8 +5,11 @@ belonged, so that what the model said in a row counts as one.
 """
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
+import msgspec
+
+from blocks._content import DocumentPart, ImagePart, Part, TextPart
 from blocks.formats._chat import said
 from blocks.formats._json import Json, items, obj, objs, string, tool_input
 from blocks.formats._message import (
@@ -21,7 +24,7 @@ from blocks.formats._message import (
     dialogue,
 )
 from blocks.formats._parts import parts_of
-from blocks.formats._usage import usage
+from blocks.formats._usage import usage_in
 
 _CALLS: Final = frozenset({"function_call", "custom_tool_call"})
 _OUTPUTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
@@ -92,8 +95,16 @@ def result(item: Json) -> Result:
     """What a tool returned; the API has no flag for an error."""
     own = string(item.get("id"))
     return Result(
-        call_id=string(item.get("call_id")), parts=parts_of(item.get("output")), source=own
+        call_id=string(item.get("call_id")), parts=_output(item.get("output")), source=own
     )
+
+
+def _output(output: Any) -> tuple[Part, ...]:
+    """A text, or parts; what some programs return instead, as its JSON."""
+    parts = parts_of(output)
+    if parts and not any(isinstance(p, TextPart | ImagePart | DocumentPart) for p in parts):
+        return (TextPart(text=msgspec.json.encode(output).decode()),)
+    return parts
 
 
 def response(found: Json) -> Response | None:
@@ -110,6 +121,6 @@ def response(found: Json) -> Response | None:
         message=Message(role="assistant", id=own, content=tuple(content)),
         id=own,
         model=string(found.get("model")),
-        usage=usage(obj(found.get("usage"))),
+        usage=usage_in(obj(found.get("usage"))),
         is_cut_off=found.get("status") == "incomplete",
     )

@@ -15,7 +15,7 @@ _WRITTEN: Final = ("cache_write_tokens", "cache_creation", "cache_creation_token
 _NONE: Final[Json] = {}
 
 
-def usage(found: Json) -> UsageRecorded | None:
+def usage_in(found: Json) -> UsageRecorded | None:
     """Of formats whose count of the input includes all of it: OpenAI's, and those of frameworks."""
     if not found:
         return None

@@ -1,12 +1,12 @@
 """A plain list of Anthropic messages, or a whole request with `system` and `tools`."""
 
 from blocks import text_of_parts
+from blocks.formats import Json, objs, parts_of, string
 from persistence.sessions._builder import Builder
 from persistence.sessions._claude import add_response, add_results, words_of
-from persistence.sessions._json import Json, objs, seconds, string
-from persistence.sessions._parts import parts_of
 from persistence.sessions._session import Session
 from persistence.sessions._source import Source
+from persistence.sessions._times import seconds
 from persistence.sessions._tools import definitions
 
 NAME = "anthropic"

@@ -24,8 +24,8 @@ from blocks import (
     UserSteer,
     text_of_parts,
 )
+from blocks.formats import Json
 from persistence.sessions._context import context_name
-from persistence.sessions._json import Json
 from persistence.sessions._order import clocked, numbered
 from persistence.sessions._pairing import Pairing, unused
 from persistence.sessions._returned import Returned

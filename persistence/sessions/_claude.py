@@ -2,32 +2,25 @@
 
 from typing import Any
 
+from blocks.formats import Call, Result, Said, Thought, items, messages_in, obj
 from persistence.sessions._builder import Builder, Voice
-from persistence.sessions._json import Json, items, obj, objs, string, tool_input
-from persistence.sessions._parts import parts_of
 from persistence.sessions._returned import Returned
 from persistence.sessions._stretch import Stretch
-
-_THINKING = ("thinking", "redacted_thinking")
 
 
 def add_response(builder: Builder, response: Stretch, content: Any) -> None:
     """The blocks of an assistant message; server tools and unknown kinds have no place here."""
-    if isinstance(content, str):
-        response.say(content)
-    for block in objs(content):
-        kind = string(block.get("type"))
-        if kind == "text":
-            response.say(string(block.get("text")))
-        elif kind == "tool_use":
-            builder.call(
-                response,
-                string(block.get("id")),
-                string(block.get("name")),
-                tool_input(block.get("input")),
-            )
-        elif kind in _THINKING:
-            response.think(block)
+    for message in messages_in({"role": "assistant", "content": content}, "anthropic"):
+        for said in message.content:
+            match said:
+                case Said(text=text):
+                    response.say(text)
+                case Call():
+                    builder.call(response, said.call_id, said.name, said.input)
+                case Thought(value=value):
+                    response.think(value)
+                case _:
+                    pass
 
 
 def add_results(builder: Builder, content: Any, at: float | None, line: int) -> Any:
@@ -36,18 +29,15 @@ def add_results(builder: Builder, content: Any, at: float | None, line: int) -> 
         return content
     rest: list[Any] = []
     for item in items(content):
-        block = obj(item)
-        if block.get("type") == "tool_result":
-            builder.result(string(block.get("tool_use_id")), _returned(block, line), at)
-        else:
+        if obj(item).get("type") != "tool_result":
             rest.append(item)
+            continue
+        for message in messages_in({"role": "user", "content": [item]}, "anthropic"):
+            for result in message.content:
+                if isinstance(result, Result):
+                    returned = Returned(parts=result.parts, is_error=result.is_error, line=line)
+                    builder.result(result.call_id, returned, at)
     return rest
-
-
-def _returned(block: Json, line: int) -> Returned:
-    return Returned(
-        parts=parts_of(block.get("content")), is_error=block.get("is_error") is True, line=line
-    )
 
 
 def words_of(rest: Any, content: Any) -> Voice:

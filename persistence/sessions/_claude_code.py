@@ -10,13 +10,13 @@ from typing import Any
 import attrs
 
 from blocks import UsageRecorded
+from blocks.formats import Json, count, obj, parts_of, string
 from persistence.sessions._builder import Builder
 from persistence.sessions._claude import add_response, add_results, words_of
-from persistence.sessions._json import Json, count, obj, seconds, string
-from persistence.sessions._parts import parts_of
 from persistence.sessions._session import Session
 from persistence.sessions._source import Record, Source
 from persistence.sessions._stretch import Stretch
+from persistence.sessions._times import seconds
 
 NAME = "claude-code"
 _SPOKEN = ("user", "assistant")

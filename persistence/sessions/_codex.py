@@ -8,16 +8,26 @@ import re
 from typing import Any
 
 import attrs
-import msgspec
 
-from blocks import ImagePart, TextPart, UsageRecorded, text_of_parts
+from blocks import Part, UsageRecorded, text_of_parts
+from blocks.formats import (
+    Call,
+    Content,
+    Json,
+    Result,
+    Said,
+    count,
+    messages_in,
+    obj,
+    parts_of,
+    string,
+)
 from persistence.sessions._builder import Builder
-from persistence.sessions._json import Json, count, obj, seconds, string, tool_input
-from persistence.sessions._parts import parts_of
 from persistence.sessions._returned import Returned
 from persistence.sessions._session import Session
 from persistence.sessions._source import Source
 from persistence.sessions._stretch import Stretch
+from persistence.sessions._times import seconds
 
 NAME = "codex"
 _TYPES = frozenset({"session_meta", "response_item", "turn_context", "event_msg", "compacted"})
@@ -71,20 +81,26 @@ class _Reader:
 
     def item(self, number: int, item: Json, at: float | None) -> None:
         match item.get("type"):
-            case "message" if item.get("role") == "assistant":
-                self._response().say(text_of_parts(parts_of(item.get("content"))))
-                self.builder.tick(at)
-            case "message":
+            case "message" if item.get("role") != "assistant":
                 self._message(item, at)
-            case "function_call" | "custom_tool_call":
-                self._call(item)
-                self.builder.tick(at)
-            case "function_call_output" | "custom_tool_call_output":
-                returned = _returned(item.get("output"), number)
-                self.builder.result(string(item.get("call_id")), returned, at)
-                self._close()
             case "reasoning":
                 self._reason(item)
+            case _:
+                for message in messages_in(item, "openai.responses"):
+                    for content in message.content:
+                        self._add(number, content, at)
+
+    def _add(self, number: int, content: Content, at: float | None) -> None:
+        match content:
+            case Said(text=text):
+                self._response().say(text)
+                self.builder.tick(at)
+            case Call(call_id=call_id, name=name, input=asked):
+                self.builder.call(self._response(), call_id, name, asked)
+                self.builder.tick(at)
+            case Result(call_id=call_id, parts=parts):
+                self.builder.result(call_id, _returned(parts, number), at)
+                self._close()
             case _:
                 pass  # searches that the provider ran itself: it kept both call and result
 
@@ -106,13 +122,6 @@ class _Reader:
         else:
             self.builder.attach(parts, at, "developer")
         self._close()
-
-    def _call(self, item: Json) -> None:
-        # The input of a custom tool is raw text, even where it looks like JSON.
-        raw = item.get("input")
-        arguments = tool_input(item.get("arguments")) if raw is None else {"input": raw}
-        name = string(item.get("name"))
-        self.builder.call(self._response(), string(item.get("call_id")), name, arguments)
 
     def _reason(self, item: Json) -> None:
         if self._open:
@@ -143,10 +152,7 @@ class _Reader:
             self.builder.latest.usage = _usage(self.builder.latest, last)
 
 
-def _returned(output: Any, line: int) -> Returned:
-    parts = parts_of(output)
-    if parts and not any(isinstance(part, TextPart | ImagePart) for part in parts):
-        parts = (TextPart(text=msgspec.json.encode(output).decode()),)
+def _returned(parts: tuple[Part, ...], line: int) -> Returned:
     found = _EXIT.search(text_of_parts(parts[:1])[:_HEADER_CHARS])
     return Returned(
         parts=parts, key_fields={"exit_code": int(found[1])} if found else {}, line=line

@@ -20,7 +20,7 @@ from blocks import (
     decode_event,
     encode_event,
 )
-from persistence.sessions._json import string
+from blocks.formats import string
 from persistence.sessions._order import clocked
 from persistence.sessions._pieces import BYTES_MAX, opened
 from persistence.sessions._session import Arrived, Notice, Responded, Session

@@ -1,8 +1,8 @@
 """Inspect's evaluation logs: samples with chat messages of their own shape; `file#3` picks one."""
 
+from blocks.formats import Json, obj, objs, string
 from persistence.sessions._builder import Builder
 from persistence.sessions._chat import add_message
-from persistence.sessions._json import Json, obj, objs, string
 from persistence.sessions._session import Session
 from persistence.sessions._source import Source
 

@@ -5,13 +5,13 @@ list, complaints about a malformed answer.
 """
 
 from blocks import text_of_parts
+from blocks.formats import Json, obj, parts_of, string
 from persistence.sessions._builder import Builder
 from persistence.sessions._chat import add_response, usage_of
-from persistence.sessions._json import Json, obj, seconds, string
-from persistence.sessions._parts import parts_of
 from persistence.sessions._returned import Returned
 from persistence.sessions._session import Session
 from persistence.sessions._source import Source
+from persistence.sessions._times import seconds
 
 NAME = "mini-swe-agent"
 _FIRST_CALL_SECONDS = 5.0

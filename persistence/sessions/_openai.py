@@ -1,8 +1,8 @@
 """A plain list of OpenAI chat messages, or a whole request with `messages` and `tools`."""
 
+from blocks.formats import string
 from persistence.sessions._builder import Builder
 from persistence.sessions._chat import add_message
-from persistence.sessions._json import string
 from persistence.sessions._session import Session
 from persistence.sessions._source import Source
 from persistence.sessions._tools import definitions

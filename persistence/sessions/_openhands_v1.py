@@ -3,13 +3,13 @@
 import attrs
 
 from blocks import text_of_parts
+from blocks.formats import Json, obj, objs, parts_of, string, tool_input
 from persistence.sessions._builder import Builder
-from persistence.sessions._json import Json, obj, objs, seconds, string, tool_input
-from persistence.sessions._parts import parts_of
 from persistence.sessions._returned import Returned
 from persistence.sessions._session import Session
 from persistence.sessions._source import Source
 from persistence.sessions._stretch import Stretch
+from persistence.sessions._times import seconds
 
 NAME = "openhands-v1"
 _KINDS = frozenset({"ActionEvent", "ObservationEvent", "MessageEvent", "SystemPromptEvent"})

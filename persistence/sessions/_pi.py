@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import attrs
 
 from blocks import UsageRecorded
+from blocks.formats import Json, count, obj, objs, parts_of, string, tool_input
 from persistence.sessions._builder import Builder
-from persistence.sessions._json import Json, count, obj, objs, seconds, string, tool_input
-from persistence.sessions._parts import parts_of
 from persistence.sessions._returned import Returned
 from persistence.sessions._session import Session
 from persistence.sessions._source import Record, Source
 from persistence.sessions._stretch import Stretch
+from persistence.sessions._times import seconds
 
 NAME = "pi"
 

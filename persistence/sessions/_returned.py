@@ -16,7 +16,7 @@ from blocks import (
     tool_kind,
     written_paths,
 )
-from persistence.sessions._json import Json
+from blocks.formats import Json
 
 _EXIT: Final = re.compile(
     r"^\W?(?:(?:The )?(?:Process|Command) (?:exited|completed|finished) with (?:exit )?code|Exit code:?)"

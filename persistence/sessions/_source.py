@@ -13,7 +13,7 @@ import attrs
 import msgspec
 
 from blocks import CodecError, SessionFormatError, clean_json, fault_in
-from persistence.sessions._json import Json, obj, objs
+from blocks.formats import Json, obj, objs
 from persistence.sessions._pieces import BYTES_MAX, Lines, Numbered, numbered, opened
 from persistence.sessions._session import Notice
 

@@ -17,7 +17,7 @@ from blocks import (
     TurnId,
     UsageRecorded,
 )
-from persistence.sessions._json import Json
+from blocks.formats import Json
 from persistence.sessions._returned import Returned
 from persistence.sessions._session import Arrived, Item, Responded
 

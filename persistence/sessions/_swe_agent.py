@@ -5,10 +5,9 @@ messages of their own.
 """
 
 from blocks import text_of_parts
+from blocks.formats import Json, items, objs, parts_of, string
 from persistence.sessions._builder import Builder
 from persistence.sessions._chat import add_response
-from persistence.sessions._json import Json, items, objs, string
-from persistence.sessions._parts import parts_of
 from persistence.sessions._returned import Returned
 from persistence.sessions._session import Session
 from persistence.sessions._source import Source

@@ -1,8 +1,8 @@
 """tau-bench results: a list of conversations in chat messages, without times; `file#3` picks one."""
 
+from blocks.formats import objs
 from persistence.sessions._builder import Builder
 from persistence.sessions._chat import add_message
-from persistence.sessions._json import objs
 from persistence.sessions._session import Session
 from persistence.sessions._source import Source
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from persistence.sessions._json import Json, obj, objs, string
+from blocks.formats import Json, obj, objs, string
 
 
 def definitions(tools: Any) -> tuple[Json, ...]:

@@ -1,7 +1,8 @@
 """A timeline agrees with the history of another program, however that grows, is repeated or is edited."""
 
 from collections.abc import Sequence
-from threading import Thread
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import get_args
 
 import attrs
@@ -12,7 +13,6 @@ from hypothesis import strategies as st
 from blocks import (
     AssistantCompletion,
     BlockAppended,
-    FoldlineError,
     HistoryDivergedError,
     ToolCall,
     ToolResult,
@@ -35,7 +35,7 @@ def held(timeline: Timeline) -> list[tuple[str, ...]]:
     for _, event in timeline.events():
         match event.block if isinstance(event, BlockAppended) else None:
             case UserPrompt() as block:
-                found.append(("user", text_of(block).strip()))
+                found.append(("user", block.text))
             case AssistantCompletion(text=text):
                 found.append(("said", text))
             case ToolCall(call_id=call_id):
@@ -140,20 +140,9 @@ def test_two_who_sync_the_same_history_append_it_once(
     store = MemoryStore()
     both = [opened(store, "a-"), opened(store, "b-")]
     for length in range(1, len(talk) + 1):
-        failed: list[FoldlineError] = []
-
-        def sync(timeline: Timeline, length: int = length) -> None:
-            try:
-                timeline.sync(written(talk[:length], name), format=name)
-            except FoldlineError as error:
-                failed.append(error)
-
-        threads = [Thread(target=sync, args=(timeline,)) for timeline in both]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert not failed
+        sync = partial(Timeline.sync, messages=written(talk[:length], name), format=name)
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(sync, both))
         if data.draw(st.booleans()):
             both[0].render()
     assert held(both[0]) == told(talk) == held(both[1])
