@@ -35,6 +35,7 @@ from blocks import (
     artifact_id,
     text_of,
 )
+from blocks.formats import BlockMaker, messages_in
 from persistence import MemoryStore
 from render import (
     Clear,
@@ -48,7 +49,6 @@ from render import (
     ToolPolicy,
     summarize_before,
 )
-from render.providers.anthropic._read import block_of
 from tests._builders import BOUND, LOOSE, SIGNED, Clock, Ids, open_timeline, steady
 from timeline import Timeline
 
@@ -366,7 +366,9 @@ class Play:
             self.timeline.record({"id": name, "content": made})
         except MisuseError:  # empty, or a call without an id: logs from elsewhere have such, too
             turn = self.timeline.view.turn
-            blocks = [block_of(content, BlockId(self._ids()), turn, name) for content in made]
+            [message] = messages_in({"role": "assistant", "content": made, "id": name}, "anthropic")
+            maker = BlockMaker(new_id=lambda: BlockId(self._ids()), turn=turn)
+            blocks = list(maker.spoken(message))
             if blocks:
                 self.timeline.append(*blocks)
 

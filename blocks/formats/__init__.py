@@ -20,6 +20,7 @@ from blocks.formats._formats import messages_from as messages_from
 from blocks.formats._formats import messages_in as messages_in
 from blocks.formats._formats import parts_from as parts_from
 from blocks.formats._formats import response_from as response_from
+from blocks.formats._formats import response_in as response_in
 from blocks.formats._json import Json as Json
 from blocks.formats._json import count as count
 from blocks.formats._json import items as items
@@ -40,4 +41,5 @@ from blocks.formats._parts import parts_of as parts_of
 from blocks.formats._stream import Stream as Stream
 from blocks.formats._stream import event_of as event_of
 from blocks.formats._stream import stream_of as stream_of
+from blocks.formats._usage import anthropic_usage_in as anthropic_usage_in
 from blocks.formats._usage import usage_in as usage_in

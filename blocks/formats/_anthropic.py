@@ -16,7 +16,7 @@ from blocks.formats._message import (
     dialogue,
 )
 from blocks.formats._parts import part_of, parts_of
-from blocks.formats._usage import own_usage
+from blocks.formats._usage import anthropic_usage_in
 
 CUT_OFF: Final = frozenset({"max_tokens", "model_context_window_exceeded"})
 
@@ -91,6 +91,6 @@ def response(message: Json) -> Response | None:
         message=Message(role="assistant", id=own, content=tuple(spoken(message["content"]))),
         id=own,
         model=string(message.get("model")),
-        usage=own_usage(obj(message.get("usage"))),
+        usage=anthropic_usage_in(obj(message.get("usage"))),
         is_cut_off=message.get("stop_reason") in CUT_OFF,
     )

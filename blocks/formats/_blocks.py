@@ -56,6 +56,7 @@ def answer_of(response: Response, new_id: Callable[[], BlockId], turn: TurnId) -
     """A response as blocks of one turn.
 
     A call at the end of an answer that was cut off is discarded: its input may be cut anywhere.
+    (Provider documentation: handling stop reasons.)
     """
     content = response.message.content
     if response.is_cut_off and content and isinstance(content[-1], Call):

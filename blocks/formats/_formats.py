@@ -84,6 +84,11 @@ def messages_in(fields: Json, name: Format) -> tuple[Message, ...]:
     return tuple(_READERS[name].read(fields))
 
 
+def response_in(fields: Json, name: Format) -> Response | None:
+    """A response that is JSON already; None: it is none of this format."""
+    return _READERS[name].response(fields)
+
+
 def _known(read: Sequence[Message], fields: Json, number: int, name: str) -> Sequence[Message]:
     if read or fields.get("type") in ("item_reference", "remove"):
         return read

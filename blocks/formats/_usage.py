@@ -33,7 +33,7 @@ def usage_in(found: Json) -> UsageRecorded | None:
     )
 
 
-def own_usage(found: Json) -> UsageRecorded | None:
+def anthropic_usage_in(found: Json) -> UsageRecorded | None:
     """Of Anthropic's, whose count of the input is what is behind the last cache mark."""
     if not found:
         return None

@@ -4,26 +4,20 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
+from msgspec.structs import replace
+
 from blocks import (
-    AssistantCompletion,
-    AssistantThinking,
-    Block,
     BlockId,
-    CallId,
     CodecError,
-    EventId,
     MisuseError,
-    OpaqueBlock,
-    ToolCall,
     TurnId,
     UsageRecorded,
-    clean_json,
     fault_in,
     in_words,
 )
-from render.policy._provider import Answer
+from blocks.formats import Answer, Json, anthropic_usage_in, response_in
+from blocks.formats import answer_of as answered
 from render.providers.anthropic._server_tools import REPLAYED
-from render.view._provider_blocks import Json
 
 _OWN: Final = frozenset({"text", "thinking", "redacted_thinking", "tool_use"}) | REPLAYED
 _SENT: Final = frozenset({"tool_result", "image", "document", "search_result", "tool_reference"})
@@ -35,7 +29,6 @@ _FOREIGN: Final = {
 }
 _WANTED: Final = "record() takes a response of Anthropic's (the SDK's message, or its JSON)"
 _TEXTS: Final = ("id", "model", "stop_reason")
-_CUT_OFF: Final = frozenset({"max_tokens", "model_context_window_exceeded"})
 
 
 def as_json(response: object) -> dict[str, Any]:
@@ -130,59 +123,19 @@ def _said(error: object) -> object:
 def answer_of(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
     """The blocks of an Anthropic message (the SDK's object, or its JSON), and its usage.
 
-    A tool call at the end of an answer that was cut off is discarded: its input may be cut anywhere.
-    (Provider documentation: handling stop reasons.)
-
     Raises:
         MisuseError: it is no such message.
         CodecError: it holds what cannot be stored; it says where.
     """
     message = message_of(response)
     contents: list[Json] = message["content"]
-    if message.get("stop_reason") in _CUT_OFF and contents:
-        contents = contents[: -1 if contents[-1].get("type") == "tool_use" else None]
     for index, content in enumerate(contents):
         if fault := fault_in(content):
             raise CodecError(f"cannot record the response: in content.{index}, {fault}")
-    own: str = message.get("id") or ""
-    blocks = tuple(block_of(content, new_id(), turn, own) for content in contents)
-    return Answer(id=own, blocks=blocks, usage=usage_of(message))
-
-
-def block_of(content: Json, block: BlockId, turn: TurnId, response: str) -> Block:
-    """The block of one content block."""
-    match content["type"]:
-        case "text":
-            text: str = content["text"]
-            return AssistantCompletion(id=block, turn=turn, response=response, text=text)
-        case "thinking" | "redacted_thinking":
-            return AssistantThinking(id=block, turn=turn, response=response, provider=content)
-        case "tool_use":
-            return ToolCall(
-                id=block,
-                turn=turn,
-                response=response,
-                call_id=CallId(content["id"]),
-                name=content["name"],
-                input=_arguments(content.get("input")),
-            )
-        case kind:  # the provider's own: a server tool's traffic, its compaction
-            fields = {"id": block, "turn": turn, "author": "assistant"}
-            known = {"response": response, "value": content}
-            return OpaqueBlock(f"provider.{kind}", {**fields, **known})
-
-
-def _arguments(value: object) -> dict[str, Any]:
-    """A call's arguments; what is no object (some models write a text) becomes one.
-
-    Raises:
-        CodecError: they are nested too deeply.
-    """
-    try:
-        cleaned = clean_json(value or {})
-    except RecursionError:
-        raise CodecError("record(): the input of a tool call is nested too deeply") from None
-    return cast("dict[str, Any]", cleaned) if isinstance(cleaned, dict) else {"input": cleaned}
+    read = response_in(message, "anthropic")
+    if read is None:
+        raise MisuseError(_WANTED)
+    return answered(read, new_id, turn)
 
 
 def usage_of(response: object) -> UsageRecorded | None:
@@ -191,20 +144,7 @@ def usage_of(response: object) -> UsageRecorded | None:
     found: object = message.get("usage")
     if not found:
         return None
-    usage = as_json(found)
-
-    def number(name: str) -> int:
-        value = usage.get(name)
-        return value if isinstance(value, int) and value > 0 else 0
-
-    return UsageRecorded(
-        id=EventId(""),
-        at=0.0,
-        model=str(message.get("model") or ""),
-        response=str(message.get("id") or ""),
-        uncached=number("input_tokens"),
-        cache_read=number("cache_read_input_tokens"),
-        cache_write=number("cache_creation_input_tokens"),
-        output=number("output_tokens"),
-        estimated=0,
+    read = anthropic_usage_in(as_json(found))
+    return read and replace(
+        read, model=str(message.get("model") or ""), response=str(message.get("id") or "")
     )
