@@ -34,27 +34,29 @@ class Sources:
     def add(self, names: Iterable[str]) -> None:
         """Remember names; for that, the oldest may be forgotten."""
         for name in names:
-            if name in self:
+            places = _places(name)
+            if self._generations and _has(self._generations[-1], places):
                 continue
             if self._count >= _NAMES or not self._generations:
                 self._generations.append(bytearray(_BYTES))
                 self._count = 0
             self._count += 1
-            for place in _places(name):
+            for place in places:
                 self._generations[-1][place >> 3] |= 1 << (place & 7)
 
     def __contains__(self, name: str) -> bool:
         places = _places(name)
-        return any(
-            all(bits[place >> 3] & 1 << (place & 7) for place in places)
-            for bits in self._generations
-        )
+        return any(_has(bits, places) for bits in self._generations)
 
     def encoded(self) -> str:
         """As text; empty: there are no names."""
         if not self._generations:
             return ""
         return ":".join((str(self._count), *(b64encode(b).decode() for b in self._generations)))
+
+
+def _has(bits: bytearray, places: list[int]) -> bool:
+    return all(bits[place >> 3] & 1 << (place & 7) for place in places)
 
 
 def _places(name: str) -> list[int]:

@@ -20,7 +20,7 @@ EXPORTS = {
         OutcomeUnknownError PROVIDER_TAG Part Plan
         PolicyError Provenance ProviderPart RangeCompacted RangeExpanded RangeSummary
         Recorded Refusal RequestRendered RungError SearchRecord Sensitivity SessionFormatError
-        SkipReason StoreError StoreLockedError StructuredSummary SummaryPrepared
+        SkipReason Sources StoreError StoreLockedError StructuredSummary SummaryPrepared
         SummaryReplaced SystemMessage TOOL_KINDS Term TextPart TimelineExistsError
         TimelineForked TimelineId ToolCall ToolKind ToolOutcome ToolResult ToolTally
         Trigger TurnHeader TurnId UnknownCallError UnknownPathError UnknownTimelineError
@@ -35,9 +35,10 @@ EXPORTS = {
         written_paths
     """,
     "blocks.formats": """
-        Answer BlockMaker Call Content FORMATS Format Json Message Response Result Role Said Thought
-        Verbatim answer_of checked_format count items messages_from obj objs parts_from parts_in parts_of
-        response_from string tool_input
+        Answer BlockMaker Call Content FORMATS Format Json Message Response Result Role Said Stream
+        Thought Verbatim answer_of anthropic_usage_in checked_format count event_of items messages_from
+        messages_in obj objs parts_from parts_in parts_of response_from response_in stream_of string
+        tool_input usage_in
     """,
     "render": """
         Account Action Answer AnyProposal BringBack CachePoint CannotFit Cause Clear
@@ -64,6 +65,7 @@ EXPORTS = {
         StoreProblem StoreReport StoredEvent TimelineInfo TurnChange Verifiable Watchable
         append_bytes block_at checked_bytes checked_events checked_fork checked_page copy_store
         kept_of locate_store open_artifacts open_store quality_rows read_bytes repair search_blocks
+        source_at
         timeline_infos verify
     """,
     "persistence.testing": """

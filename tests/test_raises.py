@@ -34,6 +34,7 @@ from persistence import (
     quality_rows,
     repair,
     search_blocks,
+    source_at,
     verify,
 )
 from persistence.sessions import export_lines, exported_events, read_session
@@ -50,6 +51,7 @@ from tests import _builders as make
 
 T = TimelineId("t")
 NO_DATA: Any = make.note(print)  # type: ignore[arg-type]  # no data, on purpose
+NO_FORMAT: Any = "none"
 NO_EVENT = make.appended(NO_DATA)
 EVENT = make.appended(make.note("n"))
 CLAUDE = PROVIDERS["anthropic"]
@@ -316,6 +318,11 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
         "DamagedStoreError": lambda folder: repair(broken(folder), folder / "new"),
         "StoreError": lambda folder: repair(lost(folder), too_long(folder)),
     },
+    "parts_from": {
+        "ArgumentError": lambda _: blocks.parts_from("x", NO_FORMAT),
+        "CodecError": lambda _: blocks.parts_from([{"type": "x", "value": 10**5000}], "anthropic"),
+    },
+    "source_at": {"ClosedError": lambda _: source_at(closed(), T, "m1")},
     "read_session": {
         "SessionFormatError": lambda folder: read_session(folder / "none"),
         "MisuseError": lambda folder: read_session(folder / "none", format="none"),

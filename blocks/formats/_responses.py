@@ -10,8 +10,8 @@ from typing import Any, Final
 import msgspec
 
 from blocks._content import DocumentPart, ImagePart, Part, TextPart
-from blocks.formats._chat import said
-from blocks.formats._json import Json, items, obj, objs, string, tool_input
+from blocks.formats._chat import OPENAI, said
+from blocks.formats._json import Json, items, obj, objs, string, tool_input, written
 from blocks.formats._message import (
     Call,
     Content,
@@ -77,18 +77,26 @@ def spoken(item: Json) -> Content:
         return Call(
             call_id=string(item.get("call_id")),
             name=string(item.get("name")),
-            input=call_input(item),
+            input=_call_input(item),
+            provider=_attached(item),
             source=own,
         )
-    return (
-        Thought(value=item, source=own) if kind == "reasoning" else Verbatim(value=item, source=own)
-    )
+    if kind == "reasoning":
+        return Thought(value=item, source=own)
+    return Verbatim(value=item, vendor=OPENAI, source=own)
 
 
-def call_input(item: Json) -> Json:
+def _call_input(item: Json) -> Json:
     """What a call asks with; the input of a custom tool is raw text, even where it looks like JSON."""
     raw = item.get("input")
     return tool_input(item.get("arguments")) if raw is None else {"input": raw}
+
+
+def _attached(item: Json) -> Json:
+    """What the provider wants back of a call."""
+    known = {name: item[name] for name in ("id", "namespace") if isinstance(item.get(name), str)}
+    custom = {"type": "custom"} if isinstance(item.get("input"), str) else {}
+    return {**custom, **known, **written(item.get("arguments"))}
 
 
 def result(item: Json) -> Result:

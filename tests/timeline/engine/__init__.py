@@ -7,7 +7,10 @@ _appends, _engine, _settings: ../test_timeline.py
 _journal: test_racing.py, test_flight.py, ../summarizers/test_paid_once.py
 _observers: ../observe/test_steps.py
 _operations: test_shell.py, test_queries.py
+_branching: test_sync.py, ../test_timeline.py
 _contest, _fits: test_racing.py
+_foreign, _history, _parting: test_sync.py
+_streaming: test_recording.py
 _followers, _signal: test_following.py
 _quoting: test_sealing.py
 _plans: test_upgrade.py

@@ -1,0 +1,254 @@
+"""Messages of five formats say the same, whoever wrote them; what cannot be read keeps its original."""
+
+from base64 import b64encode
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blocks import (
+    ArgumentError,
+    CodecError,
+    DocumentPart,
+    FoldlineError,
+    ImagePart,
+    Part,
+    ProviderPart,
+    TextPart,
+    text_of_parts,
+)
+from blocks.formats import (
+    Call,
+    Format,
+    Message,
+    Result,
+    Said,
+    Thought,
+    Verbatim,
+    messages_from,
+    parts_from,
+    parts_in,
+    response_from,
+)
+from tests.foreign import Talk, talks, told, written
+
+FORMATS: tuple[Format, ...] = get_args(Format)
+PICTURE = b64encode(b"picture").decode()
+PAPER = b64encode(b"%PDF-1.7").decode()
+INLINE = f"data:image/png;base64,{PICTURE}"
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["role", "type", "kind", "content", "text", "parts", "id", "data", "url"]
+            )
+            | st.text(max_size=5),
+            inner
+            | st.sampled_from(["user", "assistant", "tool", "ai", "message", "image", "request"]),
+            max_size=5,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+def read(*messages: object, name: Format) -> list[Message]:
+    return [message for found in messages_from(messages, name) for message in found]
+
+
+def said_in(messages: list[Message]) -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = []
+    for message in messages:
+        for content in message.content:
+            match content:
+                case Said(text=text):
+                    found.append(("said", text))
+                case Call(call_id=call_id):
+                    found.append(("call", call_id))
+                case Result(call_id=call_id, parts=parts):
+                    found.append(("result", call_id, text_of_parts(parts)))
+                case TextPart(text=text):
+                    found.append((message.role, text))
+                case _:
+                    pass
+    return found
+
+
+@given(talks())
+def test_a_conversation_is_the_same_in_every_format(talk: Talk) -> None:
+    for name in FORMATS:
+        assert said_in(read(*written(talk, name), name=name)) == told(talk)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "part"),
+    [
+        ("anthropic", {"type": "image", "source": {"type": "base64", "data": PICTURE, "media_type": "image/gif"}}, ImagePart(media_type="image/gif", data=PICTURE)),
+        ("anthropic", {"type": "document", "title": "a.pdf", "source": {"type": "base64", "data": PAPER, "media_type": "application/pdf"}}, DocumentPart(data=PAPER, name="a.pdf")),
+        ("openai.chat", {"type": "image_url", "image_url": {"url": INLINE}}, ImagePart(data=PICTURE)),
+        ("openai.chat", {"type": "file", "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{PAPER}"}}, DocumentPart(data=PAPER, name="a.pdf")),
+        ("openai.responses", {"type": "input_image", "image_url": "https://x/y.png"}, ImagePart(url="https://x/y.png")),
+        ("openai.responses", {"type": "input_file", "file_url": "https://x/y.pdf"}, DocumentPart(url="https://x/y.pdf")),
+        ("langchain", {"type": "image", "base64": PICTURE, "mime_type": "image/jpeg"}, ImagePart(media_type="image/jpeg", data=PICTURE)),
+        ("langchain", {"type": "image", "source_type": "url", "url": "https://x/y.png"}, ImagePart(url="https://x/y.png")),
+        ("langchain", {"type": "file", "base64": PAPER, "mime_type": "application/pdf"}, DocumentPart(data=PAPER)),
+        ("langchain", {"type": "file", "base64": b64encode(b"hi").decode(), "mime_type": "text/csv"}, DocumentPart(media_type="text/plain", data="hi")),
+        ("pydantic_ai", {"kind": "image-url", "url": "https://x/y.png"}, ImagePart(url="https://x/y.png")),
+        ("pydantic_ai", {"kind": "document-url", "url": "https://x/y.pdf"}, DocumentPart(url="https://x/y.pdf")),
+        ("pydantic_ai", {"kind": "binary", "data": b"picture", "media_type": "image/png"}, ImagePart(data=PICTURE)),
+    ],
+)  # fmt: skip
+def test_a_picture_or_a_file_of_a_format_is_read(name: Format, content: Any, part: Part) -> None:
+    assert parts_from(["See this:", content], name) == (TextPart(text="See this:"), part)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("openai.chat", {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}),
+        ("openai.chat", {"type": "image_url", "image_url": {"url": "file:///tmp/x.png"}}),
+        ("openai.responses", {"type": "input_image", "file_id": "file-1"}),
+        ("openai.responses", {"type": "input_file", "file_id": "file-2"}),
+        ("langchain", {"type": "video", "base64": "AAAA", "mime_type": "video/mp4"}),
+        ("pydantic_ai", {"kind": "audio-url", "url": "https://x/y.mp3"}),
+        ("anthropic", {"type": "from_tomorrow", "value": 1}),
+    ],
+)
+def test_what_cannot_be_read_keeps_its_original(name: Format, content: dict[str, Any]) -> None:
+    [part] = parts_from([content], name)
+    assert part == ProviderPart(value=content)
+    assert text_of_parts([part]) not in ("", "[image]", "[document]")
+
+
+@dataclass
+class Piece:
+    """A part as a framework's dataclass."""
+
+    content: str
+    part_kind: str = "user-prompt"
+
+
+@dataclass
+class Request:
+    """A message as a framework's dataclass."""
+
+    parts: list[Piece] = field(default_factory=lambda: [Piece("hi")])
+    kind: str = "request"
+
+
+class Dumped:
+    """A message as a model that can be dumped."""
+
+    def model_dump(self) -> dict[str, Any]:
+        return {"type": "human", "content": [SimpleNamespace(type="text", text="hi")], "id": "m1"}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("pydantic_ai", Request()),
+        ("langchain", Dumped()),
+        ("langchain", {"type": "human", "data": {"content": "hi"}}),
+        ("openai.chat", SimpleNamespace(role="user", content="hi")),
+        ("anthropic", {"role": "user", "content": [SimpleNamespace(type="text", text="hi")]}),
+    ],
+)
+def test_objects_are_read_by_what_they_say_of_themselves(name: Format, message: object) -> None:
+    [found] = read(message, name=name)
+    assert (found.role, parts_in(found.content)) == ("user", [TextPart(text="hi")])
+
+
+def test_what_the_model_said_keeps_what_its_provider_wants_back() -> None:
+    reasoning = {"type": "reasoning", "id": "rs_1", "encrypted_content": "x", "summary": []}
+    search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
+    call = {
+        "type": "function_call",
+        "id": "fc_1",
+        "call_id": "c",
+        "name": "f",
+        "arguments": '{"a": 1}',
+    }
+    custom = {"type": "custom_tool_call", "call_id": "d", "name": "g", "input": "{}"}
+    found = [m.content[0] for m in read(reasoning, search, call, custom, name="openai.responses")]
+    assert found == [
+        Thought(value=reasoning, source="rs_1"),
+        Verbatim(value=search, vendor="openai", source="ws_1"),
+        Call(
+            call_id="c",
+            name="f",
+            input={"a": 1},
+            provider={"id": "fc_1", "arguments": '{"a": 1}'},
+            source="fc_1",
+        ),
+        Call(call_id="d", name="g", input={"input": "{}"}, provider={"type": "custom"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "response"),
+    [
+        ("anthropic", {"role": "assistant", "content": "ok", "usage": {"input_tokens": 10, "cache_read_input_tokens": 80, "cache_creation_input_tokens": 10, "output_tokens": 5}}),
+        ("openai.chat", {"choices": [{"message": {"content": "ok"}}], "usage": {"prompt_tokens": 100, "prompt_tokens_details": {"cached_tokens": 80, "cache_write_tokens": 10}, "completion_tokens": 5}}),
+        ("openai.responses", {"output": [{"type": "message", "role": "assistant", "content": "ok"}], "usage": {"input_tokens": 100, "input_tokens_details": {"cached_tokens": 80, "cache_write_tokens": 10}, "output_tokens": 5}}),
+        ("langchain", {"type": "ai", "content": "ok", "usage_metadata": {"input_tokens": 100, "input_token_details": {"cache_read": 80, "cache_creation": 10}, "output_tokens": 5}}),
+        ("pydantic_ai", {"kind": "response", "parts": [{"part_kind": "text", "content": "ok"}], "usage": {"input_tokens": 100, "cache_read_tokens": 80, "cache_write_tokens": 10, "output_tokens": 5}}),
+    ],
+)  # fmt: skip
+def test_usage_means_the_same_in_every_format(name: Format, response: Any) -> None:
+    usage = response_from(response, name).usage
+    assert usage is not None
+    assert (usage.uncached, usage.cache_read, usage.cache_write, usage.output) == (10, 80, 10, 5)
+    assert usage.input == 100
+
+
+@pytest.mark.parametrize(
+    ("messages", "told_of"),
+    [
+        ("hello", "a list of messages is wanted, not 'hello'"),
+        (None, "a list of messages is wanted, not None"),
+        ({"role": "user"}, "a list of messages is wanted"),
+        ([{"role": "user", "content": "a"}, "b"], r"messages\[1\]: a message of the format"),
+        ([{"role": "nobody"}], r"messages\[0\]: no message of the format .* has .*nobody"),
+        ([3.5], r"messages\[0\]"),
+    ],
+)
+def test_what_is_no_message_is_named(messages: Any, told_of: str) -> None:
+    with pytest.raises(ArgumentError, match=told_of):
+        list(messages_from(messages, "openai.chat"))
+
+
+def test_a_format_that_there_is_not_is_named() -> None:
+    with pytest.raises(ArgumentError, match=r"did you mean 'openai\.chat'"):
+        parts_from("x", "openai.chats")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_is_no_response_is_refused(name: Format) -> None:
+    for response in ({}, {"error": {"message": "overloaded"}}, {"role": "user", "content": "x"}, 1):
+        with pytest.raises(ArgumentError, match="response of the format"):
+            response_from(response, name)
+
+
+def test_content_that_cannot_be_stored_is_refused() -> None:
+    deep: Any = "x"
+    for _ in range(300):
+        deep = [deep]
+    with pytest.raises(CodecError, match="nested deeper"):
+        parts_from([{"type": "new", "value": deep}], "anthropic")
+
+
+@given(anything, st.sampled_from(FORMATS))
+def test_any_json_is_messages_or_a_named_error(value: Any, name: Format) -> None:
+    for given_value in (value, [value]):
+        with suppress(FoldlineError):
+            list(messages_from(given_value, name))
+        with suppress(FoldlineError):
+            response_from(given_value, name)
+        parts_from(given_value, name)

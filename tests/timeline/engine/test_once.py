@@ -1,0 +1,141 @@
+"""What comes from somewhere else is appended once, however often and by whomever it is delivered."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from blocks import AlreadyRecordedError, BlockAppended, encode_block
+from persistence import MemoryStore
+from tests._builders import Ids, call, header, opaque, open_timeline, prompt, said, steady
+from timeline import Timeline
+
+LONG = "Look at the files. " * 40
+
+
+def opened(store: MemoryStore, prefix: str = "") -> Timeline:
+    return open_timeline(store=store, ids=Ids(prefix), window=400, policy=steady())
+
+
+def sources(timeline: Timeline) -> list[str]:
+    blocks = (e.block for _, e in timeline.events() if isinstance(e, BlockAppended))
+    return [block.source for block in blocks if block.source]
+
+
+def test_a_block_without_a_source_is_stored_as_ever() -> None:
+    assert b"source" not in encode_block(prompt("hi"))
+    assert b'"source":"m1"' in encode_block(replace(prompt("hi"), source="m1"))
+
+
+def test_appending_a_source_again_changes_nothing_and_says_so() -> None:
+    timeline = open_timeline()
+    first = timeline.append(replace(prompt("hi"), source="m1"), replace(said("ho"), source="m2"))
+    assert (first, first.known) == (2, {})
+    again = timeline.append(replace(prompt("hi"), source="m1"))
+    assert (again, again.known, timeline.version) == (2, {"m1": 1}, 2)
+    partly = timeline.append(replace(said("ho"), source="m2"), replace(said("more"), source="m3"))
+    assert (partly, partly.known) == (3, {"m2": 2})
+    assert sources(timeline) == ["m1", "m2", "m3"]
+
+
+def test_blocks_of_one_source_are_appended_together() -> None:
+    timeline = open_timeline()
+    both = [replace(said("a"), source="m1"), replace(call("c"), source="m1")]
+    assert timeline.append(*both) == 2
+    assert timeline.append(*both).known == {"m1": 2}
+
+
+def test_a_field_of_a_kind_of_ones_own_is_no_source() -> None:
+    timeline = open_timeline()
+    for _ in range(2):
+        timeline.append(opaque("acme.mail", source="email", text="hi"))
+    assert timeline.version == 2
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.booleans(), st.booleans()), max_size=30))
+def test_each_source_is_there_once_through_compactions_and_reopening(
+    steps: list[tuple[int, bool, bool]],
+) -> None:
+    store, wanted = MemoryStore(), list[str]()
+    timeline = opened(store)
+    for number, (source, render, reopen) in enumerate(steps):
+        turn, name = f"t{number}", f"m{source}"
+        block = replace(prompt(LONG, turn), source=name)
+        known = timeline.append(replace(header(turn), source=name), block).known
+        assert (name in known) == (name in wanted)
+        wanted += [] if known else [name, name]
+        if render:
+            timeline.render()
+        if reopen:
+            timeline = opened(store, f"{number}-")
+    assert sources(timeline) == wanted
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.booleans()), max_size=24))
+def test_a_response_is_recorded_once_through_compactions_and_reopening(
+    steps: list[tuple[int, bool, bool]],
+) -> None:
+    store, done = MemoryStore(), set[str]()
+    timeline = opened(store)
+    timeline.user("go")
+    for number, (response, render, reopen) in enumerate(steps):
+        name = f"msg_{response}"
+        content = [{"type": "text", "text": LONG}]
+        try:
+            timeline.record({"id": name, "content": content})
+            assert name not in done
+            done.add(name)
+        except AlreadyRecordedError:
+            assert name in done
+        if render:
+            timeline.render()
+        if reopen:
+            timeline = opened(store, f"{number}-")
+    assert sorted(sources(timeline)) == sorted(done)
+
+
+def test_two_who_append_the_same_source_append_it_once() -> None:
+    store = MemoryStore()
+    both = [opened(store, "a-"), opened(store, "b-")]
+    for number in range(30):
+        block = replace(prompt("hi", f"t{number}"), source=f"m{number}")
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(Timeline.append, both, [block, block]))
+    assert sources(both[0]) == [f"m{number}" for number in range(30)]
+
+
+def test_what_is_new_is_looked_for_in_no_history() -> None:
+    @attrs.define
+    class Counting:
+        """Counts what is read of a store besides windows and heads."""
+
+        store: MemoryStore
+        asked: int = 0
+
+        def __getattr__(self, name: str) -> object:
+            if name in ("read", "block_index"):
+                self.asked += 1
+            return getattr(self.store, name)
+
+    store = MemoryStore()
+    counting = Counting(store)
+    timeline = open_timeline(store=counting, ids=Ids(), window=400, policy=steady())  # type: ignore[arg-type]
+    counting.asked = 0
+    for number in range(60):
+        timeline.append(replace(prompt(LONG, f"t{number}"), source=f"m{number}"))
+        timeline.render()
+    assert timeline.view.compaction is not None
+    assert counting.asked == 0
+    assert timeline.append(replace(prompt(LONG, "t60"), source="m0")).known == {"m0": 1}
+
+
+@pytest.mark.parametrize("name", ["anthropic", None])
+def test_what_a_model_said_names_the_response_that_it_came_in(name: str | None) -> None:
+    timeline = open_timeline()
+    timeline.user("go")
+    content = [{"type": "text", "text": "ok"}, {"type": "tool_use", "id": "c", "name": "f"}]
+    timeline.record({"id": "msg_1", "content": content}, format=name)  # type: ignore[arg-type]
+    assert sources(timeline) == ["msg_1", "msg_1"]
