@@ -90,7 +90,8 @@ def response_in(fields: Json, name: Format) -> Response | None:
 
 
 def _known(read: Sequence[Message], fields: Json, number: int, name: str) -> Sequence[Message]:
-    if read or fields.get("type") in ("item_reference", "remove"):
+    is_empty = fields.get("type") in ("item_reference", "remove") or "parts" in fields
+    if read or is_empty:
         return read
     said = {key: fields[key] for key in ("role", "type", "kind") if key in fields}
     raise ArgumentError(f"messages[{number}]: no message of the format {name!r} has {said}")

@@ -24,7 +24,7 @@ def read(message: Json) -> Iterator[Message]:
     )
     own = string(message.get("id"))
     kind = message.get("type")
-    match dialogue(message.get("role") if kind in (None, "chat") else kind):
+    match dialogue(kind) or dialogue(message.get("role")):
         case "assistant":
             yield Message(role="assistant", id=own, content=tuple(_spoken(message)))
         case "tool":

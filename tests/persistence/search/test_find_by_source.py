@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from blocks import BlockAppended, EventId, TimelineId
+from blocks import Block, BlockAppended, EventId, TimelineId
 from persistence import EventStore, MemoryStore, open_store, source_at
 from tests._builders import prompt, said
 
@@ -24,7 +24,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> EventStore:
 
 
 def test_a_block_is_found_by_where_it_came_from(store: EventStore) -> None:
-    blocks = [
+    blocks: list[Block] = [
         replace(prompt("m3 is no source here"), source="m1"),
         said("b", response="msg_ÄÖ\"'%_\\1"),
         replace(said("c"), source="M1"),

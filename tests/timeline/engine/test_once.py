@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from blocks import AlreadyRecordedError, BlockAppended, encode_block
+from blocks import AlreadyRecordedError, Block, BlockAppended, encode_block
 from persistence import MemoryStore
 from tests._builders import Ids, call, header, opaque, open_timeline, prompt, said, steady
 from timeline import Timeline
@@ -43,7 +43,7 @@ def test_appending_a_source_again_changes_nothing_and_says_so() -> None:
 
 def test_blocks_of_one_source_are_appended_together() -> None:
     timeline = open_timeline()
-    both = [replace(said("a"), source="m1"), replace(call("c"), source="m1")]
+    both: list[Block] = [replace(said("a"), source="m1"), replace(call("c"), source="m1")]
     assert timeline.append(*both) == 2
     assert timeline.append(*both).known == {"m1": 2}
 

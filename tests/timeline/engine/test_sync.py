@@ -7,10 +7,11 @@ from typing import get_args
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from blocks import (
+    ArgumentError,
     AssistantCompletion,
     BlockAppended,
     HistoryDivergedError,
@@ -19,7 +20,7 @@ from blocks import (
     UserPrompt,
     text_of,
 )
-from blocks.formats import Format
+from blocks.formats import Format, messages_from
 from persistence import MemoryStore
 from tests._builders import Ids, open_timeline, steady
 from tests.foreign import Line, Model, Talk, Tool, User, responded, talks, told, written
@@ -146,3 +147,66 @@ def test_two_who_sync_the_same_history_append_it_once(
         if data.draw(st.booleans()):
             both[0].render()
     assert held(both[0]) == told(talk) == held(both[1])
+
+
+words = st.sampled_from(["", " ", "yes", "go on"])
+ids = st.sampled_from(["", "c1", "c2", "m1"])
+odd = st.none() | words | st.integers() | st.just({"a": float("nan")})
+contents = odd | st.lists(
+    odd
+    | st.fixed_dictionaries({"type": st.just("text"), "text": odd})
+    | st.fixed_dictionaries({"type": st.sampled_from(["tool_use", "new", "image"]), "id": ids})
+    | st.fixed_dictionaries({"type": st.just("thinking"), "thinking": words})
+    | st.fixed_dictionaries({"type": st.just("tool_result"), "tool_use_id": ids, "content": odd}),
+    max_size=3,
+)
+odd_messages = st.fixed_dictionaries(
+    {
+        "role": st.sampled_from(["system", "user", "assistant", "assistant", "tool"]),
+        "type": st.sampled_from(["message", "human", "ai", "tool", "function_call", "reasoning"]),
+        "kind": st.sampled_from(["request", "response"]),
+        "id": ids,
+        "content": contents,
+        "tool_call_id": ids,
+        "call_id": ids,
+        "tool_calls": st.lists(st.fixed_dictionaries({"id": ids, "function": odd}), max_size=2),
+        "parts": st.lists(
+            st.fixed_dictionaries(
+                {
+                    "part_kind": st.sampled_from(
+                        ["user-prompt", "tool-return", "tool-call", "text"]
+                    ),
+                    "content": contents,
+                    "tool_call_id": ids,
+                }
+            ),
+            max_size=2,
+        ),
+    }
+)
+
+
+@given(st.lists(odd_messages, max_size=8), formats, st.data())
+def test_a_history_that_makes_no_sense_is_there_once_too(
+    messages: list[dict[str, object]], name: Format, data: st.DataObject
+) -> None:
+    store = MemoryStore()
+    timeline = opened(store)
+    try:
+        list(messages_from(messages, name))
+    except ArgumentError:  # of a role that this format does not have
+        reject()
+    for number, length in enumerate(data.draw(st.lists(st.integers(0, 8), max_size=3))):
+        timeline.sync(messages[:length], format=name)
+        assert timeline.render().violations == ()
+        if data.draw(st.booleans()):
+            timeline = opened(store, f"{number}-")
+    timeline.sync(messages, format=name)
+    version = timeline.version
+    assert timeline.sync(messages, format=name).appended == 0
+    assert timeline.version == version
+    timeline.render()
+    assert opened(store, "z-").sync(messages, format=name).appended == 0
+    fresh = opened(MemoryStore())
+    fresh.sync(messages, format=name)
+    assert held(fresh) == held(timeline)
