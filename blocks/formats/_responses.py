@@ -28,8 +28,6 @@ from blocks.formats._usage import usage_in
 
 _CALLS: Final = frozenset({"function_call", "custom_tool_call"})
 _OUTPUTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
-_ATTACHED: Final = ("id", "phase")
-"""Of a message: what the provider wants back."""
 _INPUT: Final = frozenset({"item_reference"})
 
 
@@ -63,7 +61,7 @@ def texts(item: Json) -> Iterator[Content]:
     ]
     text = "".join(part.text for part in found if isinstance(part, Said))
     if text.strip():
-        known = {name: item[name] for name in _ATTACHED if isinstance(item.get(name), str)}
+        known = {"phase": item["phase"]} if isinstance(item.get("phase"), str) else {}
         refused = any(part.get("type") == "refusal" for part in objs(content))
         provider = {**known, "refusal": True} if refused else known
         yield Said(text=text, provider=provider, source=own)
@@ -94,7 +92,8 @@ def _call_input(item: Json) -> Json:
 
 def _attached(item: Json) -> Json:
     """What the provider wants back of a call."""
-    known = {name: item[name] for name in ("id", "namespace") if isinstance(item.get(name), str)}
+    space = item.get("namespace")
+    known = {"namespace": space} if isinstance(space, str) else {}
     custom = {"type": "custom"} if isinstance(item.get("input"), str) else {}
     return {**custom, **known, **written(item.get("arguments"))}
 

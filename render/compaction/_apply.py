@@ -214,8 +214,9 @@ def _rounds_before(kept: Sequence[Entry]) -> int:
 def _sources_after(plan: RangePlan) -> str:
     """What is remembered of the foreign ids that are in the log before the cut."""
     sources = Sources(plan.kept[0].state.sources)
-    for entry in plan.folded:
-        sources.add(filter(None, (entry.source.source, response_of(entry.source))))
+    folded = (entry.source for entry in plan.folded)
+    names = (name for block in folded for name in (block.source, response_of(block)) if name)
+    sources.add(dict.fromkeys(names))  # those of one response have one name
     return sources.encoded()
 
 

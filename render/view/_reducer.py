@@ -138,8 +138,7 @@ class _Reducer:
         if block.turn != self._turn and not isinstance(block, ToolResult):
             self._turn, self._turn_start = block.turn, version
             self._evolve(turns=before.turns + 1, turn=block.turn)
-        if self._turn_start == 0:
-            self._turn_start = version
+        self._turn_start = self._turn_start or version
         place = place_of(block)
         if place is Place.RESPONSE and not registry.joins(self._current, block):
             self._answer(block, event.answers)

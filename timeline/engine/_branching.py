@@ -102,7 +102,7 @@ class Branching(Removing):
             if on_divergence == "raise" or (parted is not None and found.diverged_at <= parted):
                 raise refused(operations.engine, history, found)
             parted = found.diverged_at if parted is None else parted
-            operations = yield from operations.branch(found)
+            operations = yield from operations._branch(found)
             found = yield from agree(operations.engine, history)
         return Synced(
             appended=found.appended,
@@ -112,7 +112,7 @@ class Branching(Removing):
             timeline=operations,
         )
 
-    def branch(self, found: Agreement) -> Flow[Self]:
+    def _branch(self, found: Agreement) -> Flow[Self]:
         """The fork for a history that has parted from this timeline; the one that there is, if it did so
         before, and a new timeline, if the two have nothing in common."""
         if found.version:

@@ -91,6 +91,19 @@ class Engine(Journal):
             yield from self.sealing.put_back(events)
             raise
 
+    def append_sealed(self, events: Sequence[Event]) -> Flow[int]:
+        """Append events right behind the view, confidential results in artifacts; the new version.
+
+        Raises:
+            VersionConflictError: somebody else was faster; see `repeated`.
+        """
+        sealed = yield from self.sealing.sealed(events, self.view)
+        try:
+            return (yield from self.append_here(sealed))
+        except (MisuseError, DataError, VersionConflictError):  # certainly not written
+            yield from self.sealing.put_back(sealed)
+            raise
+
     def appended(
         self,
         blocks: Sequence[Block],

@@ -4,7 +4,7 @@ The view knows the sources of the window; of what was folded it has a filter, an
 the store is asked.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Self
 
@@ -28,10 +28,10 @@ class Appended(int):
 
 def append_once(engine: Engine, blocks: Sequence[Block], at: float | None) -> Flow[Appended]:
     """Append the blocks whose sources are not in the log, in one commit."""
-    events = engine.appended(blocks, at=at)
-    sources = _sources(events)
+    sources = _sources(blocks)
     if not sources:
-        return Appended((yield from engine.commit(*events)), {})
+        return Appended((yield from engine.append(blocks, at=at)), {})
+    events = engine.appended(blocks, at=at)
     return (yield from engine.repeated(partial(_once, engine, events, sources)))
 
 
@@ -41,13 +41,14 @@ def _once(engine: Engine, events: Sequence[Event], sources: Sequence[str]) -> Fl
         version = engine.view.sourced_at(source) or (yield from folded_at(engine, source))
         known.update({source: version} if version else {})
     new = [e for e in events if not (isinstance(e, BlockAppended) and e.block.source in known)]
-    version = (yield from engine.append_here(new)) if new else engine.version
+    version = (yield from engine.append_sealed(new)) if new else engine.version
     return Appended(version, known)
 
 
-def _sources(events: Sequence[Event]) -> Sequence[str]:
-    found = (event.block.source for event in events if isinstance(event, BlockAppended))
-    return list(dict.fromkeys(source for source in found if source))
+def _sources(blocks: Sequence[object]) -> Sequence[str]:
+    """Each once, in order; what is no block is refused later."""
+    found: Iterable[object] = (getattr(block, "source", "") for block in blocks)
+    return list(dict.fromkeys(one for one in found if isinstance(one, str) and one))
 
 
 def folded_at(engine: Engine, source: str) -> Flow[int]:

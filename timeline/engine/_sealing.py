@@ -17,6 +17,7 @@ from blocks import (
     ArtifactId,
     Block,
     BlockAppended,
+    CallId,
     Event,
     LogWindow,
     MisuseError,
@@ -62,15 +63,19 @@ class Sealing:
             MisuseError: one is confidential, and there is nowhere to keep it.
         """
         made: list[Event] = []
+        tools: dict[CallId, str] = {}
         for event in events:
             made.append(event)
+            if isinstance(event, BlockAppended) and isinstance(event.block, ToolCall):
+                tools[event.block.call_id] = event.block.name
             if isinstance(event, BlockAppended) and isinstance(event.block, ToolResult):
-                block = yield from self._sealed(event.block, view)
+                tool = tools.get(event.block.call_id) or _tool_of(event.block, view)
+                block = yield from self._sealed(event.block, tool)
                 made[-1] = msgspec.structs.replace(event, block=block)
         return made
 
-    def _sealed(self, block: ToolResult, view: View) -> Flow[ToolResult]:
-        sensitivity = self._sensitivity(block, view)
+    def _sealed(self, block: ToolResult, tool: str) -> Flow[ToolResult]:
+        sensitivity = self._sensitivity(block, tool)
         if block.artifact or sensitivity not in ENCRYPTED:
             return block
         if not self.is_possible:
@@ -87,10 +92,10 @@ class Sealing:
         self._known[artifact] = content
         return msgspec.structs.replace(block, envelope=known, artifact=artifact)
 
-    def _sensitivity(self, block: ToolResult, view: View) -> Sensitivity:
+    def _sensitivity(self, block: ToolResult, tool: str) -> Sensitivity:
         """As the policy says of the tool, else as the tool declared."""
         tools = self.policy.tools
-        own = tools.get(_tool_of(block, view)) if tools else None
+        own = tools.get(tool) if tools else None
         return (own.sensitivity if own else None) or block.envelope.sensitivity
 
     def _put(self, content: SealedContent, path: str, sensitivity: Sensitivity) -> ArtifactId:

@@ -96,7 +96,7 @@ def _agreed(engine: Engine, history: History) -> Flow[Agreement]:
         )
     events = _events(engine, history, found)
     if events:
-        yield from engine.append_here(events)
+        yield from engine.append_sealed(events)
     return Agreement(appended=len({missing.step.number for missing in found.missing}))
 
 

@@ -184,7 +184,7 @@ def test_what_the_model_said_keeps_what_its_provider_wants_back() -> None:
             call_id="c",
             name="f",
             input={"a": 1},
-            provider={"id": "fc_1", "arguments": '{"a": 1}'},
+            provider={"arguments": '{"a": 1}'},
             source="fc_1",
         ),
         Call(call_id="d", name="g", input={"input": "{}"}, provider={"type": "custom"}),

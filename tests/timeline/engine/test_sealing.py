@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from blocks import (
     ENCRYPTED,
     BlockAppended,
+    BlockId,
     Envelope,
     ImagePart,
     MisuseError,
@@ -90,8 +92,6 @@ def log_of(store: EventStore, name: str = "talk") -> bytes:
 
 
 def sent(timeline: Timeline) -> bytes:
-    import msgspec
-
     return msgspec.json.encode(timeline.render().anthropic(max_tokens=1000))
 
 
@@ -536,3 +536,23 @@ def test_the_log_never_holds_it_and_live_is_reopened(steps: list[str], sensitivi
 def _forgotten(timeline: Timeline, artifact: str) -> None:
     with suppress(MisuseError):  # it is gone already
         timeline.forget(artifact=artifact)
+
+
+def test_a_result_that_comes_from_elsewhere_is_in_no_log_either(store: EventStore) -> None:
+    policy = Policy(tools={"salary": ToolPolicy(sensitivity="confidential")})
+    asked_for = {"id": "c1", "function": {"name": "salary", "arguments": "{}"}}
+    history = [
+        {"role": "user", "content": "What does Ann earn?"},
+        {"role": "assistant", "content": None, "tool_calls": [asked_for]},
+        {"role": "tool", "tool_call_id": "c1", "content": SECRET},
+    ]
+    with opened(store, policy=policy) as timeline:
+        timeline.sync(history, format="openai.chat")
+        assert CANARY.encode() in sent(timeline)
+        block = timeline.read("tc:t1.c1.result")
+        assert isinstance(block, ToolResult)
+        again = msgspec.structs.replace(block, id=BlockId("other"), source="m1", artifact="")
+        timeline.append(again)
+        timeline.append(again)
+        assert timeline.sync(history, format="openai.chat").appended == 0
+    assert CANARY.encode() not in log_of(store)

@@ -11,10 +11,12 @@ import pytest
 
 from blocks import (
     AlreadyRecordedError,
+    ArgumentError,
     Block,
     CallId,
     CodecError,
     DataError,
+    HistoryDivergedError,
     MisuseError,
     ProviderPart,
     Recorded,
@@ -67,7 +69,8 @@ def test_a_method_is_documented_where_it_is_asked_for(kind: type, name: str) -> 
     assert method.__qualname__ == f"{kind.__name__}.{name}"
     assert method.__module__ == kind.__module__
     assert inspect.getdoc(method)
-    is_awaited = kind is AsyncTimeline and name != "follow"  # which `async for` awaits
+    # `async for` awaits the one, `async with` the other.
+    is_awaited = kind is AsyncTimeline and name not in {"follow", "recording"}
     assert inspect.iscoroutinefunction(method) is is_awaited
 
 
@@ -148,6 +151,7 @@ def test_what_an_async_script_is_given() -> None:
 
 _Call = Callable[[Timeline], object]
 FILE = {"type": "document", "source": {"type": "file", "file_id": "f"}}
+EDITED = {"role": "user", "content": "Do not look."}
 BROKEN = ProviderPart(value={**FILE, "odd": object()})
 
 
@@ -217,6 +221,14 @@ RAISES: dict[str, dict[type[Exception], _Call]] = {
     "follow": {MisuseError: lambda t: t.follow(after=-1)},
     "at": {MisuseError: lambda t: t.at(99)},
     "render_at": {MisuseError: lambda t: t.render_at(99)},
+    "recording": {ArgumentError: lambda t: t.recording("langchain")},
+    "sync": {
+        ArgumentError: lambda t: t.sync("x", format="openai.chat"),
+        HistoryDivergedError: lambda t: t.sync([EDITED], format="openai.chat"),
+        CodecError: lambda t: t.sync(
+            [{**EDITED, "content": [{"x": 10**5000}]}], format="anthropic"
+        ),
+    },
     "fork": {
         MisuseError: lambda t: t.fork(""),
         TimelineExistsError: lambda t: t.fork("talk"),
