@@ -93,6 +93,8 @@ class AssistantCompletion(AssistantBlock, frozen=True, kw_only=True, tag="assist
     """Text that the model wrote."""
 
     text: str
+    provider: dict[str, Any] = {}
+    """What the provider attached and wants back: an id, a phase; opaque."""
 
 
 class ToolCall(AssistantBlock, frozen=True, kw_only=True, tag="react.tool.call"):
@@ -101,6 +103,8 @@ class ToolCall(AssistantBlock, frozen=True, kw_only=True, tag="react.tool.call")
     call_id: CallId
     name: str
     input: dict[str, Any]
+    provider: dict[str, Any] = {}
+    """What the provider attached and wants back: an id, the arguments as they were written; opaque."""
 
 
 class ToolResult(BaseBlock, frozen=True, kw_only=True, tag="react.tool.result"):

@@ -89,7 +89,7 @@ def show(
     points = place_cache_points(shown, pieces, prefix.tokens, context)
     marks = [(point.piece, point.spot) for point in points]
     messages = provider.messages(pieces, marks, [artifact.text for artifact in returned])
-    request = {"system": prefix.system, "tools": prefix.tools, "messages": messages}
+    request = provider.request(prefix.system, prefix.tools, messages, context.cache_key)
     sizes = account(view, context, sum(artifact.tokens for artifact in returned))
     misfit = None
     if sizes.total > target_of(context):
@@ -100,6 +100,7 @@ def show(
         tools=prefix.tools,
         model=context.model.name,
         provider=provider,
+        cache_key=context.cache_key,
         account=sizes,
         cache_points=points,
         content_hash=_hash(prefix.digest, map(attrgetter("digest"), pieces), points, returned),
@@ -125,7 +126,7 @@ def handed_out(rendered: Rendered, context: Context) -> RequestRendered:
         cache_points=tuple(point.version for point in rendered.cache_points),
         prefix_hash=rendered.prefix_hash,
         sent=rendered.sent,
-        ttl=context.policy.ttl_seconds,
+        ttl=context.ttl_seconds,
         rehydrated=rendered.rehydrated,
     )
 

@@ -49,13 +49,14 @@ def test_every_path_of_a_row_is_there(thing: str) -> None:
 
 
 def test_a_provider_is_named_in_its_folder_in_the_table_and_by_its_models() -> None:
+    table = "render/providers/__init__.py"
     named = naming("render.providers.anthropic", "render/providers/anthropic/")
-    assert named == {"render/providers/__init__.py", "render/__init__.py"}
-    assert {
-        path.name
-        for path in (ROOT / "render/providers").iterdir()
-        if (path / "__init__.py").exists()
-    } == set(PROVIDERS)
+    assert named == {table, "render/__init__.py"}
+    assert naming("render.providers.openai", "render/providers/openai/") == {table}
+    folders = (ROOT / "render/providers").iterdir()
+    assert {path.name for path in folders if (path / "__init__.py").exists()} == {
+        name.partition(".")[0] for name in PROVIDERS
+    }
     assert {model.provider for model in known_models()} <= set(PROVIDERS)
 
 

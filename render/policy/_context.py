@@ -57,6 +57,8 @@ class Context:
     """Whether counts are corrected by what the provider reported."""
     keep_thinking: bool = True
     """Whether recorded thinking is shown at all."""
+    cache_key: str = ""
+    """What the requests of one timeline have in common, for a provider's cache; empty: none."""
     can_externalize: bool = False
     """Whether there is an artifact store to move content to."""
     can_encrypt: bool = False
@@ -75,6 +77,11 @@ class Context:
     def encoder(self) -> Encoder:
         """What turns groups of blocks into pieces of this context's requests."""
         return self.provider.encoder(self.counter, self.model, keep_thinking=self.keep_thinking)
+
+    @cached_property
+    def ttl_seconds(self) -> float:
+        """How long the provider keeps what it has cached of a request."""
+        return max(self.policy.ttl_seconds, self.limits.ttl_seconds)
 
     @cached_property
     def limits(self) -> Limits:

@@ -5,15 +5,18 @@ the safe guesses for a model that nobody described.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import attrs
-from attrs.validators import ge, gt, in_, min_len, optional
+from attrs.validators import deep_iterable, ge, gt, in_, min_len, optional
 
 from blocks import checked_calls
 
 Tokenizer: TypeAlias = Literal["old", "new"]
 ThinkingMode: TypeAlias = Literal["adaptive", "between_tools", "disabled", "enabled"]
+
+CacheKind: TypeAlias = Literal["marks", "prefix"]
+"""How a provider is told what to keep: by marks in the request, or not at all: it keeps every prefix."""
 
 ThinkingRule: TypeAlias = Literal["bound", "leads", "whole"]
 """What a provider demands of the thinking that is sent back to it:
@@ -27,6 +30,10 @@ ThinkingRule: TypeAlias = Literal["bound", "leads", "whole"]
 # Not `tuple` itself: as a converter, type checkers would not see what it is a tuple of.
 def _modes(modes: Iterable[ThinkingMode]) -> tuple[ThinkingMode, ...]:
     return tuple(modes)
+
+
+def _seconds(seconds: Iterable[int]) -> tuple[int, ...]:
+    return tuple(seconds)
 
 
 @checked_calls()
@@ -51,6 +58,16 @@ class Model:
     output_tokens_max: int = attrs.field(default=32_000, validator=gt(0))
     cache_tokens_min: int = attrs.field(default=4_096, validator=ge(0))
     """A shorter prefix is silently not cached."""
+    cache_kind: CacheKind | None = attrs.field(
+        default=None, validator=optional(in_(get_args(CacheKind)))
+    )
+    """None: as the provider's models mostly are."""
+    cache_marks: int = attrs.field(default=4, validator=ge(0))
+    """Marks that one request may have."""
+    cache_ttls: tuple[int, ...] = attrs.field(
+        default=(300, 3_600), converter=_seconds, validator=deep_iterable(gt(0))
+    )
+    """Seconds for which what is written may be kept; the first unless a mark says another."""
     tool_overhead_tokens: int = attrs.field(default=675, validator=ge(0))
     """What the provider adds to the system prompt as soon as a request has tools."""
 
@@ -124,5 +141,9 @@ class Limits:
     """Kinds of content of which several in a row are one position."""
     unmarkable: frozenset[str] = frozenset()
     """Kinds of content that carry no mark."""
+    automatic: bool = False
+    """Whether every prefix is cached without a mark."""
+    ttl_seconds: int = 0
+    """How long what is cached is kept at least, whatever the policy says."""
     thinking: frozenset[ThinkingRule] = frozenset()
     """Rules for thinking; none: all of it, some or none may be sent back."""

@@ -200,9 +200,14 @@ class Provider(Protocol):
         ...
 
     def request(
-        self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
+        self,
+        system: Sequence[Json],
+        tools: Sequence[Json],
+        messages: Sequence[Json],
+        cache_key: str = "",
     ) -> Json:
-        """The arguments of the API that depend on the log, in lists that the caller may add to."""
+        """The arguments of the API that depend on the log; what they hold is shared, and not to be
+        changed. `cache_key`: what requests of one timeline have in common, for a cache that asks for it."""
         ...
 
     def rates(self, model: Model, prompt_tokens: int) -> Rates:

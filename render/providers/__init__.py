@@ -7,8 +7,12 @@ from blocks import MisuseError, Part, did_you_mean
 from render.policy._model import Model
 from render.policy._provider import Overflow, Provider, Where
 from render.providers.anthropic import Anthropic
+from render.providers.openai import OpenAIResponses
 
-PROVIDERS: Final[Mapping[str, Provider]] = {"anthropic": Anthropic()}
+PROVIDERS: Final[Mapping[str, Provider]] = {
+    "anthropic": Anthropic(),
+    "openai.responses": OpenAIResponses(),
+}
 """By `Model.provider`."""
 
 

@@ -103,7 +103,7 @@ def is_cold(view: View, context: Context) -> bool:
     if state.touched_at:
         return context.now - state.touched_at >= state.ttl - policy.ttl_buffer_seconds
     newest = view.groups[-1].entries[-1].at if view.groups else context.now
-    return context.now - newest >= policy.ttl_seconds - policy.ttl_buffer_seconds
+    return context.now - newest >= context.ttl_seconds - policy.ttl_buffer_seconds
 
 
 def _breaker_is_open(view: View, total: int, context: Context) -> bool:
@@ -132,7 +132,7 @@ class Prefix:
 def prefix_of(context: Context) -> Prefix:
     """System and tools with their mark; without one where the provider would not cache them."""
     tokens = fixed_tokens(context)
-    enough = tokens >= context.limits.cache_tokens_min
+    enough = tokens >= context.limits.cache_tokens_min and context.limits.marks_max
     ttl = context.policy.system_ttl if enough else None
     key = ("marked", context.provider.name, ttl, tokens)
     return context.fixed.memo(key, lambda: _marked(context, ttl, tokens))

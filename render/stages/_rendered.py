@@ -1,5 +1,7 @@
 """What a render hands out: the request, and everything worth knowing about it."""
 
+from typing import Any, cast
+
 import attrs
 
 from blocks import (
@@ -26,6 +28,8 @@ class Rendered:
     tools: tuple[Json, ...] = attrs.field(repr=number)
     model: str
     provider: Provider = attrs.field(repr=False)
+    cache_key: str = attrs.field(default="", repr=False)
+    """What the requests of one timeline have in common, for the provider's cache."""
     account: Account
     cache_points: tuple[CachePoint, ...] = attrs.field(repr=number)
     content_hash: str
@@ -66,15 +70,61 @@ class Rendered:
             MisuseError: it was rendered for another provider, or `max_tokens` is no number of tokens;
                 0 only warms the provider's cache.
         """
-        if self.provider.name != "anthropic":
-            raise MisuseError(f"anthropic(): this request was rendered for {self.provider.name!r}")
-        if not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 0:  # pyright: ignore[reportUnnecessaryIsInstance] -- a caller's
-            raise MisuseError(
-                f"anthropic(): max_tokens is a whole number, 0 or more, not {in_words(max_tokens)}"
-            )
+        self._check("anthropic", "anthropic()", max_tokens=max_tokens)
         return {"model": self.model, "max_tokens": max_tokens, **self.request()}
 
     @checked_call
+    def openai_responses(self, *, max_output_tokens: int | None = None) -> Json:
+        """The keyword arguments of `client.responses.create`, of OpenAI's client: `model`, `input`,
+        `tools`, `store=False`, what the cache needs, and `max_output_tokens`, unless None.
+
+        Items and lists are fresh, so that callers may add to them; what they hold is shared.
+
+        Raises:
+            MisuseError: it was rendered for another provider, or `max_output_tokens` is no number of
+                tokens.
+        """
+        asked = {} if max_output_tokens is None else {"max_output_tokens": max_output_tokens}
+        self._check("openai.responses", "openai_responses()", **asked)
+        return {"model": self.model, **self.request(), **asked}
+
+    @checked_call
+    def openai_chat(self, *, max_completion_tokens: int | None = None) -> Json:
+        """The keyword arguments of `client.chat.completions.create`, of OpenAI's client: `model`,
+        `messages`, `tools`, what the cache needs, and `max_completion_tokens`, unless None.
+
+        Messages and lists are fresh, so that callers may add to them; what they hold is shared.
+
+        Raises:
+            MisuseError: it was rendered for another provider, or `max_completion_tokens` is no number of
+                tokens.
+        """
+        limit = max_completion_tokens
+        asked = {} if limit is None else {"max_completion_tokens": limit}
+        self._check("openai.chat", "openai_chat()", **asked)
+        return {"model": self.model, **self.request(), **asked}
+
+    def _check(self, provider: str, call: str, **limits: int) -> None:
+        if self.provider.name != provider:
+            raise MisuseError(f"{call}: this request was rendered for {self.provider.name!r}")
+        for name, limit in limits.items():
+            if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:  # pyright: ignore[reportUnnecessaryIsInstance] -- a caller's
+                raise MisuseError(
+                    f"{call}: {name} is a whole number, 0 or more, not {in_words(limit)}"
+                )
+
+    @checked_call
     def request(self) -> Json:
-        """System, tools and messages: the part of the request that depends on the log."""
-        return self.provider.request(self.system, self.tools, self.messages)
+        """The part of the request that depends on the log: system, tools, messages."""
+        request = self.provider.request(self.system, self.tools, self.messages, self.cache_key)
+        return {name: _fresh(value) for name, value in request.items()}
+
+
+def _fresh(value: Any) -> Any:
+    """A list that callers may add to, and so what it holds; what that holds is shared."""
+    if isinstance(value, list):
+        return [_fresh(item) for item in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        known = cast("Json", value)
+        return {k: list(v) if isinstance(v, list) else v for k, v in known.items()}
+    return value

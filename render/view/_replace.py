@@ -72,7 +72,7 @@ def stand_in(block: Block, text: str) -> Block:
     a pair stays whole. Thinking says nothing: it is verbatim or absent."""
     match block:
         case ToolCall():
-            return msgspec.structs.replace(block, input={"hidden": text})
+            return msgspec.structs.replace(block, input={"hidden": text}, provider={})
         case ToolResult():
             known = msgspec.structs.replace(block.envelope, key_fields={})
             parts = (TextPart(text=text),)
@@ -95,7 +95,6 @@ def stand_in(block: Block, text: str) -> Block:
 def _with_text(block: Block, text: str) -> Block:
     if isinstance(block, Opaque):
         return block
-    changes: dict[str, object] = {"text": text}
-    if "parts" in block.__struct_fields__:
-        changes["parts"] = ()
-    return msgspec.structs.replace(block, **changes)
+    nothing: dict[str, object] = {"parts": (), "provider": {}}
+    changes = {name: nothing[name] for name in nothing if name in block.__struct_fields__}
+    return msgspec.structs.replace(block, text=text, **changes)

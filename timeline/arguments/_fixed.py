@@ -9,11 +9,13 @@ from blocks import MisuseError, did_you_mean, fault_in, in_words
 from render import Fixed, Json
 
 System: TypeAlias = str | Sequence[Json] | None
-"""A text, or text blocks of the Messages API."""
+"""A text, text blocks (`text`, or OpenAI's `input_text`), or messages of the role system or developer."""
 Tools: TypeAlias = Sequence[Json] | None
-"""Definitions of tools, as the Messages API takes them."""
+"""Definitions of tools, as the Messages API takes them, or OpenAI's Responses or Chat Completions."""
 
-_TOOL_FIELDS: Final = ("name", "description", "input_schema", "type", "cache_control")
+_SPEAKERS: Final = ("system", "developer")
+_TEXT_TYPES: Final = ("text", "input_text")
+_TOOL_FIELDS: Final = ("name", "description", "input_schema", "parameters", "type", "cache_control")
 
 
 def fixed_content(system: System, tools: Tools) -> bytes:
@@ -54,16 +56,27 @@ def plain(block: Json) -> Json:
 def _texts(system: System) -> Sequence[Json]:
     if isinstance(system, str):
         return ({"type": "text", "text": system},)
-    for number, block in enumerate(_listed(system, "system", "a text, or a list of text blocks")):
-        if not isinstance(block, Mapping):
-            raise MisuseError(f"render(): system.{number} is a text block, not {in_words(block)}")
-        content = cast("Mapping[str, Any]", block)
-        if content.get("type") != "text" or not isinstance(content.get("text"), str):
-            raise MisuseError(
-                f"render(): system.{number} is no text block: "
-                f'{{"type": "text", "text": ...}}, but of type {in_words(content.get("type"))}'
-            )
-    return system or ()
+    listed = _listed(system, "system", "a text, or a list of text blocks")
+    return [text for n, block in enumerate(listed) for text in _texts_in(block, f"system.{n}")]
+
+
+def _texts_in(block: object, where: str) -> Sequence[Json]:
+    """A text block as the Messages API has it; those of a message."""
+    if not isinstance(block, Mapping):
+        raise MisuseError(f"render(): {where} is a text block, not {in_words(block)}")
+    content = cast("Json", block)
+    if content.get("role") in _SPEAKERS:
+        inner: object = content.get("content")
+        if isinstance(inner, str):
+            return ({"type": "text", "text": inner},)
+        parts = _listed(inner, f"{where}.content", "a text, or a list of text blocks")
+        return [text for n, part in enumerate(parts) for text in _texts_in(part, f"{where}.{n}")]
+    if content.get("type") not in _TEXT_TYPES or not isinstance(content.get("text"), str):
+        raise MisuseError(
+            f"render(): {where} is no text block: "
+            f'{{"type": "text", "text": ...}}, but of type {in_words(content.get("type"))}'
+        )
+    return (content if content["type"] == "text" else {"type": "text", "text": content["text"]},)
 
 
 def _definitions(tools: Tools) -> Sequence[Json]:
@@ -74,18 +87,19 @@ def _definitions(tools: Tools) -> Sequence[Json]:
             advice = "; give its definition" if hasattr(tool, "definition") else ""
             raise MisuseError(f"{where} is a definition (a dict), not {in_words(tool)}{advice}")
         definition = cast("Mapping[str, Any]", tool)
-        name, kind = definition.get("name"), definition.get("type", "custom")
+        kind = definition.get("type", "custom")
+        inner: object = definition.get(kind) if kind in ("custom", "function") else None
+        named = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else definition
+        name = named.get("name")
         if isinstance(name, str) and name.strip():
             continue
         if name is None and isinstance(kind, str) and kind not in {"custom", "function"}:
             continue
-        raise MisuseError(f"{where} has no name (a text){_near_name(definition)}")
+        raise MisuseError(f"{where} has no name (a text){_near_name(named)}")
     return tools or ()
 
 
 def _near_name(definition: Mapping[str, Any]) -> str:
-    if isinstance(definition.get("function"), Mapping):
-        return "; it is a definition for OpenAI: give what is in `function`, its `parameters` as `input_schema`"
     odd = [key for key in definition if key not in _TOOL_FIELDS]
     found = next((key for key in odd if did_you_mean(key, ("name",))), "")
     return f"; did you mean 'name' by {found!r}?" if found else ""

@@ -1,8 +1,9 @@
 """Opening and closing a timeline; both shells do it the same way."""
 
 import time
+from hashlib import sha256
 from os import PathLike
-from typing import cast
+from typing import Final, cast
 
 import attrs
 
@@ -22,6 +23,9 @@ from timeline.engine._settings import Options, Settings, time_ordered
 from timeline.observe._hooks import Hooks
 from timeline.observe._traces import Traces
 from timeline.summarizers._summarizer import ExtractiveSummarizer
+
+CACHE_KEY_LENGTH: Final = 32
+"""Of the hash of a timeline's name, which is nobody's business but ours."""
 
 
 @attrs.define
@@ -96,6 +100,7 @@ def verbs_of(
         settings,
         can_externalize=can_externalize,
         can_seal=sealing.is_possible or not sealing.is_needed,
+        cache_key=sha256(f"foldline:{name}".encode()).hexdigest()[:CACHE_KEY_LENGTH],
     )
     retention = Retention.of(options.get("retention"), options.get("archive"), store)
     observers, traces = tuple(options.get("observers", ())), Traces(name, options.get("tracer"))

@@ -72,6 +72,7 @@ class Settings:
     counter: TokenCounter
     calibrate: bool
     keep_thinking: bool = True
+    cache_key: str = ""
     can_externalize: bool = False
     can_encrypt: bool = False
     can_seal: bool = True
@@ -143,6 +144,7 @@ class Settings:
             overhead_tokens=self.model.tool_overhead_tokens if self.calibrate else 0,
             calibrate=self.calibrate,
             keep_thinking=self.keep_thinking,
+            cache_key=self.cache_key,
             can_externalize=self.can_externalize,
             can_encrypt=self.can_encrypt,
         )

@@ -85,6 +85,8 @@ class PromptCache:
     lookback: int
     """See `render.Limits`, as of the next."""
     runs: frozenset[str]
+    automatic_ttl: int = 0
+    """Seconds that every prefix is kept without a mark; 0: what is not marked is not kept."""
     _prefixes: dict[tuple[int, Hashable], int] = attrs.field(
         init=False, factory=dict[tuple[int, Hashable], int]
     )
@@ -97,7 +99,10 @@ class PromptCache:
         """The cache of the provider that serves a model."""
         limits = provider_of(model).limits(model)
         return cls(
-            minimum_tokens=limits.cache_tokens_min, lookback=limits.lookback, runs=limits.runs
+            minimum_tokens=limits.cache_tokens_min,
+            lookback=limits.lookback,
+            runs=limits.runs,
+            automatic_ttl=limits.ttl_seconds if limits.automatic else 0,
         )
 
     def step(self, ts: float, blocks: Iterable[FlatBlock]) -> CacheStep:
@@ -112,7 +117,7 @@ class PromptCache:
     def _taken_in(self, blocks: Iterable[FlatBlock]) -> _Request:
         """Number the prefixes, and count positions and tokens, in one pass."""
         request = _Request([], [], [], [])
-        prefixes, minimum = self._prefixes, self.minimum_tokens
+        prefixes, minimum, automatic = self._prefixes, self.minimum_tokens, self.automatic_ttl
         prefix, position, total, previous = -1, -1, 0, ""
         for index, (key, kind, tokens, ttl) in enumerate(blocks):
             prefix = prefixes.setdefault((prefix, key), len(prefixes))
@@ -123,8 +128,8 @@ class PromptCache:
             request.chain.append(prefix)
             request.positions.append(position)
             request.sums.append(total)
-            if ttl and total >= minimum:
-                request.marks.append((index, ttl))
+            if (ttl or automatic) and total >= minimum:
+                request.marks.append((index, ttl or automatic))
         return request
 
     def _contains(self, request: _Request) -> bool:

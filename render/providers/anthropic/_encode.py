@@ -18,11 +18,9 @@ Repairs, each with a notice; the log keeps the original:
 * text that is empty or white space is not shown; an image that is not valid base64 is named.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from json import dumps
-from typing import Final
 
 import attrs
 import msgspec
@@ -38,23 +36,23 @@ from blocks import (
     clean_json,
 )
 from render.policy._provider import Piece, TokenCounter
+from render.providers._heard import heard
+from render.providers._names import CONTINUE, INTERRUPTED, NO_OUTPUT, tool_name, wire_id
 from render.providers.anthropic._count import spots_of
-from render.providers.anthropic._heard import contents_of
 from render.providers.anthropic._kinds import THINKING_TYPES
 from render.providers.anthropic._parts import Refuses, part_content
-from render.providers.anthropic._server_tools import Numbered, is_replayed, is_resumable, paired
+from render.providers.anthropic._server_tools import (
+    Numbered,
+    is_own,
+    is_replayed,
+    is_resumable,
+    paired,
+)
 from render.view._group import Entry, Group, Place
 from render.view._provider_blocks import Json, verbatim
 
-INTERRUPTED: Final = "interrupted, no result was recorded"
-CONTINUE: Final = "[continue]"
-NO_OUTPUT: Final = "(no output)"
-ID_LENGTH_MAX: Final = 64
-ID_HASH_LENGTH: Final = 16
-
 _PROOFS = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
 """By type: the texts that it must have, the proof of its origin last."""
-_FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _OTHERS = frozenset({Place.USER, Place.LATE, Place.CARRIED})
 
 
@@ -111,7 +109,8 @@ class Encoding:
                     if self.keep_thinking and _is_signed(thinking, entry, notices):
                         contents.append((entry.version, _unmarked(thinking.provider)))
                 case OpaqueBlock() as block if (own := verbatim(block)) is not None:
-                    if is_replayed(sent := _unmarked(own), self.refuses):
+                    sent = _unmarked(own)
+                    if is_own(block, own) and is_replayed(sent, self.refuses):
                         contents.append((entry.version, sent))
                         replayed = True
                     else:
@@ -140,7 +139,7 @@ class Encoding:
         response = group.placed(Place.RESPONSE)
         answered = any(isinstance(entry.block, ToolCall) for entry in response)
         others = [e for e in group.entries if e.place in _OTHERS]
-        shown = [(e, list(contents_of(e, notices, self.refuses))) for e in others]
+        shown = [(e, list(self._heard(e, notices))) for e in others]
         early = any(c for e, c in shown if not group.sealed or e.version <= group.sealed)
         if said and not (answered or early or is_resumable(said)):
             yield response[-1].version, {"type": "text", "text": CONTINUE}
@@ -149,6 +148,9 @@ class Encoding:
                 yield entry.version, content
         orphans = group.placed(Place.ORPHAN)
         notices += (f"a result without a call is not shown: {entry.path}" for entry in orphans)
+
+    def _heard(self, entry: Entry, notices: list[str]) -> Iterator[Json]:
+        return (part_content(part, "user", self.refuses) for part in heard(entry, notices))
 
     def _results(
         self, group: Group, response: Sequence[Entry], notices: list[str]
@@ -205,12 +207,6 @@ def _tool_use(entry: Entry, block: ToolCall) -> Json:
     }
 
 
-def tool_name(name: str) -> str:
-    """A tool's name as the provider accepts it: `^[a-zA-Z0-9_-]{1,64}$`."""
-    kept = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in name)
-    return kept[:64] or "tool"
-
-
 def _is_signed(block: AssistantThinking, entry: Entry, notices: list[str]) -> bool:
     needed = _PROOFS.get(str(block.provider.get("type")), ("",))
     found = [block.provider.get(name) for name in needed]
@@ -225,16 +221,6 @@ def _unmarked(content: Json) -> Json:
     if "cache_control" not in content:
         return content
     return {key: value for key, value in content.items() if key != "cache_control"}
-
-
-def wire_id(pair: str) -> str:
-    """The id itself where the provider takes it; else what it takes of it, and a hash that keeps two
-    such ids apart."""
-    plain = _FOREIGN.sub("_", pair)[:ID_LENGTH_MAX]
-    if pair and plain == pair:
-        return pair
-    digest = sha256(pair.encode(errors="surrogatepass")).hexdigest()[:ID_HASH_LENGTH]
-    return f"{plain[: ID_LENGTH_MAX - ID_HASH_LENGTH - 1]}_{digest}"
 
 
 # Calls without the thinking that led to them.

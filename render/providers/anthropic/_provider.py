@@ -19,8 +19,10 @@ from render.policy._provider import (
     TokenCounter,
     Where,
 )
+from render.providers._definitions import FREE_SCHEMA, definition_of
+from render.providers._names import MIDWAY, tool_name
 from render.providers.anthropic._count import RESULT_TOKENS, tool_tokens
-from render.providers.anthropic._encode import Encoding, tool_name
+from render.providers.anthropic._encode import Encoding
 from render.providers.anthropic._flatten import contents_of, segment_of, text_of_content
 from render.providers.anthropic._kinds import (
     IMAGES_MAX,
@@ -42,7 +44,6 @@ PICTURE_BYTES_MAX: Final = 24_000_000
 LOOKBACK: Final = 20
 """A mark's own position is the first of them.  (Provider documentation: prompt caching.)"""
 RUNS: Final = frozenset({"tool_use", "tool_result"})
-MIDWAY: Final = "[the session starts mid-way]"
 
 
 @attrs.frozen
@@ -76,13 +77,13 @@ class Anthropic:
 
     def tool_tokens(self, tool: Json, counter: TokenCounter) -> int:
         """Its JSON; what explains all tools together is `Model.tool_overhead_tokens`."""
-        return tool_tokens(tool, counter)
+        return tool_tokens(own_tool(tool), counter)
 
     def prefix(
         self, system: Sequence[Json], tools: Sequence[Json], ttl: str | None
     ) -> tuple[list[Json], list[Json]]:
         """One mark, at the end of system or, without one, of the tools, which precede it in the cache."""
-        system_blocks, tool_blocks = list(system), list(tools)
+        system_blocks, tool_blocks = list(system), list(map(own_tool, tools))
         marked = system_blocks or tool_blocks
         if marked and ttl:
             marked[-1] = with_mark(marked[-1], ttl)
@@ -107,13 +108,18 @@ class Anthropic:
         return appended(messages, texts)
 
     def request(
-        self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
+        self,
+        system: Sequence[Json],
+        tools: Sequence[Json],
+        messages: Sequence[Json],
+        cache_key: str = "",
     ) -> Json:
-        """The keyword arguments `system`, `tools` and `messages`."""
-        request: Json = {"system": [dict(text) for text in system]} if system else {}
+        """The keyword arguments `system`, `tools` and `messages`; the cache needs no key."""
+        del cache_key
+        request: Json = {"system": list(system)} if system else {}
         if tools:
-            request["tools"] = [dict(tool) for tool in tools]
-        request["messages"] = [{"role": m["role"], "content": list(m["content"])} for m in messages]
+            request["tools"] = list(tools)
+        request["messages"] = list(messages)
         return request
 
     def rates(self, model: Model, prompt_tokens: int) -> Rates:
@@ -187,6 +193,18 @@ def _thinking_rules(model: Model) -> frozenset[ThinkingRule]:
         "bound": model.thinking_bound,
     }
     return frozenset(rule for rule, holds in rules.items() if holds)
+
+
+def own_tool(tool: Json) -> Json:
+    """A definition in the shape of the Messages API; what is in it already stays as it is."""
+    if tool.get("type") not in ("function", "custom") and "function" not in tool:
+        return tool
+    found = definition_of(tool)
+    if "input_schema" in tool or found.other:
+        return tool
+    said = {"description": found.description} if found.description else {}
+    schema = FREE_SCHEMA if found.free else found.schema or {"type": "object"}
+    return {"name": tool_name(found.name), **said, "input_schema": schema}
 
 
 def _refuses(role: str, content: Json) -> str:

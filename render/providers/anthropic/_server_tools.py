@@ -8,9 +8,10 @@ provider has paused and goes on when asked again).  What is left out is told in 
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
+from blocks import OpaqueBlock
 from render.providers.anthropic._kinds import SERVER_TOOL_TYPES
 from render.providers.anthropic._parts import Refuses
-from render.view._provider_blocks import Json
+from render.view._provider_blocks import TAG_PREFIX, Json
 
 _RESUMABLE: Final = SERVER_TOOL_TYPES | {"compaction"}
 REPLAYED: Final = _RESUMABLE | {"container_upload"}
@@ -19,6 +20,11 @@ _CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
 
 Numbered: TypeAlias = tuple[int, Json]
 """A content block, with the version of the block that it shows."""
+
+
+def is_own(block: OpaqueBlock, content: Json) -> bool:
+    """Whether it is a block of this provider's, and not of another's of the same type."""
+    return block.tag == f"{TAG_PREFIX}{content.get('type')}"
 
 
 def is_replayed(content: Json, refuses: Refuses) -> bool:

@@ -61,8 +61,8 @@ class Lines:
     """Every request is fine that is made of lines."""
 
     def check(self, request: Mapping[str, Any], model: Model) -> tuple[Violation, ...]:
-        spoken = [line["text"] for line in request["messages"]]
-        wrong = (n for n, text in enumerate(spoken) if not text.strip())
+        spoken = enumerate(map(str, request["prompt"]))
+        wrong = (n for n, line in spoken if not line.partition(":")[2].strip() and ":" in line)
         return tuple(Violation("empty", f"{model.name}.{n}", "an empty line") for n in wrong)
 
 
@@ -104,8 +104,13 @@ class PlainText:
         return [*lines, *({"role": "user", "text": text} for text in texts)]
 
     def request(
-        self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
+        self,
+        system: Sequence[Json],
+        tools: Sequence[Json],
+        messages: Sequence[Json],
+        cache_key: str = "",
     ) -> Json:
+        del cache_key
         head = [*(block["text"] for block in system), *(f"tool {tool['name']}" for tool in tools)]
         return {"prompt": [*head, *(f"{line['role']}: {line['text']}" for line in messages)]}
 

@@ -267,7 +267,7 @@ WRONG_CALLS: list[tuple[Callable[[], object], str]] = [
         (lambda: begun().tool_result("zzz", "x"), "open calls: call_1, call_2"),
         (lambda: begun().render(tools=[{"input_schema": {}}]), "tools.0 has no name"),
         (lambda: begun().render(tools="bash"), "tools is a list"),  # type: ignore[arg-type]
-        (lambda: begun().render(tools=[{"type": "function", "function": {}}]), "OpenAI"),
+        (lambda: begun().render(tools=[{"type": "function", "function": {}}]), "tools.0 has no name"),
         (lambda: begun().render(system=5), "system is a text"),  # type: ignore[arg-type]
         (lambda: begun().render(system=HALF), "JSON"),
         (lambda: begun().append("x"), "no block"),  # type: ignore[arg-type]

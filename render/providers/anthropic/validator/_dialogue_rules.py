@@ -12,8 +12,9 @@ from typing import TypeAlias, cast
 import attrs
 
 from render.policy._provider import Violation
+from render.providers._facts import violation
 from render.providers.anthropic._kinds import MESSAGES_MAX, THINKING_TYPES
-from render.providers.anthropic.validator._facts import Json, Ref, violation
+from render.providers.anthropic.validator._facts import Json, Ref
 from render.providers.anthropic.validator._message_rules import MessageFacts, joined_facts
 from render.providers.anthropic.validator._rules import ModelRules, Rule
 

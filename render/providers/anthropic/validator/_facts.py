@@ -1,49 +1,14 @@
 """Facts: what the cross-checks need to know about one message, tool or system block, and what is wrong
-with it.
-
-What is wrong with a message does not depend on where the message stands, so verdicts are kept
-without the place and survive when a conversation moves.
-"""
+with it."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from render.policy._provider import Violation
-from render.providers.anthropic.validator._rules import Rule
+from render.providers._facts import PartFacts
 
 Json: TypeAlias = Mapping[str, Any]
-
-
-@attrs.frozen(eq=False)
-class Fault:
-    """A broken rule inside one message, tool or system block."""
-
-    rule: Rule
-    at: str = ""
-    """Place below the message, e.g. `content.1`."""
-    field: str = ""
-    """What the provider adds to the place, e.g. `tool_use.id`."""
-    details: tuple[object, ...] = ()
-
-    def below(self, place: str) -> Violation:
-        """Say it of the thing at `place`."""
-        full = joined(place, self.at)
-        return violation(self.rule, full, *self.details, field=self.field)
-
-
-def violation(rule: Rule, place: str, *details: object, field: str = "") -> Violation:
-    """Put the words of `rule` together for one place."""
-    text = rule.value % details if details else rule.value
-    return Violation(rule.name.lower(), place, f"{joined(place, field)}: {text}")
-
-
-def joined(place: str, below: str) -> str:
-    """`place.below`, or the one that is not empty."""
-    return f"{place}.{below}" if place and below else place or below
-
-
 Ttl: TypeAlias = Literal["5m", "1h"]
 
 
@@ -68,20 +33,10 @@ class Ref:
 
 
 @attrs.define(eq=False)
-class Facts:
-    """The verdict on one part of a request, and what it adds to the whole; collected while it is read.
+class Facts(PartFacts):
+    """The verdict on one part of a request, and what it adds to the whole."""
 
-    `source` is the very object that was looked at. Holding it is what makes its `id()` a safe key:
-    no other object can get that id while the facts live.
-    """
-
-    source: object
-    faults: list[Fault] = attrs.Factory(list[Fault])
     marks: list[Mark] = attrs.Factory(list[Mark])
     images: int = 0
     size: int = 0
     """Characters of text and attachments; never more than the bytes on the wire."""
-
-    def fault(self, rule: Rule, at: str, *details: object, field: str = "") -> None:
-        """Note a broken rule."""
-        self.faults.append(Fault(rule, at, field, details))

@@ -5,19 +5,19 @@ for as long as the next request holds the very same object. The rest look at the
 only through small facts about each message. So a long conversation that grows by a message pays for
 that message, and for a few passes over a list of facts.
 
-Keeping verdicts by identity is sound under two conditions: an object once checked is never mutated
-(the encoder replaces messages, it does not edit them), and no other object gets its id (the facts
-hold the object). Whoever cannot promise the first calls `validate_request`, which remembers nothing.
+Whoever cannot promise that no message is changed afterwards calls `validate_request`, which remembers
+nothing.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress, count
-from operator import attrgetter, is_not
-from typing import Any, Final, Generic, TypeVar, cast
+from operator import attrgetter
+from typing import Any, Final, cast
 
 import attrs
 
 from render.policy._provider import Violation
+from render.providers._facts import Verdicts, items, joined, violation
 from render.providers.anthropic._kinds import (
     IMAGES_MAX,
     IMAGES_MAX_SMALL_WINDOW,
@@ -27,7 +27,7 @@ from render.providers.anthropic._kinds import (
 )
 from render.providers.anthropic.validator._block_rules import scan_mark
 from render.providers.anthropic.validator._dialogue_rules import check_dialogue
-from render.providers.anthropic.validator._facts import Facts, Json, Mark, joined, violation
+from render.providers.anthropic.validator._facts import Facts, Json, Mark
 from render.providers.anthropic.validator._message_rules import MessageFacts, message_facts
 from render.providers.anthropic.validator._rules import ModelRules, Rule
 from render.providers.anthropic.validator._tool_rules import (
@@ -36,7 +36,6 @@ from render.providers.anthropic.validator._tool_rules import (
     tool_facts,
 )
 
-F = TypeVar("F", bound=Facts)
 _INTEGER_BITS: Final = 63
 
 
@@ -48,37 +47,13 @@ def validate_request(
 
 
 @attrs.define(eq=False)
-class _Verdicts(Generic[F]):
-    """Facts by identity of their object, for the objects of the latest request."""
-
-    look: Callable[[object], F]
-    things: Sequence[object] = ()
-    facts: Sequence[F] = ()
-
-    def on(self, things: Sequence[object]) -> Sequence[F]:
-        """Facts about each of `things`; whatever is not among them is forgotten.
-
-        Nearly all of them stand where they stood, so only the others are looked up.
-        """
-        moved = list(compress(count(), map(is_not, things, self.things)))
-        gone = [*map(self.facts.__getitem__, moved), *self.facts[len(things) :]]
-        known = {id(facts.source): facts for facts in gone}
-        facts = list(self.facts[: len(things)])
-        for index in moved:
-            facts[index] = known.get(id(things[index])) or self.look(things[index])
-        facts += [known.get(id(thing)) or self.look(thing) for thing in things[len(facts) :]]
-        self.things, self.facts = things, facts
-        return facts
-
-
-@attrs.define(eq=False)
 class RequestValidator:
     """Validates one request after the other of a growing conversation."""
 
-    _tools: _Verdicts[ToolFacts] = attrs.field(init=False, factory=lambda: _Verdicts(tool_facts))
-    _system: _Verdicts[Facts] = attrs.field(init=False, factory=lambda: _Verdicts(system_facts))
-    _messages: _Verdicts[MessageFacts] = attrs.field(
-        init=False, factory=lambda: _Verdicts(message_facts)
+    _tools: Verdicts[ToolFacts] = attrs.field(init=False, factory=lambda: Verdicts(tool_facts))
+    _system: Verdicts[Facts] = attrs.field(init=False, factory=lambda: Verdicts(system_facts))
+    _messages: Verdicts[MessageFacts] = attrs.field(
+        init=False, factory=lambda: Verdicts(message_facts)
     )
 
     def check(
@@ -96,9 +71,9 @@ class RequestValidator:
         self, request: Mapping[str, Any], model: ModelRules | None
     ) -> Iterator[Violation]:
         system = request.get("system")
-        tools = self._tools.on(_items(request.get("tools")))
-        prompt = self._system.on([system] if isinstance(system, str) else _items(system))
-        messages = self._messages.on(_items(request.get("messages")))
+        tools = self._tools.on(items(request.get("tools")))
+        prompt = self._system.on([system] if isinstance(system, str) else items(system))
+        messages = self._messages.on(items(request.get("messages")))
 
         noted = list(compress(count(), map(attrgetter("noted"), messages)))
         parts: list[tuple[str, Facts]] = [
@@ -113,10 +88,6 @@ class RequestValidator:
         yield from _check_images([messages[index] for index in noted], model)
         yield from _check_size([*tools, *prompt, *messages])
         yield from _check_max_tokens(request.get("max_tokens"), model)
-
-
-def _items(value: object) -> Sequence[object]:
-    return cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
 
 
 def _prompt_parts(system: object, prompt: Sequence[Facts]) -> Iterator[tuple[str, Facts]]:

@@ -42,15 +42,11 @@ def test_a_request_is_extended_behind_everything_and_quotes_in_one_message() -> 
     assert PROVIDER.quoting(["one", "two"]) == {"messages": [{"role": "user", "content": both}]}
 
 
-def test_a_request_has_what_there_is_in_lists_of_its_own() -> None:
+def test_a_request_has_what_there_is() -> None:
     system, tools, messages = [text("s")], [{"name": "t"}], talk(text("hm"))
     request = PROVIDER.request(system, tools, messages)
     assert request == {"system": system, "tools": tools, "messages": messages}
     assert PROVIDER.request([], [], messages) == {"messages": messages}
-    for mine, given in ((request["system"], system), (request["tools"], tools)):
-        assert mine is not given
-        assert mine[0] is not given[0]
-    assert request["messages"][0]["content"] is not messages[0]["content"]
 
 
 @pytest.mark.parametrize(("window", "pictures"), [(200_000, 100), (200_001, 600)])

@@ -1,4 +1,4 @@
-"""What an entry shows in the user's message."""
+"""What an entry says in the user's place, part by part, in no provider's words."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,31 +18,29 @@ from blocks import (
     UserSteer,
     text_of,
 )
-from render.providers.anthropic._parts import Refuses, part_content
 from render.summary._quote import quoted
 from render.summary._text import summary_texts
 from render.view._group import Entry, Place
-from render.view._provider_blocks import Json
 
 
-def contents_of(entry: Entry, notices: list[str], refuses: Refuses) -> Iterator[Json]:
-    """What an entry shows in the user's message."""
+def heard(entry: Entry, notices: list[str]) -> Iterator[Part]:
+    """What an entry shows in the user's place; nothing blank."""
     block = entry.block
     if isinstance(block, ToolResult):
         notices.append(f"a late result is shown as text: {entry.path}")
-    for text in _user_texts(entry, block):
+    for text in _texts(entry, block):
         if text.strip():
-            yield {"type": "text", "text": text}
-    for part in _user_parts(block):
+            yield TextPart(text=text)
+    for part in _parts(block):
         if not (isinstance(part, TextPart) and not part.text.strip()):
-            yield part_content(part, "user", refuses)
+            yield part
 
 
-def _user_texts(entry: Entry, block: Block) -> Sequence[str]:
-    return summary_texts(block) if isinstance(block, RangeSummary) else (_user_text(entry, block),)
+def _texts(entry: Entry, block: Block) -> Sequence[str]:
+    return summary_texts(block) if isinstance(block, RangeSummary) else (_text(entry, block),)
 
 
-def _user_text(entry: Entry, block: Block) -> str:
+def _text(entry: Entry, block: Block) -> str:
     match block:
         case UserPrompt() | UserFollowup() | UserSteer():
             return _earlier(entry, block.text) if entry.place is Place.CARRIED else block.text
@@ -70,7 +68,7 @@ def _late(call_id: CallId, text: str) -> str:
     )
 
 
-def _user_parts(block: Block) -> Sequence[Part]:
+def _parts(block: Block) -> Sequence[Part]:
     match block:
         case UserPrompt() | UserFollowup() | UserSteer():
             return block.parts

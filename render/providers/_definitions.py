@@ -1,0 +1,67 @@
+"""Definitions of tools, in whichever provider's shape: Anthropic's, OpenAI's for Responses, or for Chat.
+
+A caller has one list of tools and may change the provider; each provider sends them in its own shape.
+"""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import attrs
+
+from render.view._provider_blocks import Json
+
+
+@attrs.frozen(kw_only=True)
+class Definition:
+    """A tool, as far as every provider knows what that is."""
+
+    name: str = ""
+    description: str = ""
+    schema: Json = attrs.field(factory=dict[str, Any])
+    """Of its arguments."""
+    strict: bool | None = None
+    """Whether the arguments are to follow the schema to the letter; None: nobody said."""
+    free: bool = False
+    """Whether it takes a text instead of arguments."""
+    format: Json = attrs.field(factory=dict[str, Any])
+    """Of that text."""
+    other: Json = attrs.field(factory=dict[str, Any])
+    """A tool that a provider runs itself, as it was given; then nothing else is known of it."""
+
+
+FREE_SCHEMA: Json = {
+    "type": "object",
+    "properties": {"input": {"type": "string"}},
+    "required": ["input"],
+}
+"""Of a tool that takes a text, where a provider has no such tools."""
+
+
+def definition_of(tool: Json) -> Definition:
+    """Read a definition of any shape; never raises."""
+    for nested in ("function", "custom"):
+        if isinstance(inner := tool.get(nested), Mapping):
+            return _read(dict(cast("Mapping[str, Any]", inner)), nested)
+    kind = tool.get("type")
+    if "input_schema" in tool or (kind is None and tool.get("name")):
+        if kind not in (None, "custom"):
+            return Definition(other=tool)
+        return _read({**tool, "parameters": tool.get("input_schema")}, "function")
+    if kind in ("function", "custom"):
+        return _read(tool, kind)
+    return Definition(other=tool)
+
+
+def _read(tool: Json, kind: str) -> Definition:
+    schema: object = tool.get("parameters")
+    strict: object = tool.get("strict")
+    found: object = tool.get("format")
+    description: object = tool.get("description")
+    return Definition(
+        name=str(tool.get("name") or ""),
+        description=description if isinstance(description, str) else "",
+        schema=cast("Json", schema) if isinstance(schema, dict) else {},
+        strict=strict if isinstance(strict, bool) else None,
+        free=kind == "custom",
+        format=cast("Json", found) if isinstance(found, dict) else {},
+    )

@@ -1,0 +1,3 @@
+"""OpenAI's two APIs, Responses and Chat Completions: one folder each, and what they have in common."""
+
+from render.providers.openai.responses._provider import OpenAIResponses as OpenAIResponses

@@ -1,0 +1,65 @@
+"""What both validators check of images and files: a url that can be fetched, or data that can be read."""
+
+import binascii
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, Final, TypeAlias, cast
+
+import attrs
+
+from blocks import is_web_url
+from render.providers._facts import PartFacts
+
+Json: TypeAlias = Mapping[str, Any]
+_IMAGES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
+
+
+@attrs.define(eq=False)
+class MediaFacts(PartFacts):
+    """Facts about what may hold images."""
+
+    images: int = 0
+    size: int = 0
+    """Characters of text and attachments; never more than the bytes on the wire."""
+
+
+def scan_image(part: Json, url: object, at: str, facts: MediaFacts, rules: type[Enum]) -> None:
+    """Check an image: uploaded before, at a url, or in one."""
+    facts.images += 1
+    if isinstance(url, str) and url.startswith("data:"):
+        media_type = _scan_data(url, at, facts, rules)
+        if media_type not in _IMAGES:
+            facts.fault(rules["MEDIA_TYPE"], at, ", ".join(_IMAGES), field="image_url")
+    elif not (isinstance(url, str) and is_web_url(url)) and not part.get("file_id"):
+        facts.fault(rules["URL"], at, field="image_url")
+
+
+def scan_file(part: Json, at: str, facts: MediaFacts, rules: type[Enum]) -> None:
+    """Check a file: uploaded before, at a url, or in a `data:` url."""
+    facts.images += 1
+    data: object = part.get("file_data")
+    if isinstance(data, str):
+        _scan_data(data, at, facts, rules)
+        if not isinstance(part.get("filename"), str):
+            facts.fault(rules["FILE"], at, field="filename")
+    elif not part.get("file_id") and not is_web_url(str(part.get("file_url", ""))):
+        facts.fault(rules["FILE"], at)
+
+
+def _scan_data(url: str, at: str, facts: MediaFacts, rules: type[Enum]) -> str:
+    """The media type of a `data:` url."""
+    facts.size += len(url)
+    head, comma, data = url.partition(";base64,")
+    try:
+        binascii.a2b_base64(data, strict_mode=True)
+    except (binascii.Error, ValueError):
+        data = ""
+    if not (comma and data):
+        facts.fault(rules["BASE64"], at)
+    return head.removeprefix("data:")
+
+
+def parts_of(value: object) -> list[Json]:
+    """The objects in a list that a request holds."""
+    found = cast("list[object]", value) if isinstance(value, list) else []
+    return [cast("Json", part) for part in found if isinstance(part, dict)]

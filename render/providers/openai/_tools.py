@@ -1,0 +1,55 @@
+"""Tools in the shapes of the two APIs."""
+
+from render.providers._definitions import Definition, definition_of
+from render.providers._names import tool_name
+from render.view._provider_blocks import Json
+
+
+def response_tool(tool: Json) -> Json:
+    """A definition as Responses takes it: its name beside its type."""
+    found = definition_of(tool)
+    if found.other:
+        return found.other
+    if found.free:
+        return {
+            "type": "custom",
+            **_named(found),
+            **({"format": found.format} if found.format else {}),
+        }
+    return {
+        "type": "function",
+        **_named(found),
+        "parameters": _schema(found),
+        "strict": found.strict or False,
+    }
+
+
+def chat_tool(tool: Json) -> Json:
+    """A definition as Chat Completions takes it: all of it in a field of its type's name."""
+    found = definition_of(tool)
+    if found.other:
+        return found.other
+    if found.free:
+        form = {"format": _nested(found.format)} if found.format else {}
+        return {"type": "custom", "custom": {**_named(found), **form}}
+    strict = {"strict": True} if found.strict else {}
+    return {
+        "type": "function",
+        "function": {**_named(found), "parameters": _schema(found), **strict},
+    }
+
+
+def _named(tool: Definition) -> Json:
+    said = {"description": tool.description} if tool.description else {}
+    return {"name": tool_name(tool.name), **said}
+
+
+def _schema(tool: Definition) -> Json:
+    return tool.schema or {"type": "object", "properties": {}}
+
+
+def _nested(form: Json) -> Json:
+    """A grammar, which Chat has one level deeper."""
+    if form.get("type") != "grammar" or "grammar" in form:
+        return form
+    return {"type": "grammar", "grammar": {k: v for k, v in form.items() if k != "type"}}

@@ -1,0 +1,163 @@
+"""The Responses API as a provider: what only its folder knows, behind the seam."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, cast
+
+import attrs
+
+from blocks import BlockId, Part, TurnId, UsageRecorded
+from render.policy._model import Limits, Model, Rates
+from render.policy._provider import (
+    Answer,
+    Encoder,
+    Overflow,
+    Piece,
+    Segment,
+    TokenCounter,
+    Where,
+)
+from render.providers._definitions import definition_of
+from render.providers._names import tool_name
+from render.providers.openai._count import definition_tokens
+from render.providers.openai._flatten import segment_of, text_of_content
+from render.providers.openai._limits import limits_of
+from render.providers.openai._overflow import overflow_of
+from render.providers.openai._parts import refusal
+from render.providers.openai._prices import rates_of
+from render.providers.openai._rounds import assembled, cache_options, with_mark
+from render.providers.openai._tools import response_tool
+from render.providers.openai.responses._encode import Encoding
+from render.providers.openai.responses._read import answer_of, usage_of
+from render.providers.openai.responses.validator._validate import ResponsesValidator
+from render.view._provider_blocks import Json
+
+PROMPT: Final = "developer"
+"""The role of the system prompt: `instructions` can carry no cache mark, and newer models put them behind
+the conversation."""
+
+
+@attrs.frozen
+class OpenAIResponses:
+    """OpenAI's Responses API, as of November 2026, with nothing stored on the server; see `Provider`."""
+
+    name: str = attrs.field(default="openai.responses", init=False)
+
+    def limits(self, model: Model) -> Limits:
+        """Newer models cache at marks, and find only what they wrote at one that is still there; others
+        cache every prefix."""
+        return limits_of(model)
+
+    def encoder(self, counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
+        """Groups as items of input."""
+        listed = limits_of(model).marks_max > 0
+        encoding = Encoding(counter=counter, keep_thinking=keep_thinking, listed=listed)
+        return Encoder((self.name, counter.name, keep_thinking, listed), encoding.encode)
+
+    def tool_tokens(self, tool: Json, counter: TokenCounter) -> int:
+        """As the form is said to be in which it is sent to the model."""
+        return definition_tokens(definition_of(tool), counter)
+
+    def prefix(
+        self, system: Sequence[Json], tools: Sequence[Json], ttl: str | None
+    ) -> tuple[list[Json], list[Json]]:
+        """A message of the developer's, whose last part carries the mark; tools can carry none."""
+        parts: list[Json] = [{"type": "input_text", "text": text["text"]} for text in system]
+        if parts and ttl:
+            parts[-1] = with_mark(parts[-1])
+        message = {"type": "message", "role": PROMPT, "content": parts}
+        return [message] if parts else [], list(map(response_tool, tools))
+
+    def messages(
+        self, pieces: Sequence[Piece], marks: Iterable[tuple[int, int]], texts: Sequence[str]
+    ) -> list[Json]:
+        """Items of input; those without a mark are the pieces' own objects: read them, do not change
+        them."""
+        return [*assembled(pieces, list(marks)), *map(_said, texts)]
+
+    def request(
+        self,
+        system: Sequence[Json],
+        tools: Sequence[Json],
+        messages: Sequence[Json],
+        cache_key: str = "",
+    ) -> Json:
+        """The keyword arguments `input` and `tools`; nothing is stored; with marks, only they are
+        written."""
+        request: Json = {"input": [*system, *messages], "store": False}
+        if tools:
+            request["tools"] = list(tools)
+        return request | cache_options(request["input"], cache_key)
+
+    def rates(self, model: Model, prompt_tokens: int) -> Rates:
+        """A write costs 1.25 of the input (30 minutes), a read 0.1; older models write for nothing."""
+        return rates_of(model, prompt_tokens)
+
+    def contents(
+        self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
+    ) -> Iterator[tuple[str, Json]]:
+        """Tools, then the items; of messages, their parts."""
+        yield from (("tools", tool) for tool in tools)
+        for item in (*system, *messages):
+            content: object = item.get("content")
+            role = str(item.get("role") or "")
+            if isinstance(content, list) and item.get("type", "message") == "message":
+                yield from ((role, part) for part in cast("list[Json]", content))
+            else:
+                yield role, item
+
+    def segment(self, place: str, content: Json) -> Segment:
+        """A mark is no content."""
+        return segment_of(place, content)
+
+    def text(self, content: Json) -> str:
+        """Arguments as names and values, not as JSON."""
+        return text_of_content(content)
+
+    def open_tools(self, names: Iterable[str]) -> list[Json]:
+        """Each under the name that is sent, in the order of names."""
+        sent = sorted({tool_name(name) for name in names})
+        schema = {"type": "object"}
+        return [{"name": name, "description": name, "input_schema": schema} for name in sent]
+
+    def validator(self) -> ResponsesValidator:
+        """Remembers its verdict on every item of the latest request."""
+        return ResponsesValidator()
+
+    def extended(self, request: Json, text: str) -> Json:
+        """One message more."""
+        return {**request, "input": [*request["input"], _said(text)]}
+
+    def quoting(self, texts: Sequence[str]) -> Json:
+        """One message of the user's."""
+        return {"input": [_said(*texts)]}
+
+    def without_thinking(self, request: Json) -> Json:
+        """Without reasoning, and without the ids that tie other items to it."""
+        items: list[Json] = []
+        for item in request["input"]:
+            if item.get("type") != "reasoning":
+                is_call = "call_id" in item
+                items.append({k: v for k, v in item.items() if k != "id"} if is_call else item)
+        return {**request, "input": items}
+
+    def refusal(self, part: Part, where: Where) -> str:
+        """As the validator sees it."""
+        return refusal(part, where)
+
+    def read(self, response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
+        """A response; what the provider ran itself is kept whole."""
+        return answer_of(response, new_id, turn)
+
+    def usage(self, response: object) -> UsageRecorded | None:
+        """Its `usage`, which counts what was cached as input."""
+        return usage_of(response)
+
+    def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:
+        """By the error's code; of other servers, by their words."""
+        return overflow_of(status, kind, message)
+
+
+def _said(*texts: str) -> Json:
+    """A message of the user's."""
+    parts: list[dict[str, Any]] = [{"type": "input_text", "text": text} for text in texts]
+    return {"type": "message", "role": "user", "content": parts}

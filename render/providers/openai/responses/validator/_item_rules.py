@@ -1,0 +1,193 @@
+"""Items of input: one small function for each kind of item that has rules of its own."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from json import loads
+from typing import Any, Final, TypeAlias, cast
+
+import attrs
+
+from render.providers.openai._kinds import CALL_ID_LENGTH_MAX, MARK, NAME
+from render.providers.openai._media import MediaFacts, scan_file, scan_image
+from render.providers.openai.responses._kinds import CALLS, REPLAYED
+from render.providers.openai.responses.validator._rules import Rule
+
+Json: TypeAlias = Mapping[str, Any]
+ItemRule: TypeAlias = Callable[[Json, "ItemFacts"], None]
+
+_ROLES: Final = frozenset({"assistant", "developer", "system", "user"})
+_SAID: Final = frozenset({"output_text", "refusal"})
+_PHASES: Final = (None, "commentary", "final_answer")
+_TTLS: Final = (None, "30m", "12h")
+_TOOL: Final = re.compile(NAME)
+
+
+@attrs.define(eq=False)
+class ItemFacts(MediaFacts):
+    """Facts about one item."""
+
+    by_model: bool = False
+    """Whether the model said it."""
+    asked: tuple[str, str] = ("", "")
+    """Of a call: its id, and the type of what answers it."""
+    answered: tuple[str, str] = ("", "")
+    """Of an output: the id of its call, and its own type."""
+    reasoning: str | None = None
+    """Of reasoning: its id."""
+    marks: int = 0
+    noted: bool = True
+    """Whether a check of the whole request must look at this item by itself."""
+
+
+def item_facts(item: object) -> ItemFacts:
+    """Check one item by itself."""
+    facts = ItemFacts(source=item)
+    if not isinstance(item, dict):
+        facts.fault(Rule.SHAPE, "", "an object")
+        return facts
+    known = cast("Json", item)
+    kind: object = known.get("type", "message")
+    rule = _ITEM_RULES.get(kind) if isinstance(kind, str) else None
+    if rule is None:
+        facts.fault(Rule.UNKNOWN_ITEM, "", kind, field="type")
+        return facts
+    if MARK in known:
+        facts.fault(Rule.MARK_PLACE, "", field=MARK)
+    rule(known, facts)
+    facts.noted = bool(facts.faults or facts.marks or facts.images)
+    return facts
+
+
+# Messages.
+
+
+def _scan_message(item: Json, facts: ItemFacts) -> None:
+    role: object = item.get("role")
+    if role not in _ROLES:
+        facts.fault(Rule.ROLE, "", role, field="role")
+        return
+    facts.by_model = role == "assistant"
+    if item.get("phase") not in _PHASES:
+        facts.fault(Rule.PHASE, "", item.get("phase"), field="phase")
+    content: object = item.get("content")
+    if isinstance(content, str):
+        facts.size += len(content)
+    else:
+        _scan_parts(content, "content", facts)
+
+
+def _scan_parts(content: object, field: str, facts: ItemFacts) -> None:
+    if not isinstance(content, list):
+        facts.fault(Rule.SHAPE, "", "a string or an array", field=field)
+        return
+    if not content:
+        facts.fault(Rule.CONTENT_EMPTY, "", field, field=field)
+    for index, part in enumerate(cast("Sequence[object]", content)):
+        at = f"{field}.{index}"
+        if isinstance(part, dict):
+            _scan_part(cast("Json", part), at, facts)
+        else:
+            facts.fault(Rule.SHAPE, at, "an object")
+
+
+def _scan_part(part: Json, at: str, facts: ItemFacts) -> None:
+    kind: object = part.get("type")
+    if MARK in part:
+        _scan_mark(part[MARK], at, facts)
+        if facts.by_model:
+            facts.fault(Rule.MARK_PLACE, at, field=MARK)
+    if facts.by_model == (kind in _SAID) and kind in ("input_text", *_SAID):
+        text: object = part.get("refusal" if kind == "refusal" else "text")
+        if isinstance(text, str):
+            facts.size += len(text)
+        else:
+            facts.fault(Rule.SHAPE, at, "a string", field="text")
+    elif kind == "input_image" and not facts.by_model:
+        scan_image(part, part.get("image_url"), at, facts, Rule)
+    elif kind == "input_file" and not facts.by_model:
+        scan_file(part, at, facts, Rule)
+    else:
+        facts.fault(Rule.UNKNOWN_PART, at, kind, field="type")
+
+
+def _scan_mark(mark: object, at: str, facts: ItemFacts) -> None:
+    facts.marks += 1
+    known = cast("Json", mark if isinstance(mark, dict) else {})
+    if known.get("mode") != "explicit" or known.get("ttl") not in _TTLS:
+        facts.fault(Rule.MARK_FORM, at, field=MARK)
+
+
+# Calls.
+
+
+def _scan_call(item: Json, facts: ItemFacts) -> None:
+    facts.by_model = True
+    kind: str = item["type"]
+    facts.asked = (_call_id(item, facts), CALLS[kind])
+    name: object = item.get("name")
+    if not isinstance(name, str) or not _TOOL.fullmatch(name):
+        facts.fault(Rule.CALL_NAME, "", field="name")
+    given: object = item.get("arguments" if kind == "function_call" else "input")
+    facts.size += len(given) if isinstance(given, str) else 0
+    if not isinstance(given, str) or (kind == "function_call" and not _is_object(given)):
+        facts.fault(Rule.ARGUMENTS, "", field="arguments")
+
+
+def _scan_output(item: Json, facts: ItemFacts) -> None:
+    facts.answered = (_call_id(item, facts), item["type"])
+    output: object = item.get("output")
+    if isinstance(output, str):
+        facts.size += len(output)
+    else:
+        _scan_parts(output, "output", facts)
+
+
+def _call_id(item: Json, facts: ItemFacts) -> str:
+    found: object = item.get("call_id")
+    if isinstance(found, str) and 0 < len(found) <= CALL_ID_LENGTH_MAX:
+        return found
+    facts.fault(Rule.CALL_ID, "", field="call_id")
+    return ""
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+# What only the server reads.
+
+
+def _scan_reasoning(item: Json, facts: ItemFacts) -> None:
+    facts.by_model = True
+    identity: object = item.get("id")
+    facts.reasoning = identity if isinstance(identity, str) else ""
+    sealed: object = item.get("encrypted_content")
+    if not isinstance(sealed, str) or not sealed:
+        facts.fault(Rule.REASONING_SEALED, "", identity)
+    if not isinstance(item.get("summary"), list):
+        facts.fault(Rule.SHAPE, "", "an array", field="summary")
+
+
+def _scan_compaction(item: Json, facts: ItemFacts) -> None:
+    facts.by_model = True
+    if not isinstance(item.get("encrypted_content"), str):
+        facts.fault(Rule.COMPACTION_SEALED, "")
+
+
+def _scan_own(item: Json, facts: ItemFacts) -> None:
+    """Known, and without rules of its own here."""
+    del item
+    facts.by_model = True
+
+
+_ITEM_RULES: Final[Mapping[str, ItemRule]] = {
+    **dict.fromkeys(REPLAYED, _scan_own),
+    **dict.fromkeys(CALLS, _scan_call),
+    **dict.fromkeys(CALLS.values(), _scan_output),
+    "compaction": _scan_compaction,
+    "message": _scan_message,
+    "reasoning": _scan_reasoning,
+}

@@ -1,0 +1,155 @@
+"""Would the Responses API take this request? Read from plain dicts, trusting nobody.
+
+Most rules look at one item or tool by itself; their verdict is kept for as long as the next request holds
+the very same object.  The rest look at the whole input, but only through small facts about each item.
+
+Of the request's other fields those are looked at that the renderer writes.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, Final, TypeAlias, cast
+
+import attrs
+
+from render.policy._model import Model
+from render.policy._provider import Violation
+from render.providers._facts import Verdicts, items, violation
+from render.providers.openai._kinds import PICTURES_MAX
+from render.providers.openai.responses.validator._item_rules import ItemFacts, item_facts
+from render.providers.openai.responses.validator._rules import Rule
+from render.providers.openai.responses.validator._tool_rules import ToolFacts, tool_facts
+
+Json: TypeAlias = Mapping[str, Any]
+
+REQUEST_BYTES_MAX: Final = 50 * 1024 * 1024
+OUTPUT_TOKENS_MIN: Final = 16
+CACHE_KEY_LENGTH_MAX: Final = 64
+
+
+@attrs.define(eq=False)
+class ResponsesValidator:
+    """Validates one request after the other of a growing conversation."""
+
+    _tools: Verdicts[ToolFacts] = attrs.field(init=False, factory=lambda: Verdicts(tool_facts))
+    _items: Verdicts[ItemFacts] = attrs.field(init=False, factory=lambda: Verdicts(item_facts))
+
+    def check(
+        self, request: Mapping[str, Any], model: Model | None = None
+    ) -> tuple[Violation, ...]:
+        """Every reason why the provider would refuse `request`; never raises, whatever it is.
+
+        Items and tools that were part of the previous request must not have been mutated since.
+        """
+        unreadable = tuple(_check_shape(request))
+        return unreadable or tuple(self._violations(request, model))
+
+    def _violations(self, request: Json, model: Model | None) -> Iterator[Violation]:
+        found: object = request.get("input")
+        said = [{"role": "user", "content": found}] if isinstance(found, str) else found
+        tools, things = self._tools.on(items(request.get("tools"))), self._items.on(items(said))
+        noted = [(index, facts) for index, facts in enumerate(things) if facts.noted]
+        for index, tool in enumerate(tools):
+            yield from (fault.below(f"tools.{index}") for fault in tool.faults)
+        for index, facts in noted:
+            yield from (fault.below(f"input.{index}") for fault in facts.faults)
+        if not things:
+            yield violation(Rule.NO_INPUT, "input")
+        yield from _check_names(tools)
+        yield from _check_pairs(things)
+        yield from _check_reasoning(things)
+        yield from _check_cache(request, noted, model)
+        yield from _check_limits(request, things, model)
+
+
+def _check_shape(request: object) -> Iterator[Violation]:
+    """Look for what stops the server from reading on."""
+    if not isinstance(request, Mapping):
+        yield violation(Rule.SHAPE, "request", "an object")
+        return
+    known = cast("Json", request)
+    found: object = known.get("input")
+    if found is not None and not isinstance(found, str | list | tuple):
+        yield violation(Rule.SHAPE, "input", "a string or an array")
+    if known.get("tools") is not None and not isinstance(known["tools"], list | tuple):
+        yield violation(Rule.SHAPE, "tools", "an array")
+    for name in ("instructions", "prompt_cache_key"):
+        if known.get(name) is not None and not isinstance(known[name], str):
+            yield violation(Rule.SHAPE, name, "a string")
+
+
+def _check_names(tools: Sequence[ToolFacts]) -> Iterator[Violation]:
+    seen = {""}
+    for index, tool in enumerate(tools):
+        if tool.name and tool.name in seen:
+            yield violation(Rule.TOOL_NAME_DUPLICATE, f"tools.{index}", tool.name)
+        seen.add(tool.name)
+
+
+def _check_pairs(things: Sequence[ItemFacts]) -> Iterator[Violation]:
+    """Check that each call has one output, behind it."""
+    open_: dict[str, tuple[int, str]] = {}
+    done: set[str] = set()
+    for index, facts in enumerate(things):
+        asked, wanted = facts.asked
+        if asked:
+            if asked in open_ or asked in done:
+                yield violation(Rule.CALL_ID_DUPLICATE, f"input.{index}", asked)
+            open_[asked] = (index, wanted)
+        answered, kind = facts.answered
+        if answered:
+            found = open_.pop(answered, None)
+            if found is None:
+                rule = Rule.OUTPUT_DUPLICATE if answered in done else Rule.OUTPUT_UNEXPECTED
+                yield violation(rule, f"input.{index}", answered)
+            elif found[1] != kind:
+                yield violation(Rule.OUTPUT_KIND, f"input.{index}", kind)
+            done.add(answered)
+    for call, (index, _) in open_.items():
+        yield violation(Rule.CALL_UNANSWERED, f"input.{index}", call)
+
+
+def _check_reasoning(things: Sequence[ItemFacts]) -> Iterator[Violation]:
+    for index, facts in enumerate(things):
+        if facts.reasoning is None:
+            continue
+        if index + 1 == len(things) or not things[index + 1].by_model:
+            yield violation(Rule.REASONING_ALONE, f"input.{index}", facts.reasoning)
+
+
+def _check_cache(
+    request: Json, noted: Sequence[tuple[int, ItemFacts]], model: Model | None
+) -> Iterator[Violation]:
+    options: object = request.get("prompt_cache_options")
+    marked = [index for index, facts in noted if facts.marks]
+    knows = model is None or model.cache_kind == "marks"
+    if marked and not knows:
+        yield violation(Rule.MARK_MODEL, f"input.{marked[0]}")
+    if options is not None:
+        known = cast("Json", options if isinstance(options, dict) else {"mode": ""})
+        if known.get("mode", "implicit") not in ("implicit", "explicit"):
+            yield violation(Rule.CACHE_OPTIONS, "prompt_cache_options")
+        if not knows:
+            yield violation(Rule.MARK_MODEL, "prompt_cache_options")
+    key: object = request.get("prompt_cache_key")
+    if isinstance(key, str) and len(key) > CACHE_KEY_LENGTH_MAX:
+        yield violation(Rule.CACHE_KEY, "prompt_cache_key")
+
+
+def _check_limits(
+    request: Json, things: Sequence[ItemFacts], model: Model | None
+) -> Iterator[Violation]:
+    images = sum(map(attrgetter("images"), things))
+    if images > PICTURES_MAX:
+        yield violation(Rule.IMAGES_MAX, "input", images, PICTURES_MAX)
+    size = sum(map(attrgetter("size"), things))
+    if size > REQUEST_BYTES_MAX:
+        yield violation(Rule.REQUEST_BYTES, "request", size)
+    most: object = request.get("max_output_tokens")
+    if most is None:
+        return
+    if not isinstance(most, int) or isinstance(most, bool):
+        yield violation(Rule.SHAPE, "max_output_tokens", "an integer")
+    elif most < OUTPUT_TOKENS_MIN or (model is not None and most > model.output_tokens_max):
+        known = model.output_tokens_max if model else "the model's maximum"
+        yield violation(Rule.MAX_TOKENS, "max_output_tokens", known, most)
