@@ -7,11 +7,12 @@ from blocks import MisuseError, Part, did_you_mean
 from render.policy._model import Model
 from render.policy._provider import Overflow, Provider, Where
 from render.providers.anthropic import Anthropic
-from render.providers.openai import OpenAIResponses
+from render.providers.openai import OpenAIChat, OpenAIResponses
 
 PROVIDERS: Final[Mapping[str, Provider]] = {
     "anthropic": Anthropic(),
     "openai.responses": OpenAIResponses(),
+    "openai.chat": OpenAIChat(),
 }
 """By `Model.provider`."""
 

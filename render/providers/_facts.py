@@ -6,11 +6,11 @@ object once checked is never mutated (an encoder replaces messages, it does not 
 object gets its id (the facts hold the object).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from itertools import compress, count
 from operator import is_not
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import attrs
 
@@ -88,6 +88,11 @@ class Verdicts(Generic[F]):
         facts += [known.get(id(thing)) or self.look(thing) for thing in things[len(facts) :]]
         self.things, self.facts = things, facts
         return facts
+
+
+def fields(value: object) -> Mapping[str, Any]:
+    """An object that a request holds; without fields, if it is none."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def items(value: object) -> Sequence[object]:

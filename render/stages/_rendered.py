@@ -121,10 +121,10 @@ class Rendered:
 
 
 def _fresh(value: Any) -> Any:
-    """A list that callers may add to, and so what it holds; what that holds is shared."""
+    """A list that callers may add to, and so the lists in what it holds; all else is shared."""
     if isinstance(value, list):
         return [_fresh(item) for item in cast("list[Any]", value)]
-    if isinstance(value, dict):
-        known = cast("Json", value)
-        return {k: list(v) if isinstance(v, list) else v for k, v in known.items()}
-    return value
+    if not isinstance(value, dict):
+        return value
+    fields = cast("Json", value).items()
+    return {k: [*cast("list[Any]", v)] if isinstance(v, list) else v for k, v in fields}

@@ -78,16 +78,21 @@ def read_arguments(written: object) -> Json:
     Raises:
         CodecError: they are nested too deeply.
     """
-    value = written
     try:
-        if isinstance(written, str):
-            value = loads(written) if written.strip() else {}
-        cleaned = clean_json(value or {})
-    except ValueError:
-        cleaned = value
+        cleaned: object = clean_json(_parsed(written) or {})
     except RecursionError:
         raise CodecError("record(): the arguments of a tool call are nested too deeply") from None
     return cast("Json", cleaned) if isinstance(cleaned, dict) else {CUSTOM_INPUT: cleaned}
+
+
+def _parsed(written: object) -> object:
+    """A text as JSON; itself where it is none, as when a model was cut off."""
+    if not isinstance(written, str) or not written.strip():
+        return {} if isinstance(written, str) else written
+    try:
+        return cast("object", loads(written))
+    except ValueError:
+        return written
 
 
 def _plain(given: Json) -> str:
@@ -95,12 +100,12 @@ def _plain(given: Json) -> str:
     return dumps(given, ensure_ascii=False, separators=(",", ":"))
 
 
-def usage_of(answer: Json, usage: object, wanted: str) -> UsageRecorded | None:
+def usage_in(answer: Json, wanted: str) -> UsageRecorded | None:
     """What an answer says about its cost; what it counts as input includes what came from the cache, and
     what went there: `UsageRecorded` does not."""
-    if not usage:
+    if not answer.get("usage"):
         return None
-    found = as_json(usage, wanted)
+    found = as_json(answer["usage"], wanted)
     read = _number(_details(found), "cached_tokens")
     written = _number(_details(found), "cache_write_tokens")
     total = _number(found, "input_tokens") or _number(found, "prompt_tokens")

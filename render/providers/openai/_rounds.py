@@ -120,7 +120,7 @@ def piece_of(
     try:
         digest = _digest(sent)
     except UnicodeEncodeError:  # a text that went through no store
-        sent = [cast("Sent", _sendable(each)) for each in sent]
+        sent = [_sendable(each) for each in sent]
         digest = _digest(sent)
     spots = tuple(spot for each in sent for spot in _spots(each, counter))
     notes = {entry.version for entry in group.entries if isinstance(entry.block, Note)}

@@ -3,13 +3,14 @@
 What the model said, item by item, then an output for every call, in the order of the calls, then a message
 for everything else that came, in log order.  So a request's input only ever grows at its end.
 
-Reasoning goes back as it came, with the item that followed it, which then keeps its id; the server refuses
-each of the two without the other.  Where that item is not shown any more, or changed, the reasoning is left
-out; reasoning without `encrypted_content` is known to nobody, because nothing is stored.
+Reasoning goes back as it came, in front of the item that it led to; where that item is not shown any more, the
+reasoning is left out, because the server wants both or neither.  Reasoning without `encrypted_content` is
+known to nobody, because nothing is stored; for the same reason nothing is sent under the id that it had: the
+server would look for it.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import attrs
 
@@ -20,8 +21,6 @@ from blocks import (
     OpaqueBlock,
     Part,
     ToolCall,
-    TurnHeader,
-    text_of,
 )
 from render.policy._provider import Piece, TokenCounter
 from render.providers._names import tool_name, wire_id
@@ -40,7 +39,8 @@ from render.view._group import Entry, Group, Place
 from render.view._provider_blocks import Json, response_of, verbatim
 
 _PARTS: Final = ResponsesParts()
-_COMPACTION: Final = ("type", "id", "encrypted_content")
+_SAID: Final = frozenset({Place.RESPONSE, Place.SILENT})
+_COMPACTION: Final = ("type", "encrypted_content")
 """What of a compaction item the API takes back; all else of it is for reading."""
 
 
@@ -67,43 +67,28 @@ class Encoding:
         return piece_of(group, [*said, *results, *heard], self.counter, notices)
 
     def _said(self, group: Group, notices: list[str]) -> Iterator[Sent]:
-        tied = False
         for entry in group.placed(Place.RESPONSE):
-            item: Json | None = None
-            match entry.block:
-                case AssistantThinking() as thinking:
-                    item = self._reasoning(thinking, _following(group, entry))
-                    if item is None and self.keep_thinking:
-                        notices.append(
-                            f"thinking that cannot be sent back is not shown: {entry.path}"
-                        )
-                    tied = item is not None and "id" in item
-                case ToolCall() as call:
-                    item = _call(entry, call, tied=tied)
-                case OpaqueBlock() as block if (own := verbatim(block)) is not None:
-                    item = _own(block, own)
-                    if item is None:
-                        item = _text(block, text_of(block), tied=False)
-                    if item is None:
-                        notices.append(f"a block of a provider's is not shown: {entry.path}")
-                case AssistantCompletion(text=text) | OpaqueBlock(text=text) as block:
-                    item = _text(block, text, tied=tied)
-                case _:
-                    pass
+            item = self._item(group, entry)
             if item is not None:
                 yield Sent(item=item, by_model=True, contents=((entry.version, item),))
+            elif isinstance(entry.block, AssistantThinking) and self.keep_thinking:
+                notices.append(f"thinking that cannot be sent back is not shown: {entry.path}")
+            elif verbatim(entry.block) is not None:
+                notices.append(f"a block that the provider refuses is not shown: {entry.path}")
 
-    def _reasoning(self, thinking: AssistantThinking, follows: Entry | None) -> Json | None:
-        """The item as it came, if the server will take it."""
-        own = thinking.provider
-        sealed: object = own.get("encrypted_content")
-        if not self.keep_thinking or own.get("type") != "reasoning" or follows is None:
-            return None
-        if not isinstance(sealed, str) or not sealed:
-            return None
-        item = {key: value for key, value in own.items() if value is not None}
-        known = _id_of(follows.block)
-        return item if known or (known is not None and "id" not in item) else None
+    def _item(self, group: Group, entry: Entry) -> Json | None:
+        match entry.block:
+            case AssistantThinking() as thinking:
+                is_kept = self.keep_thinking and _is_followed(group, entry)
+                return _reasoning(thinking.provider) if is_kept else None
+            case ToolCall() as call:
+                return _call(entry, call)
+            case OpaqueBlock() as block if (own := _own(block)) is not None:
+                return own
+            case AssistantCompletion(text=text) | OpaqueBlock(text=text) as block:
+                return _text(block, text)
+            case _:
+                return None
 
     def _result(self, call: Entry, parts: Sequence[Part]) -> Json:
         kind = "function_call_output"
@@ -127,62 +112,49 @@ def _message(version: int, parts: Sequence[Part]) -> Sent:
     return Sent(item=item, by_model=False, contents=numbered)
 
 
-def _following(group: Group, thinking: Entry) -> Entry | None:
-    """What the model said next; None: nothing, or nothing that is shown any more."""
-    response = thinking.block.response if isinstance(thinking.block, AssistantThinking) else ""
+def _is_followed(group: Group, thinking: Entry) -> bool:
+    """Whether what the model said next is shown."""
     rest = group.entries[group.place_of(thinking.version) + 1 :]
-    said = (
-        entry
-        for entry in rest
-        if response_of(entry.block) == response and entry.place in (Place.RESPONSE, Place.SILENT)
-    )
-    return next((e for e in said if not isinstance(e.block, AssistantThinking | TurnHeader)), None)
+    own = response_of(thinking.block)
+    said = (entry for entry in rest if response_of(entry.block) == own and not _is_apart(entry))
+    follows = next(said, None)
+    return follows is not None and follows.place is Place.RESPONSE
 
 
-def _id_of(block: Block) -> str | None:
-    """The id under which the provider knows what it said; empty: it gave none. None: it said nothing that
-    is shown."""
-    match block:
-        case ToolCall() | AssistantCompletion():
-            found: object = block.provider.get("id")
-        case OpaqueBlock() if (own := verbatim(block)) is not None and _own(block, own):
-            found = own.get("id")
-        case _:
-            return None
-    if isinstance(block, AssistantCompletion) and not block.text.strip():
+def _is_apart(entry: Entry) -> bool:
+    """Whether it is no item that reasoning leads to."""
+    return isinstance(entry.block, AssistantThinking) or entry.place not in _SAID
+
+
+def _reasoning(own: Json) -> Json | None:
+    """The item as it came, if the server will take it."""
+    sealed: object = own.get("encrypted_content")
+    if own.get("type") != "reasoning" or not isinstance(sealed, str) or not sealed:
         return None
-    return found if isinstance(found, str) else ""
+    return {key: value for key, value in own.items() if key != "id" and value is not None}
 
 
-def _text(block: Block, text: str, *, tied: bool) -> Json | None:
+def _text(block: Block, text: str) -> Json | None:
     if not text.strip():
         return None
-    known: dict[str, Any] = block.provider if isinstance(block, AssistantCompletion) else {}
+    known: Json = block.provider if isinstance(block, AssistantCompletion) else {}
     phase: Json = {"phase": known["phase"]} if isinstance(known.get("phase"), str) else {}
-    message = {"type": "message", "role": "assistant"}
-    if not (tied and isinstance(known.get("id"), str)):
-        return {**message, "content": text, **phase}
-    content: Json = {"type": "output_text", "text": text, "annotations": []}
-    if known.get("refusal"):
-        content = {"type": "refusal", "refusal": text}
-    status = {"id": known["id"], "status": "completed"}
-    return {**message, **status, "content": [content], **phase}
+    return {"type": "message", "role": "assistant", "content": text, **phase}
 
 
-def _call(entry: Entry, call: ToolCall, *, tied: bool) -> Json:
-    known: object = call.provider.get("id")
-    own: Json = {"id": known} if tied and isinstance(known, str) else {}
+def _call(entry: Entry, call: ToolCall) -> Json:
     named = {"call_id": wire_id(entry.pair), "name": tool_name(call.name)}
     if (text := free_input(call)) is not None:
-        return {"type": "custom_tool_call", **own, **named, "input": text}
+        return {"type": "custom_tool_call", **named, "input": text}
     namespace: object = call.provider.get("namespace")
     if isinstance(namespace, str):
         named["namespace"] = namespace
-    return {"type": "function_call", **own, **named, "arguments": arguments_of(call)}
+    return {"type": "function_call", **named, "arguments": arguments_of(call)}
 
 
-def _own(block: OpaqueBlock, own: Json) -> Json | None:
+def _own(block: OpaqueBlock) -> Json | None:
     """The provider's own item, if it takes it back."""
+    own = verbatim(block) or {}
     kind: object = own.get("type")
     if block.tag != f"{TAG_PREFIX}{kind}" or kind not in REPLAYED:
         return None

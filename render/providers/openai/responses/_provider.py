@@ -132,12 +132,8 @@ class OpenAIResponses:
         return {"input": [_said(*texts)]}
 
     def without_thinking(self, request: Json) -> Json:
-        """Without reasoning, and without the ids that tie other items to it."""
-        items: list[Json] = []
-        for item in request["input"]:
-            if item.get("type") != "reasoning":
-                is_call = "call_id" in item
-                items.append({k: v for k, v in item.items() if k != "id"} if is_call else item)
+        """Without reasoning; nothing else refers to it."""
+        items = [item for item in request["input"] if item.get("type") != "reasoning"]
         return {**request, "input": items}
 
     def refusal(self, part: Part, where: Where) -> str:

@@ -21,9 +21,7 @@ from render.providers.openai._read import (
     call_of,
     checked_contents,
     checked_text,
-)
-from render.providers.openai._read import (
-    usage_of as usage_in,
+    usage_in,
 )
 from render.providers.openai.responses._kinds import CALLS
 from render.view._provider_blocks import Json
@@ -38,7 +36,7 @@ _FOREIGN: Final = {
 }
 _OBJECTS: Final = (None, "response", "response.compaction")
 _UNFINISHED: Final = frozenset({"in_progress", "queued"})
-_KEPT: Final = ("id", "namespace")
+_KEPT: Final = ("namespace",)
 """Of a call: what the provider wants back."""
 
 
@@ -151,15 +149,15 @@ def _message(
     refused = False
     content: object = item.get("content")
     for part in cast("Sequence[object]", content) if isinstance(content, list | tuple) else ():
-        known = cast("Mapping[str, Any]", part) if isinstance(part, Mapping) else {}
+        known: Json = dict(cast("Mapping[str, Any]", part)) if isinstance(part, Mapping) else {}
         text: object = known.get("text", known.get("refusal"))
         refused = refused or known.get("type") == "refusal"
         texts += [text] if isinstance(text, str) else []
     said = content if isinstance(content, str) else "".join(texts)
     if not said:
         return None
-    known = {name: item[name] for name in ("id", "phase") if isinstance(item.get(name), str)}
-    provider: Json = {**known, "refusal": True} if refused else known
+    provider: Json = {"phase": item["phase"]} if isinstance(item.get("phase"), str) else {}
+    provider |= {"refusal": True} if refused else {}
     return AssistantCompletion(
         id=new_id(), turn=turn, response=response, text=said, provider=provider
     )
@@ -168,4 +166,4 @@ def _message(
 def usage_of(response: object) -> UsageRecorded | None:
     """What a response says about its cost, if it says anything."""
     found = as_json(response, WANTED)
-    return usage_in(found, found.get("usage"), WANTED)
+    return usage_in(found, WANTED)

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
+from render.providers._facts import fields
 from render.providers.openai._kinds import CALL_ID_LENGTH_MAX, MARK, NAME
 from render.providers.openai._media import MediaFacts, scan_file, scan_image
 from render.providers.openai.responses._kinds import CALLS, REPLAYED
@@ -112,7 +113,7 @@ def _scan_part(part: Json, at: str, facts: ItemFacts) -> None:
 
 def _scan_mark(mark: object, at: str, facts: ItemFacts) -> None:
     facts.marks += 1
-    known = cast("Json", mark if isinstance(mark, dict) else {})
+    known = fields(mark)
     if known.get("mode") != "explicit" or known.get("ttl") not in _TTLS:
         facts.fault(Rule.MARK_FORM, at, field=MARK)
 

@@ -14,7 +14,7 @@ import attrs
 
 from render.policy._model import Model
 from render.policy._provider import Violation
-from render.providers._facts import Verdicts, items, violation
+from render.providers._facts import Verdicts, fields, items, violation
 from render.providers.openai._kinds import PICTURES_MAX
 from render.providers.openai.responses.validator._item_rules import ItemFacts, item_facts
 from render.providers.openai.responses.validator._rules import Rule
@@ -126,8 +126,7 @@ def _check_cache(
     if marked and not knows:
         yield violation(Rule.MARK_MODEL, f"input.{marked[0]}")
     if options is not None:
-        known = cast("Json", options if isinstance(options, dict) else {"mode": ""})
-        if known.get("mode", "implicit") not in ("implicit", "explicit"):
+        if fields(options).get("mode", "implicit") not in ("implicit", "explicit"):
             yield violation(Rule.CACHE_OPTIONS, "prompt_cache_options")
         if not knows:
             yield violation(Rule.MARK_MODEL, "prompt_cache_options")

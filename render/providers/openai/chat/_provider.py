@@ -1,0 +1,201 @@
+"""Chat Completions as a provider: what only its folder knows, behind the seam."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import Any, Final, cast
+
+import attrs
+
+from blocks import BlockId, Part, TurnId, UsageRecorded
+from render.policy._model import Limits, Model, Rates
+from render.policy._provider import (
+    Answer,
+    Encoder,
+    Overflow,
+    Piece,
+    Segment,
+    TokenCounter,
+    Where,
+)
+from render.providers._definitions import definition_of
+from render.providers._names import MIDWAY, tool_name
+from render.providers.openai._count import definition_tokens
+from render.providers.openai._flatten import segment_of, text_of_content
+from render.providers.openai._limits import limits_of
+from render.providers.openai._overflow import overflow_of
+from render.providers.openai._parts import refusal
+from render.providers.openai._prices import rates_of
+from render.providers.openai._rounds import assembled, cache_options, with_mark
+from render.providers.openai._tools import chat_tool
+from render.providers.openai.chat._encode import SEPARATOR, Encoding
+from render.providers.openai.chat._read import answer_of, usage_of
+from render.providers.openai.chat.validator._validate import ChatValidator
+from render.view._provider_blocks import Json
+
+PROMPT: Final = "system"
+"""The role of the system prompt: OpenAI's newer models call it `developer` and read both; many servers know
+only this one."""
+
+
+@attrs.frozen
+class OpenAIChat:
+    """OpenAI's Chat Completions API, as of November 2026, and that of servers like vLLM and llama.cpp; see
+    `Provider`."""
+
+    name: str = attrs.field(default="openai.chat", init=False)
+
+    def limits(self, model: Model) -> Limits:
+        """As of Responses: at marks, or every prefix."""
+        return limits_of(model)
+
+    def encoder(self, counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
+        """Groups as messages."""
+        listed = limits_of(model).marks_max > 0
+        encoding = Encoding(counter=counter, keep_thinking=keep_thinking, listed=listed)
+        return Encoder((self.name, counter.name, keep_thinking, listed), encoding.encode)
+
+    def tool_tokens(self, tool: Json, counter: TokenCounter) -> int:
+        """As the form is said to be in which it is sent to the model."""
+        return definition_tokens(definition_of(tool), counter)
+
+    def prefix(
+        self, system: Sequence[Json], tools: Sequence[Json], ttl: str | None
+    ) -> tuple[list[Json], list[Json]]:
+        """One message; a plain text, unless it carries a mark."""
+        texts = [text["text"] for text in system]
+        content: str | list[Json] = SEPARATOR.join(texts)
+        if texts and ttl:
+            parts: list[Json] = [{"type": "text", "text": text} for text in texts]
+            content = [*parts[:-1], with_mark(parts[-1])]
+        message = {"role": PROMPT, "content": content}
+        return [message] if texts else [], list(map(chat_tool, tools))
+
+    def messages(
+        self, pieces: Sequence[Piece], marks: Iterable[tuple[int, int]], texts: Sequence[str]
+    ) -> list[Json]:
+        """Messages, the user's first, adjacent ones of the user joined.
+
+        Messages without a mark are the pieces' own objects: read them, do not change them.
+        """
+        messages = assembled(pieces, list(marks))
+        if not messages or messages[0]["role"] != "user":
+            messages.insert(0, {"role": "user", "content": MIDWAY})
+        return appended(_joined(messages), texts)
+
+    def request(
+        self,
+        system: Sequence[Json],
+        tools: Sequence[Json],
+        messages: Sequence[Json],
+        cache_key: str = "",
+    ) -> Json:
+        """The keyword arguments `messages` and `tools`; those of the cache only with marks: not every server
+        takes them."""
+        request: Json = {"messages": [*system, *messages]}
+        if tools:
+            request["tools"] = list(tools)
+        options = cache_options(request["messages"], cache_key)
+        return request | options if "prompt_cache_options" in options else request
+
+    def rates(self, model: Model, prompt_tokens: int) -> Rates:
+        """A write costs 1.25 of the input (30 minutes), a read 0.1; older models write for nothing."""
+        return rates_of(model, prompt_tokens)
+
+    def contents(
+        self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
+    ) -> Iterator[tuple[str, Json]]:
+        """Tools, then the messages: the user's parts, the assistant's text and calls."""
+        yield from (("tools", tool) for tool in tools)
+        for message in (*system, *messages):
+            role = str(message.get("role") or "")
+            content: object = message.get("content")
+            if role == "tool":
+                yield role, message
+            elif isinstance(content, list):
+                yield from ((role, part) for part in cast("list[Json]", content))
+            elif isinstance(content, str) and content:
+                yield role, {"type": "text", "text": content}
+            yield from ((role, call) for call in message.get("tool_calls") or ())
+
+    def segment(self, place: str, content: Json) -> Segment:
+        """A mark is no content."""
+        return segment_of(place, content)
+
+    def text(self, content: Json) -> str:
+        """Arguments as names and values, not as JSON."""
+        return text_of_content(content)
+
+    def open_tools(self, names: Iterable[str]) -> list[Json]:
+        """Each under the name that is sent, in the order of names."""
+        sent = sorted({tool_name(name) for name in names})
+        schema = {"type": "object"}
+        return [{"name": name, "description": name, "input_schema": schema} for name in sent]
+
+    def validator(self) -> ChatValidator:
+        """Remembers its verdict on every message of the latest request."""
+        return ChatValidator()
+
+    def extended(self, request: Json, text: str) -> Json:
+        """In the last message, if that is the user's."""
+        return {**request, "messages": appended(request["messages"], [text])}
+
+    def quoting(self, texts: Sequence[str]) -> Json:
+        """One message of the user's."""
+        return {"messages": appended([], texts)}
+
+    def without_thinking(self, request: Json) -> Json:
+        """There is none in it."""
+        return request
+
+    def refusal(self, part: Part, where: Where) -> str:
+        """As the validator sees it."""
+        return refusal(part, where)
+
+    def read(self, response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
+        """One choice; what servers tell of the model's reasoning is kept."""
+        return answer_of(response, new_id, turn)
+
+    def usage(self, response: object) -> UsageRecorded | None:
+        """Its `usage`, which counts what was cached as input."""
+        return usage_of(response)
+
+    def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:
+        """By the error's code; of other servers, by their words."""
+        return overflow_of(status, kind, message)
+
+
+def appended(messages: list[Json], texts: Sequence[str]) -> list[Json]:
+    """The messages with texts behind everything, and so behind the last mark: never cached."""
+    if not texts:
+        return messages
+    said: Json = {"role": "user", "content": SEPARATOR.join(texts)}
+    if not messages or messages[-1]["role"] != "user":
+        return [*messages, said]
+    return [*messages[:-1], _as_one([messages[-1], said])]
+
+
+def _joined(messages: list[Json]) -> list[Json]:
+    """Adjacent messages of the user as one, for templates that want roles to alternate; they are rare, and
+    the others stay what they are."""
+    roles: list[str] = list(map(itemgetter("role"), messages))
+    if not any(a == b == "user" for a, b in pairwise(roles)):
+        return messages
+    runs = ((role, list(run)) for role, run in groupby(messages, itemgetter("role")))
+    return [
+        message
+        for role, run in runs
+        for message in ([_as_one(run)] if role == "user" and len(run) > 1 else run)
+    ]
+
+
+def _as_one(run: Sequence[Json]) -> Json:
+    contents: list[Any] = [message["content"] for message in run]
+    if all(isinstance(content, str) for content in contents):
+        return {"role": "user", "content": SEPARATOR.join(contents)}
+    parts = (_listed(content) for content in contents)
+    return {"role": "user", "content": [part for content in parts for part in content]}
+
+
+def _listed(content: str | list[Json]) -> list[Json]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content

@@ -1,0 +1,161 @@
+"""Would Chat Completions take this request? Read from plain dicts, trusting nobody.
+
+Most rules look at one message or tool by itself; their verdict is kept for as long as the next request
+holds the very same object.  The rest look at the whole dialogue, but only through small facts about each
+message.
+
+A request has to please the strictest reader: OpenAI, the servers that speak its API, and the templates that
+put messages into a model's own form.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from operator import attrgetter
+from typing import Any, Final, TypeAlias, cast
+
+import attrs
+
+from render.policy._model import Model
+from render.policy._provider import Violation
+from render.providers._facts import Verdicts, fields, items, violation
+from render.providers.openai._kinds import PICTURES_MAX
+from render.providers.openai.chat.validator._message_rules import MessageFacts, message_facts
+from render.providers.openai.chat.validator._rules import Rule
+from render.providers.openai.chat.validator._tool_rules import ToolFacts, tool_facts
+
+Json: TypeAlias = Mapping[str, Any]
+
+REQUEST_BYTES_MAX: Final = 50 * 1024 * 1024
+CACHE_KEY_LENGTH_MAX: Final = 64
+_INSTRUCTIONS: Final = frozenset({"system", "developer"})
+
+
+@attrs.define(eq=False)
+class ChatValidator:
+    """Validates one request after the other of a growing conversation."""
+
+    _tools: Verdicts[ToolFacts] = attrs.field(init=False, factory=lambda: Verdicts(tool_facts))
+    _messages: Verdicts[MessageFacts] = attrs.field(
+        init=False, factory=lambda: Verdicts(message_facts)
+    )
+
+    def check(
+        self, request: Mapping[str, Any], model: Model | None = None
+    ) -> tuple[Violation, ...]:
+        """Every reason why the provider would refuse `request`; never raises, whatever it is.
+
+        Messages and tools that were part of the previous request must not have been mutated since.
+        """
+        unreadable = tuple(_check_shape(request))
+        return unreadable or tuple(self._violations(request, model))
+
+    def _violations(self, request: Json, model: Model | None) -> Iterator[Violation]:
+        tools = self._tools.on(items(request.get("tools")))
+        messages = self._messages.on(items(request.get("messages")))
+        noted = [(index, facts) for index, facts in enumerate(messages) if facts.noted]
+        for index, tool in enumerate(tools):
+            yield from (fault.below(f"tools.{index}") for fault in tool.faults)
+        for index, facts in noted:
+            yield from (fault.below(f"messages.{index}") for fault in facts.faults)
+        if not messages:
+            yield violation(Rule.NO_MESSAGES, "messages")
+        yield from _check_names(tools)
+        yield from _check_roles(messages)
+        yield from _check_pairs(messages)
+        yield from _check_cache(request, noted, model)
+        yield from _check_limits(request, messages, model)
+
+
+def _check_shape(request: object) -> Iterator[Violation]:
+    """Look for what stops the server from reading on."""
+    if not isinstance(request, Mapping):
+        yield violation(Rule.SHAPE, "request", "an object")
+        return
+    known = cast("Json", request)
+    for name in ("messages", "tools"):
+        if known.get(name) is not None and not isinstance(known[name], list | tuple):
+            yield violation(Rule.SHAPE, name, "an array")
+
+
+def _check_names(tools: Sequence[ToolFacts]) -> Iterator[Violation]:
+    seen = {""}
+    for index, tool in enumerate(tools):
+        if tool.name and tool.name in seen:
+            yield violation(Rule.TOOL_NAME_DUPLICATE, f"tools.{index}", tool.name)
+        seen.add(tool.name)
+
+
+def _check_roles(messages: Sequence[MessageFacts]) -> Iterator[Violation]:
+    """Check that instructions come first, and that no user speaks twice in a row."""
+    for index, (before, after) in enumerate(pairwise(messages), start=1):
+        if after.role in _INSTRUCTIONS and before.role not in _INSTRUCTIONS:
+            yield violation(Rule.SYSTEM_PLACE, f"messages.{index}")
+        if before.role == after.role and after.role in ("user", "assistant"):
+            yield violation(Rule.NOT_ALTERNATING, f"messages.{index}")
+
+
+def _check_pairs(messages: Sequence[MessageFacts]) -> Iterator[Violation]:
+    """Check that results follow their calls directly, each once."""
+    seen: set[str] = set()
+    asked: tuple[str, ...] = ()
+    answered: set[str] = set()
+    asking = 0
+    for index, facts in enumerate(messages):
+        if facts.role == "tool":
+            if facts.answered and facts.answered not in asked:
+                yield violation(Rule.RESULT_UNEXPECTED, f"messages.{index}")
+            elif facts.answered in answered:
+                yield violation(Rule.RESULT_DUPLICATE, f"messages.{index}", facts.answered)
+            answered.add(facts.answered)
+            continue
+        yield from _unanswered(asking, asked, answered)
+        for call in facts.asked:
+            if call in seen:
+                yield violation(Rule.CALL_ID_DUPLICATE, f"messages.{index}", call)
+            seen.add(call)
+        asking, asked, answered = index, facts.asked, set[str]()
+    yield from _unanswered(asking, asked, answered)
+
+
+def _unanswered(index: int, asked: Sequence[str], answered: set[str]) -> Iterator[Violation]:
+    if missing := [call for call in asked if call not in answered]:
+        yield violation(Rule.CALL_UNANSWERED, f"messages.{index}", ", ".join(missing))
+
+
+def _check_cache(
+    request: Json, noted: Sequence[tuple[int, MessageFacts]], model: Model | None
+) -> Iterator[Violation]:
+    options: object = request.get("prompt_cache_options")
+    marked = [index for index, facts in noted if facts.marks]
+    knows = model is None or model.cache_kind == "marks"
+    if marked and not knows:
+        yield violation(Rule.MARK_MODEL, f"messages.{marked[0]}")
+    if options is not None:
+        if fields(options).get("mode", "implicit") not in ("implicit", "explicit"):
+            yield violation(Rule.CACHE_OPTIONS, "prompt_cache_options")
+        if not knows:
+            yield violation(Rule.MARK_MODEL, "prompt_cache_options")
+    key: object = request.get("prompt_cache_key")
+    if key is not None and not isinstance(key, str):
+        yield violation(Rule.SHAPE, "prompt_cache_key", "a string")
+    elif key and len(key) > CACHE_KEY_LENGTH_MAX:
+        yield violation(Rule.CACHE_KEY, "prompt_cache_key")
+
+
+def _check_limits(
+    request: Json, messages: Sequence[MessageFacts], model: Model | None
+) -> Iterator[Violation]:
+    images = sum(map(attrgetter("images"), messages))
+    if images > PICTURES_MAX:
+        yield violation(Rule.IMAGES_MAX, "messages", images, PICTURES_MAX)
+    size = sum(map(attrgetter("size"), messages))
+    if size > REQUEST_BYTES_MAX:
+        yield violation(Rule.REQUEST_BYTES, "request", size)
+    for name in ("max_completion_tokens", "max_tokens"):
+        most: object = request.get(name)
+        if most is None:
+            continue
+        if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+            yield violation(Rule.SHAPE, name, "a positive integer")
+        elif model is not None and most > model.output_tokens_max:
+            yield violation(Rule.MAX_TOKENS, name, most, model.output_tokens_max)
