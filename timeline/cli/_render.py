@@ -9,6 +9,7 @@ from timeline.cli._console import DONE, print_json
 from timeline.cli._store import checked_name, fixed_from, fixed_options, opened, store_option
 
 if TYPE_CHECKING:
+    from render import Model
     from timeline import Options
 
 NAME = "render"
@@ -20,7 +21,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("id", metavar="ID", help="the timeline")
     add("--at", type=int, metavar="VERSION", help="as it was at this version")
-    add("--provider", choices=("anthropic",), default="anthropic", help="whose request")
+    add(
+        "--provider",
+        default="",
+        metavar="NAME",
+        help="whose request: anthropic, openai.responses or openai.chat (default: the model's)",
+    )
     add("--model", default="", metavar="NAME", help="for the rules of a model")
     add("--thinking", choices=("keep", "drop"), default="keep", help="recorded thinking blocks")
     fixed_options(parser)
@@ -35,8 +41,8 @@ def run(options: argparse.Namespace) -> int:
     with opened(options) as store:
         last = store.head(checked_name(store, options.id))
         chosen: Options = {"store": store, "keep_thinking": options.thinking == "keep"}
-        if options.model:
-            chosen["model"] = options.model
+        if options.model or options.provider:
+            chosen["model"] = _model(options.model, options.provider)
         with Timeline.open(options.id, **chosen) as timeline:
             version = last if options.at is None else options.at
             request = timeline.render_at(version, system=system, tools=tools).request()
@@ -45,3 +51,12 @@ def run(options: argparse.Namespace) -> int:
     else:
         sys.stdout.write(json.dumps(request, ensure_ascii=False, indent=2) + "\n")
     return DONE
+
+
+def _model(name: str, provider: str) -> "Model | str":
+    """The model, asked through this provider."""
+    import attrs
+
+    from timeline import model_named
+
+    return attrs.evolve(model_named(name), provider=provider) if provider else name

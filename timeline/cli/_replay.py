@@ -40,6 +40,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--policy", action="append", metavar="NAME|FILE.toml", help="repeat it to compare")
     add("--model", default="", metavar="NAME", help="whose prices and rules count")
     add(
+        "--provider",
+        default="",
+        metavar="NAME",
+        help="whose requests: anthropic, openai.responses or openai.chat (default: the model's)",
+    )
+    add(
         "--summarizer",
         choices=("extractive", "stand-in", "anthropic"),
         default="extractive",
@@ -145,6 +151,7 @@ def _options(policy: str, options: argparse.Namespace) -> "ReplayOptions":
         counter=options.counter,
         policy=policy,
         model=options.model,
+        provider=options.provider,
         summarizer=options.summarizer,
         base_url=options.base_url,
         keep_thinking=options.thinking == "keep",

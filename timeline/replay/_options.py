@@ -7,7 +7,7 @@ from attrs.validators import in_
 
 from blocks import ToolCall
 from persistence.sessions import Session
-from render import Json, Policy, provider_of
+from render import Json, Model, Policy, provider_of
 from timeline._models import model_named
 from timeline._policies import policy_named
 from timeline.arguments._fixed import System, Tools
@@ -30,6 +30,8 @@ class ReplayOptions:
     policy: Policy | str = "default"
     model: str = ""
     """Default: the session's, when its prices are known."""
+    provider: str = ""
+    """Whose requests are sent, as `Model.provider` names it; default: the model's."""
     summarizer: Summaries = attrs.field(
         default="extractive", validator=in_(("extractive", "stand-in", "anthropic"))
     )
@@ -52,9 +54,10 @@ class ReplayOptions:
         """The policy, without summaries in the background: a replay is one step after the other."""
         return attrs.evolve(self.policy_given(), prepare_ratio=1.0)
 
-    def model_for(self, session: Session) -> str:
+    def model_for(self, session: Session) -> str | Model:
         """The model whose rules and prices count."""
-        return self.model or (session.model if model_named(session.model).known else MODEL)
+        name = self.model or (session.model if model_named(session.model).known else MODEL)
+        return attrs.evolve(model_named(name), provider=self.provider) if self.provider else name
 
     def system_for(self, session: Session) -> System:
         """The system prompt of every request."""
@@ -68,4 +71,5 @@ class ReplayOptions:
         """A definition that takes any arguments, for each tool name seen."""
         blocks = (block for call in session.calls for block in call.blocks)
         names = (block.name for block in blocks if isinstance(block, ToolCall))
-        return provider_of(model_named(self.model_for(session))).open_tools(names)
+        model = self.model_for(session)
+        return provider_of(model_named(model) if isinstance(model, str) else model).open_tools(names)

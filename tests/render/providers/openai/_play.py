@@ -1,0 +1,123 @@
+"""Generated logs of agents that talk to OpenAI: as `tests.strategies.Play`, in the words of its two APIs."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+from hypothesis import strategies as st
+
+from blocks import BlockId, MisuseError
+from render import Model, Rendered
+from render.providers.anthropic._read import block_of
+from tests.strategies import TOOLS, Play, settings
+
+MARKED = Model(
+    name="gpt-marked",
+    provider="openai.responses",
+    cache_kind="marks",
+    cache_ttls=(1_800, 43_200),
+    cache_tokens_min=0,
+    token_factor=1.0,
+    tool_overhead_tokens=12,
+)
+PLAIN = attrs.evolve(MARKED, name="gpt-plain", cache_kind="prefix", cache_ttls=(300,))
+CHAT = attrs.evolve(MARKED, name="chat-marked", provider="openai.chat")
+LOCAL = attrs.evolve(PLAIN, name="chat-plain", provider="openai.chat")
+MODELS = (MARKED, PLAIN, CHAT, LOCAL)
+
+
+def openai_settings() -> st.SearchStrategy[dict[str, Any]]:
+    """Options of a timeline whose model is one of these."""
+    models = st.sampled_from(MODELS)
+    return st.builds(lambda options, model: {**options, "model": model}, settings(), models)
+
+
+def kwargs_of(rendered: Rendered) -> dict[str, Any]:
+    """What the client is called with."""
+    if rendered.provider.name == "openai.chat":
+        return rendered.openai_chat(max_completion_tokens=1000)
+    return rendered.openai_responses(max_output_tokens=1000)
+
+
+def items_of(rendered: Rendered) -> list[dict[str, Any]]:
+    """Its items or messages."""
+    request = kwargs_of(rendered)
+    found: list[dict[str, Any]] = request.get("input") or request["messages"]
+    return found
+
+
+def plain(value: Any) -> Any:
+    """Without cache marks."""
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items() if k != "prompt_cache_breakpoint"}
+    return value
+
+
+def bytes_of(rendered: Rendered) -> bytes:
+    return json.dumps(kwargs_of(rendered), ensure_ascii=False).encode()
+
+
+@attrs.define
+class OpenAIPlay(Play):
+    """Does steps to a timeline whose model answers as OpenAI does."""
+
+    native: bool = True
+    """Whether what the model says is recorded as this API has it, and not as another's."""
+
+    def _do_respond(self, named: bool, contents: Sequence[tuple[Any, ...]]) -> None:  # noqa: FBT001 -- data
+        made = [self._content(*content) for content in contents]
+        name = self._ids() if named else ""
+        chat = self.options["model"].provider == "openai.chat"
+        answer = self._chat(name, made) if chat else self._response(name, made)
+        try:
+            if self.native:
+                self.timeline.record(answer)
+                return
+        except MisuseError:  # empty, or a call without an id: logs from elsewhere have such, too
+            pass
+        turn = self.timeline.view.turn
+        blocks = [block_of(content, BlockId(self._ids()), turn, name) for content in made]
+        if blocks:
+            self.timeline.append(*blocks)
+
+    def _response(self, name: str, made: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        return {"id": name, "object": "response", "output": [_item(content) for content in made]}
+
+    def _chat(self, name: str, made: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        texts = [content["text"] for content in made if content["type"] == "text"]
+        thoughts = [content["thinking"] for content in made if content["type"] == "thinking"]
+        calls = [_call(content) for content in made if content["type"] == "tool_use"]
+        message = {"role": "assistant", "content": "".join(texts) or None, "tool_calls": calls}
+        if thoughts:
+            message["reasoning_content"] = "".join(thoughts)
+        choices = [{"index": 0, "finish_reason": "stop", "message": message}] if made else []
+        return {"id": name, "object": "chat.completion", "choices": choices}
+
+
+def _item(content: dict[str, Any]) -> dict[str, Any]:
+    match content["type"]:
+        case "text":
+            part = {"type": "output_text", "text": content["text"], "annotations": []}
+            said = {"id": "msg_1", "role": "assistant", "content": [part], "phase": "commentary"}
+            return {"type": "message", **said, "status": "completed"}
+        case "thinking":
+            sealed = content["thinking"] if "signature" in content else None
+            return {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": sealed}
+        case "tool_use" if content["name"] == TOOLS["c3"]:
+            text = content["input"]["command"]
+            named = {"call_id": content["id"], "name": content["name"]}
+            return {"type": "custom_tool_call", "id": "ct_1", **named, "input": text}
+        case "tool_use":
+            spaced = json.dumps(content["input"], indent=1)
+            named = {"call_id": content["id"], "name": content["name"]}
+            return {"type": "function_call", "id": "fc_1", **named, "arguments": spaced}
+        case _:
+            return {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {}}
+
+
+def _call(content: dict[str, Any]) -> dict[str, Any]:
+    function = {"name": content["name"], "arguments": json.dumps(content["input"], indent=1)}
+    return {"id": content["id"], "type": "function", "function": function}
