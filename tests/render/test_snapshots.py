@@ -51,10 +51,10 @@ class RequestSnapshot(SingleFileSnapshotExtension):
         return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
 
 
-@pytest.fixture(params=["anthropic", "plain"], autouse=True)
+@pytest.fixture(params=["anthropic", "openai.chat", "openai.responses", "plain"], autouse=True)
 def provider(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param == "plain":
-        monkeypatch.setitem(cast("Any", PROVIDERS), "anthropic", PlainText())
+    served = {**PROVIDERS, "plain": PlainText()}[request.param]
+    monkeypatch.setitem(cast("Any", PROVIDERS), "anthropic", served)
 
 
 @pytest.fixture

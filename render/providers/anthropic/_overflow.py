@@ -1,16 +1,11 @@
 """Overflow: does an error say that the prompt is longer than the model's window?
 
-Providers have no common code for it, and Anthropic has none at all, so the text must be read. Only
-a refused request counts (400, or an error inside a stream, which has no status): a rate limit or an
-overload may quote the same words.
+Anthropic has no code for it, so the text must be read. Only a refused request counts (400, or an error inside
+a stream, which has no status): a rate limit or an overload may quote the same words.
 
     Anthropic   prompt is too long: N tokens > M maximum
                 input length and `max_tokens` exceed context limit: N + output > M, decrease ...
                 stop reason `model_context_window_exceeded`
-    OpenAI      code `context_length_exceeded`, also inside a stream
-                Your input exceeds the context window of this model. ...
-                This model's maximum context length is M tokens. However, your messages resulted in
-                N tokens ... / you requested R tokens (N in the messages, ... in the completion)
 
 A body of too many bytes (413) is no overflow of the window.
 """
@@ -22,24 +17,18 @@ from render.policy._provider import Overflow
 
 _BAD_REQUEST: Final = 400
 
-_CODES: Final = frozenset({"context_length_exceeded", "model_context_window_exceeded"})
+_STOPPED: Final = "model_context_window_exceeded"
 _TYPES: Final = frozenset({"", "error", "invalid_request_error"})
 """Types under which the text may say it; "" where a gateway has dropped the type."""
 
 _NUMBER: Final = r"(\d[\d,_]{0,18})"
-_TEXTS: Final = re.compile(
-    r"prompt is too long|exceed context limit|exceeds the context window|maximum context length is",
-    re.IGNORECASE,
-)
+_TEXTS: Final = re.compile(r"prompt is too long|exceed context limit", re.IGNORECASE)
 # Each names the tokens of the input `n` and the maximum `m`.
 _NUMBERS: Final = tuple(
     re.compile(pattern.replace("<n>", f"(?P<n>{_NUMBER})").replace("<m>", f"(?P<m>{_NUMBER})"))
     for pattern in (
         r"<n> tokens > <m>",
         r"context limit: <n> \+ [\d,_]+ > <m>",
-        r"maximum context length is <m> tokens.{0,200}?messages resulted in <n> tokens",
-        r"maximum context length is <m> tokens.{0,200}?\(<n> in the messages",
-        r"maximum context length is <m> tokens",
     )
 )
 
@@ -52,7 +41,7 @@ def overflow_of(status: int | None, kind: str, message: str) -> Overflow | None:
     """
     if status not in (None, _BAD_REQUEST):
         return None
-    if kind not in _CODES and not (kind in _TYPES and _TEXTS.search(message)):
+    if kind != _STOPPED and not (kind in _TYPES and _TEXTS.search(message)):
         return None
     for pattern in _NUMBERS:
         found = pattern.search(message)

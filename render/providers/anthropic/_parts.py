@@ -18,6 +18,7 @@ from blocks import (
     did_you_mean,
     in_words,
     is_web_url,
+    text_of_parts,
 )
 from render.policy._provider import Where
 from render.providers.anthropic._kinds import DOCUMENT_TEXT, IMAGE_BYTES_MAX, IMAGE_MEDIA_TYPES
@@ -105,7 +106,10 @@ def _named(part: Part) -> str:
             kind = "image" if isinstance(part, ImagePart) else "document"
             return f"[{kind}: its {'url' if part.url else 'data'} could not be read]"
         case ProviderPart():
-            return f"[tool {part.value.get('tool_name') or part.value.get('type') or 'part'}]"
+            kind: object = part.value.get("type")
+            if kind in SENT["user"] | TOLD or not kind:
+                return f"[tool {part.value.get('tool_name') or kind or 'part'}]"
+            return text_of_parts((part,)).strip() or "[part]"
         case TextPart():
             return part.text
 

@@ -139,6 +139,8 @@ def _named(part: Part) -> str:
         case ImagePart() | DocumentPart():
             kind = "image" if isinstance(part, ImagePart) else "document"
             return f"[{kind}: its {'url' if part.url else 'data'} could not be read]"
+        case ProviderPart(value={"tool_name": str(name)}):
+            return f"[tool {name}]"
         case _:
             return text_of_parts((part,)).strip() or "[part]"
 

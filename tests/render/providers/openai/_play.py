@@ -84,7 +84,11 @@ class OpenAIPlay(Play):
             self.timeline.append(*blocks)
 
     def _response(self, name: str, made: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        return {"id": name, "object": "response", "output": [_item(content) for content in made]}
+        items = [_item(content) for content in made]
+        if name and items:
+            self._marks += 1
+            items.insert(self._marks % len(items), _reasoning(f"sealed {self._marks}"))
+        return {"id": name, "object": "response", "output": items}
 
     def _chat(self, name: str, made: Sequence[dict[str, Any]]) -> dict[str, Any]:
         texts = [content["text"] for content in made if content["type"] == "text"]
@@ -104,8 +108,7 @@ def _item(content: dict[str, Any]) -> dict[str, Any]:
             said = {"id": "msg_1", "role": "assistant", "content": [part], "phase": "commentary"}
             return {"type": "message", **said, "status": "completed"}
         case "thinking":
-            sealed = content["thinking"] if "signature" in content else None
-            return {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": sealed}
+            return _reasoning(content["thinking"] if "signature" in content else None)
         case "tool_use" if content["name"] == TOOLS["c3"]:
             text = content["input"]["command"]
             named = {"call_id": content["id"], "name": content["name"]}
@@ -116,6 +119,10 @@ def _item(content: dict[str, Any]) -> dict[str, Any]:
             return {"type": "function_call", "id": "fc_1", **named, "arguments": spaced}
         case _:
             return {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {}}
+
+
+def _reasoning(sealed: str | None) -> dict[str, Any]:
+    return {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": sealed}
 
 
 def _call(content: dict[str, Any]) -> dict[str, Any]:
