@@ -106,9 +106,9 @@ def _named(part: Part) -> str:
             kind = "image" if isinstance(part, ImagePart) else "document"
             return f"[{kind}: its {'url' if part.url else 'data'} could not be read]"
         case ProviderPart():
-            kind: object = part.value.get("type")
-            if kind in SENT["user"] | TOLD or not kind:
-                return f"[tool {part.value.get('tool_name') or kind or 'part'}]"
+            own: object = part.value.get("type")
+            if not isinstance(own, str) or own in SENT["user"] | TOLD:
+                return f"[tool {part.value.get('tool_name') or own or 'part'}]"
             return text_of_parts((part,)).strip() or "[part]"
         case TextPart():
             return part.text

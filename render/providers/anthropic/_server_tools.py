@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from blocks import OpaqueBlock
 from render.providers.anthropic._kinds import SERVER_TOOL_TYPES
 from render.providers.anthropic._parts import Refuses
-from render.view._provider_blocks import TAG_PREFIX, Json
+from render.view._provider_blocks import Json
 
 _RESUMABLE: Final = SERVER_TOOL_TYPES | {"compaction"}
 REPLAYED: Final = _RESUMABLE | {"container_upload"}
@@ -24,7 +24,7 @@ Numbered: TypeAlias = tuple[int, Json]
 
 def is_own(block: OpaqueBlock, content: Json) -> bool:
     """Whether it is a block of this provider's, and not of another's of the same type."""
-    return block.tag == f"{TAG_PREFIX}{content.get('type')}"
+    return block.tag == f"provider.{content.get('type')}"
 
 
 def is_replayed(content: Json, refuses: Refuses) -> bool:

@@ -45,11 +45,7 @@ def as_json(response: object, wanted: str) -> Json:
 
 def call_of(call: Json, known: Json, block: BlockId, turn: TurnId, response: str) -> ToolCall:
     """A call of a function or of a custom tool; `call`: its `call_id`, `name`, and `arguments` or `input`;
-    `known`: what else the provider wants back.
-
-    Raises:
-        CodecError: the arguments are nested too deeply.
-    """
+    `known`: what else the provider wants back."""
     name, call_id = str(call["name"]), CallId(str(call["call_id"]))
     text: object = call.get("input")
     if isinstance(text, str):
@@ -72,27 +68,22 @@ def call_of(call: Json, known: Json, block: BlockId, turn: TurnId, response: str
 
 
 def read_arguments(written: object) -> Json:
-    """Arguments as the model wrote them, or as some servers give them, parsed; what is no object becomes
-    one.
-
-    Raises:
-        CodecError: they are nested too deeply.
-    """
-    try:
-        cleaned: object = clean_json(_parsed(written) or {})
-    except RecursionError:
-        raise CodecError("record(): the arguments of a tool call are nested too deeply") from None
+    """Arguments as the model wrote them, or as some servers give them, parsed; what is no object, or
+    cannot be stored as one, becomes one with a text."""
+    value: object = written if written is not None else {}
+    if isinstance(written, str):
+        value = _parsed(written) if written.strip() else {}
+    cleaned: object = clean_json(value)
     return cast("Json", cleaned) if isinstance(cleaned, dict) else {CUSTOM_INPUT: cleaned}
 
 
-def _parsed(written: object) -> object:
+def _parsed(written: str) -> object:
     """A text as JSON; itself where it is none, as when a model was cut off."""
-    if not isinstance(written, str) or not written.strip():
-        return {} if isinstance(written, str) else written
     try:
-        return cast("object", loads(written))
-    except ValueError:
+        value: object = loads(written)
+    except (ValueError, RecursionError):
         return written
+    return written if fault_in(value) else value
 
 
 def _plain(given: Json) -> str:

@@ -18,14 +18,14 @@ from typing import Any, Final, cast
 import attrs
 import msgspec
 
-from blocks import Note, Part, TextPart, ToolCall, ToolResult, clean_json
+from blocks import Note, OpaqueBlock, Part, TextPart, ToolCall, ToolResult, clean_json
 from render.policy._provider import Piece, Spot, TokenCounter
 from render.providers._heard import heard
 from render.providers._names import CONTINUE, INTERRUPTED, NO_OUTPUT
 from render.providers.openai._count import MESSAGE_TOKENS, content_tokens
 from render.providers.openai._kinds import CUSTOM, CUSTOM_INPUT, MARK
 from render.view._group import Entry, Group, Place
-from render.view._provider_blocks import Json
+from render.view._provider_blocks import Json, verbatim
 
 FAILED: Final = "[the call failed]"
 """Before what a failed call gave: neither API has a field for it."""
@@ -108,6 +108,13 @@ def free_input(call: ToolCall) -> str | None:
     text: object = call.input.get(CUSTOM_INPUT)
     is_free = call.provider.get("type") == CUSTOM and isinstance(text, str)
     return cast("str", text) if is_free else None
+
+
+def told(block: OpaqueBlock) -> str:
+    """What a block says that only another provider reads: its compaction, for one, is a summary in
+    words."""
+    content: object = (verbatim(block) or {}).get("content")
+    return block.text or (content if isinstance(content, str) else "")
 
 
 # Pieces.

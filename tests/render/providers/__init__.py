@@ -1,1 +1,6 @@
-"""Tests of `render/providers`: each module has a suite of its name."""
+"""Tests of `render/providers`: a module's suite has its name, or is given here.
+
+_facts: anthropic/validator/test_validate.py, openai/responses/validator/test_rules.py
+_heard: anthropic/test_encode.py, openai/test_logs.py
+_names: anthropic/test_wire_ids.py
+"""

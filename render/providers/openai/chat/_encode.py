@@ -36,6 +36,7 @@ from render.providers.openai._rounds import (
     free_input,
     others,
     piece_of,
+    told,
 )
 from render.view._group import Entry, Group, Place
 from render.view._provider_blocks import Json, verbatim
@@ -82,8 +83,10 @@ class Encoding:
                 case AssistantThinking():
                     if self.keep_thinking:
                         notices.append(f"thinking is not sent in a chat: {entry.path}")
-                case AssistantCompletion(text=text) | OpaqueBlock(text=text) if text.strip():
+                case AssistantCompletion(text=text) if text.strip():
                     texts.append((entry.version, {"type": "text", "text": text}))
+                case OpaqueBlock() as block if told(block).strip():
+                    texts.append((entry.version, {"type": "text", "text": told(block)}))
                 case OpaqueBlock() as block if verbatim(block) is not None:
                     notices.append(f"a block that the provider refuses is not shown: {entry.path}")
                 case _:

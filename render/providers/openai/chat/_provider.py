@@ -1,6 +1,6 @@
 """Chat Completions as a provider: what only its folder knows, behind the seam."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any, Final, cast
@@ -98,6 +98,12 @@ class OpenAIChat:
         options = cache_options(request["messages"], cache_key)
         return request | options if "prompt_cache_options" in options else request
 
+    def sections(
+        self, request: Mapping[str, Any]
+    ) -> tuple[Sequence[Json], Sequence[Json], Sequence[Json]]:
+        """The system prompt stands among the messages."""
+        return (), request.get("tools") or (), request.get("messages") or ()
+
     def rates(self, model: Model, prompt_tokens: int) -> Rates:
         """A write costs 1.25 of the input (30 minutes), a read 0.1; older models write for nothing."""
         return rates_of(model, prompt_tokens)
@@ -105,7 +111,7 @@ class OpenAIChat:
     def contents(
         self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
     ) -> Iterator[tuple[str, Json]]:
-        """Tools, then the messages: the user's parts, the assistant's text and calls."""
+        """Tools, then the messages: the user's parts or paragraphs, the assistant's text and calls."""
         yield from (("tools", tool) for tool in tools)
         for message in (*system, *messages):
             role = str(message.get("role") or "")
@@ -114,8 +120,10 @@ class OpenAIChat:
                 yield role, message
             elif isinstance(content, list):
                 yield from ((role, part) for part in cast("list[Json]", content))
-            elif isinstance(content, str) and content:
-                yield role, {"type": "text", "text": content}
+            elif isinstance(content, str):
+                yield from (
+                    (role, {"type": "text", "text": text}) for text in _pieces(content, role)
+                )
             yield from ((role, call) for call in message.get("tool_calls") or ())
 
     def segment(self, place: str, content: Json) -> Segment:
@@ -163,6 +171,12 @@ class OpenAIChat:
     def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:
         """By the error's code; of other servers, by their words."""
         return overflow_of(status, kind, message)
+
+
+def _pieces(content: str, role: str) -> Sequence[str]:
+    """A text as a cache reads it, which finds any prefix of it: what was joined, apart again."""
+    texts = content.split(SEPARATOR) if role == "user" else [content]
+    return [text for text in texts if text]
 
 
 def appended(messages: list[Json], texts: Sequence[str]) -> list[Json]:

@@ -33,6 +33,7 @@ from render.providers.openai._rounds import (
     free_input,
     others,
     piece_of,
+    told,
 )
 from render.providers.openai.responses._kinds import REPLAYED
 from render.view._group import Entry, Group, Place
@@ -56,7 +57,7 @@ class Encoding:
     def encode(self, group: Group) -> Piece:
         """The group in the provider's words, as it is."""
         notices: list[str] = []
-        said = list(self._said(group, notices))
+        said = self._said(group, notices)
         results = [
             _user_item(version, self._result(call, parts))
             for call, version, parts in answers(group, notices)
@@ -66,26 +67,44 @@ class Encoding:
         ]
         return piece_of(group, [*said, *results, *heard], self.counter, notices)
 
-    def _said(self, group: Group, notices: list[str]) -> Iterator[Sent]:
-        for entry in group.placed(Place.RESPONSE):
-            item = self._item(group, entry)
+    def _said(self, group: Group, notices: list[str]) -> Sequence[Sent]:
+        said: list[Sent] = []
+        followed, response = False, ""
+        for entry in reversed(group.entries):
+            if entry.place not in _SAID or entry.block.author != "assistant":
+                continue
+            item = self._item(entry) if entry.place is Place.RESPONSE else None
+            if response_of(entry.block) != response:
+                followed, response = False, response_of(entry.block)
+            if not isinstance(entry.block, AssistantThinking):
+                followed = item is not None
+            elif not followed:
+                item = None
             if item is not None:
-                yield Sent(item=item, by_model=True, contents=((entry.version, item),))
-            elif isinstance(entry.block, AssistantThinking) and self.keep_thinking:
-                notices.append(f"thinking that cannot be sent back is not shown: {entry.path}")
-            elif verbatim(entry.block) is not None:
-                notices.append(f"a block that the provider refuses is not shown: {entry.path}")
+                said.append(Sent(item=item, by_model=True, contents=((entry.version, item),)))
+            elif entry.place is Place.RESPONSE:
+                notices += self._missed(entry)
+        notices.reverse()
+        return said[::-1]
 
-    def _item(self, group: Group, entry: Entry) -> Json | None:
+    def _missed(self, entry: Entry) -> Iterator[str]:
+        """Why something is not shown."""
+        if isinstance(entry.block, AssistantThinking) and self.keep_thinking:
+            yield f"thinking that cannot be sent back is not shown: {entry.path}"
+        elif verbatim(entry.block) is not None:
+            yield f"a block that the provider refuses is not shown: {entry.path}"
+
+    def _item(self, entry: Entry) -> Json | None:
         match entry.block:
             case AssistantThinking() as thinking:
-                is_kept = self.keep_thinking and _is_followed(group, entry)
-                return _reasoning(thinking.provider) if is_kept else None
+                return _reasoning(thinking.provider) if self.keep_thinking else None
             case ToolCall() as call:
                 return _call(entry, call)
             case OpaqueBlock() as block if (own := _own(block)) is not None:
                 return own
-            case AssistantCompletion(text=text) | OpaqueBlock(text=text) as block:
+            case OpaqueBlock() as block:
+                return _text(block, told(block))
+            case AssistantCompletion(text=text) as block:
                 return _text(block, text)
             case _:
                 return None
@@ -110,20 +129,6 @@ def _message(version: int, parts: Sequence[Part]) -> Sent:
     item = {"type": "message", "role": "user", "content": contents}
     numbered = tuple((version, content) for content in contents)
     return Sent(item=item, by_model=False, contents=numbered)
-
-
-def _is_followed(group: Group, thinking: Entry) -> bool:
-    """Whether what the model said next is shown."""
-    rest = group.entries[group.place_of(thinking.version) + 1 :]
-    own = response_of(thinking.block)
-    said = (entry for entry in rest if response_of(entry.block) == own and not _is_apart(entry))
-    follows = next(said, None)
-    return follows is not None and follows.place is Place.RESPONSE
-
-
-def _is_apart(entry: Entry) -> bool:
-    """Whether it is no item that reasoning leads to."""
-    return isinstance(entry.block, AssistantThinking) or entry.place not in _SAID
 
 
 def _reasoning(own: Json) -> Json | None:

@@ -1,6 +1,6 @@
 """The Responses API as a provider: what only its folder knows, behind the seam."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 import attrs
@@ -17,7 +17,7 @@ from render.policy._provider import (
     Where,
 )
 from render.providers._definitions import definition_of
-from render.providers._names import tool_name
+from render.providers._names import MIDWAY, tool_name
 from render.providers.openai._count import definition_tokens
 from render.providers.openai._flatten import segment_of, text_of_content
 from render.providers.openai._limits import limits_of
@@ -70,9 +70,10 @@ class OpenAIResponses:
     def messages(
         self, pieces: Sequence[Piece], marks: Iterable[tuple[int, int]], texts: Sequence[str]
     ) -> list[Json]:
-        """Items of input; those without a mark are the pieces' own objects: read them, do not change
+        """Items of input, at least one; those without a mark are the pieces' own objects: read them, do not change
         them."""
-        return [*assembled(pieces, list(marks)), *map(_said, texts)]
+        items = assembled(pieces, list(marks)) or [_said(MIDWAY)]
+        return [*items, *map(_said, texts)]
 
     def request(
         self,
@@ -87,6 +88,14 @@ class OpenAIResponses:
         if tools:
             request["tools"] = list(tools)
         return request | cache_options(request["input"], cache_key)
+
+    def sections(
+        self, request: Mapping[str, Any]
+    ) -> tuple[Sequence[Json], Sequence[Json], Sequence[Json]]:
+        """The system prompt stands among the items; a bare text is one message."""
+        found: object = request.get("input") or ()
+        said = [_said(found)] if isinstance(found, str) else cast("Sequence[Json]", found)
+        return (), request.get("tools") or (), said
 
     def rates(self, model: Model, prompt_tokens: int) -> Rates:
         """A write costs 1.25 of the input (30 minutes), a read 0.1; older models write for nothing."""

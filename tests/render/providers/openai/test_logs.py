@@ -39,7 +39,9 @@ def played(all_steps: list[Step], options: dict[str, Any], **more: Any) -> OpenA
 
 @given(steps(), openai_settings(), st.booleans())
 def test_every_request_is_valid_however_broken_the_log(
-    all_steps: list[Step], options: dict[str, Any], native: bool
+    all_steps: list[Step],
+    options: dict[str, Any],
+    native: bool,  # noqa: FBT001 -- data
 ) -> None:
     play = played([*all_steps, ("render",)], options, native=native)
     for request in play.requests:
@@ -71,7 +73,7 @@ def _rewrites(fact: Any) -> bool:
 
 def _words(rendered: Rendered) -> list[Any]:
     """The items; of a chat, what stands in them: a message of the user's grows as long as nobody answers."""
-    items = plain(items_of(rendered))
+    items: list[Any] = plain(items_of(rendered))
     if rendered.provider.name != "openai.chat":
         return items
     found: list[Any] = []
@@ -169,7 +171,7 @@ def _marked(rendered: Rendered) -> list[int]:
 
 
 def test_the_cache_key_is_the_timelines_own_and_tells_nothing_of_it() -> None:
-    keys = {}
+    keys: dict[str, set[str]] = {}
     for name in ("anna@example.com", "other"):
         for _ in range(2):
             timeline = make.open_timeline(name, model=PLAIN)

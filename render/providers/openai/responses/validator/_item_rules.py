@@ -64,7 +64,7 @@ def item_facts(item: object) -> ItemFacts:
 
 def _scan_message(item: Json, facts: ItemFacts) -> None:
     role: object = item.get("role")
-    if role not in _ROLES:
+    if not isinstance(role, str) or role not in _ROLES:
         facts.fault(Rule.ROLE, "", role, field="role")
         return
     facts.by_model = role == "assistant"
@@ -92,7 +92,8 @@ def _scan_parts(content: object, field: str, facts: ItemFacts) -> None:
 
 
 def _scan_part(part: Json, at: str, facts: ItemFacts) -> None:
-    kind: object = part.get("type")
+    kind = part.get("type")
+    kind = kind if isinstance(kind, str) else ""
     if MARK in part:
         _scan_mark(part[MARK], at, facts)
         if facts.by_model:

@@ -59,7 +59,7 @@ def tool_facts(tool: object) -> ToolFacts:
         facts.name = name if isinstance(name, str) else ""
         if kind == "function":
             _scan_schema(known, facts)
-    elif kind not in _HOSTED:
+    elif not isinstance(kind, str) or kind not in _HOSTED:
         facts.fault(Rule.TOOL_TYPE, "", kind, field="type")
     return facts
 

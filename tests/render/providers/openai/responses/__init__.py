@@ -1,0 +1,4 @@
+"""Tests of `render/providers/openai/responses`: a module's suite has its name, or is given here.
+
+_kinds: test_encode.py
+"""
