@@ -1,7 +1,7 @@
 """An answer of Chat Completions, read: is it one, what did the model say, and what did it cost?"""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, cast
 
 from blocks import (
     AssistantCompletion,
@@ -14,6 +14,7 @@ from blocks import (
     in_words,
 )
 from render.policy._provider import Answer
+from render.providers._facts import fields
 from render.providers.openai._read import (
     as_json,
     call_of,
@@ -139,8 +140,7 @@ def _text(content: object) -> str:
     """A text, or the texts of a list of parts, as some servers give them."""
     if not isinstance(content, list | tuple):
         return content if isinstance(content, str) else ""
-    parts = (part for part in cast("Sequence[object]", content) if isinstance(part, Mapping))
-    texts = (cast("Mapping[str, Any]", part).get("text") for part in parts)
+    texts = (fields(part).get("text") for part in cast("Sequence[object]", content))
     return "".join(text for text in texts if isinstance(text, str))
 
 

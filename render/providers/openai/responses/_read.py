@@ -1,7 +1,7 @@
 """A response of the Responses API, read: is it one, what did the model say, and what did it cost?"""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, cast
 
 from blocks import (
     AssistantCompletion,
@@ -15,6 +15,7 @@ from blocks import (
     in_words,
 )
 from render.policy._provider import Answer
+from render.providers._facts import fields
 from render.providers.openai._kinds import TAG_PREFIX
 from render.providers.openai._read import (
     as_json,
@@ -149,7 +150,7 @@ def _message(
     refused = False
     content: object = item.get("content")
     for part in cast("Sequence[object]", content) if isinstance(content, list | tuple) else ():
-        known: Json = dict(cast("Mapping[str, Any]", part)) if isinstance(part, Mapping) else {}
+        known = fields(part)
         text: object = known.get("text", known.get("refusal"))
         refused = refused or known.get("type") == "refusal"
         texts += [text] if isinstance(text, str) else []
