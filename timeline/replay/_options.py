@@ -72,4 +72,6 @@ class ReplayOptions:
         blocks = (block for call in session.calls for block in call.blocks)
         names = (block.name for block in blocks if isinstance(block, ToolCall))
         model = self.model_for(session)
-        return provider_of(model_named(model) if isinstance(model, str) else model).open_tools(names)
+        return provider_of(model_named(model) if isinstance(model, str) else model).open_tools(
+            names
+        )
