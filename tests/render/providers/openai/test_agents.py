@@ -57,7 +57,7 @@ def answer(model: Model, number: int) -> dict[str, Any]:
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 def test_an_agent_of_many_rounds_is_never_refused_and_reopens_as_it_was(model: Model) -> None:
     store, clock = MemoryStore(), make.Clock()
-    options = {"store": store, "clock": clock, "model": model, "window": 6_000}
+    options: dict[str, Any] = {"store": store, "clock": clock, "model": model, "window": 6_000}
     timeline = make.open_timeline(policy=policy_named("default"), **options)
     timeline.user("Build all the parts, and keep the API as it is.")
     validator = provider_of(model).validator()
