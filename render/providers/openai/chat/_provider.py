@@ -1,7 +1,7 @@
 """Chat Completions as a provider: what only its folder knows, behind the seam."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, cast
 
@@ -193,8 +193,8 @@ def appended(messages: list[Json], texts: Sequence[str]) -> list[Json]:
 def _joined(messages: list[Json]) -> list[Json]:
     """Adjacent messages of the user as one, for templates that want roles to alternate; they are rare, and
     the others stay what they are."""
-    roles: list[str] = list(map(itemgetter("role"), messages))
-    if not any(a == b == "user" for a, b in pairwise(roles)):
+    roles = "".join([message["role"][0] for message in messages])
+    if "uu" not in roles:
         return messages
     runs = ((role, list(run)) for role, run in groupby(messages, itemgetter("role")))
     return [
