@@ -47,7 +47,9 @@ def summary_price(call: SummaryCall, model: Model) -> float:
 
 
 def _ordinary(model: Model) -> Rates:
-    return provider_of(model).rates(attrs.evolve(_ORDINARY, provider=model.provider), 0)
+    kind, ttls = model.cache_kind, model.cache_ttls
+    ordinary = attrs.evolve(_ORDINARY, provider=model.provider, cache_kind=kind, cache_ttls=ttls)
+    return provider_of(model).rates(ordinary, 0)
 
 
 def _summary(call: SummaryCall, rates: Rates) -> float:

@@ -18,7 +18,8 @@ def rates_of(model: Model, prompt_tokens: int) -> Rates:
         price, output, own = model.long_price_input, model.long_price_output, model.long_price_read
     else:
         price, output, own = model.price_input, model.price_output, model.price_read
-    shares = WRITES if model.cache_kind == "marks" else dict.fromkeys(model.cache_ttls, 1.0)
+    free = {} if model.cache_kind == "marks" else dict.fromkeys(model.cache_ttls, 1.0)
+    shares = {**WRITES, **free}
     return Rates(
         input=price,
         output=output,
