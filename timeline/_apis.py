@@ -74,11 +74,10 @@ class Api:
         Raises:
             MisuseError: it is not.
         """
-        found: Any = client
-        for name in self.method.split("."):
-            found = getattr(found, name, None)
-        if found is None:
-            raise MisuseError(f"client is {self.client}, not {in_words(client)}")
+        try:
+            attrgetter(self.method)(client)
+        except AttributeError:
+            raise MisuseError(f"client is {self.client}, not {in_words(client)}") from None
 
 
 @attrs.define

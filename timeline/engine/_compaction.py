@@ -208,7 +208,7 @@ class Compactor:
     def asked(self, request: SummaryRequest) -> Flow[Summary]:
         """What the summariser answers; raises what it raises."""
         model = self._model(request.context)
-        with self.traces.chat(model, model_named(model).provider) as span:
+        with self.traces.chat(model, model and model_named(model).provider) as span:
             summary: Summary = yield self.patience.asking(self.summarizer, request)
             span.set_attributes(spent_attributes(summary.provenance))
         return summary

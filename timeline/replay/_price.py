@@ -47,12 +47,8 @@ def summary_price(call: SummaryCall, model: Model) -> float:
 
 
 def _ordinary(model: Model) -> Rates:
-    ordinary = attrs.evolve(
-        _ORDINARY,
-        provider=model.provider,
-        cache_kind=model.cache_kind,
-        cache_ttls=model.cache_ttls,
-    )
+    kind, ttls = model.cache_kind, model.cache_ttls
+    ordinary = attrs.evolve(_ORDINARY, provider=model.provider, cache_kind=kind, cache_ttls=ttls)
     return provider_of(model).rates(ordinary, 0)
 
 

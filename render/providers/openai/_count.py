@@ -35,7 +35,7 @@ def content_tokens(content: Json, counter: TokenCounter) -> int:
     match content.get("type") or content.get("role"):
         case "input_text" | "output_text" | "text":
             return counter.count(_string(content.get("text")))
-        case "message" | "assistant":
+        case "message" | "assistant" | "user" | "system" | "developer":
             return counter.count(_string(content.get("content")))
         case "refusal":
             return counter.count(_string(content.get("refusal")))

@@ -13,5 +13,6 @@ pricing.)"""
 
 def rates_of(model: Model, prompt_tokens: int) -> Rates:
     """Dollars per million tokens; models that cache every prefix write for nothing."""
-    writes = WRITES if model.cache_kind == "marks" else dict.fromkeys(model.cache_ttls, 1.0)
-    return model.rates(prompt_tokens, Rates(input=1.0, output=5.0, read=0.1, writes=writes))
+    free = {} if model.cache_kind == "marks" else dict.fromkeys(model.cache_ttls, 1.0)
+    shares = Rates(input=1.0, output=5.0, read=0.1, writes={**WRITES, **free})
+    return model.rates(prompt_tokens, shares)

@@ -30,6 +30,8 @@ from render.view._provider_blocks import Json, verbatim
 FAILED: Final = "[the call failed]"
 """Before what a failed call gave: neither API has a field for it."""
 EXPLICIT: Final = {"mode": "explicit"}
+TAIL_ITEMS: Final = 40
+"""Where the mark at the end of a request is looked for: behind it there are only texts that came back."""
 _OTHERS: Final = frozenset({Place.USER, Place.LATE, Place.CARRIED})
 
 
@@ -222,7 +224,7 @@ def cache_options(items: Sequence[Json], key: str) -> Json:
     """What a request says of its cache: under which key it lies, and that marks, if there are any, are all
     that is written."""
     options: Json = {"prompt_cache_key": key} if key else {}
-    if any(map(_is_marked, reversed(items))):
+    if any(map(_is_marked, (*items[:1], *items[-TAIL_ITEMS:]))):
         options["prompt_cache_options"] = EXPLICIT
     return options
 

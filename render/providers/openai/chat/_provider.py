@@ -1,7 +1,7 @@
 """Chat Completions as a provider: what only its folder knows, behind the seam."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, cast
 
@@ -115,8 +115,10 @@ class OpenAIChat:
     def contents(
         self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
     ) -> Iterator[tuple[str, Json]]:
-        """Tools, then the messages: the user's parts or paragraphs, the assistant's text and calls."""
+        """Tools, then the messages: the user's parts, the assistant's text and calls; the first message of
+        the user's, a summary perhaps, by paragraphs."""
         yield from (("tools", tool) for tool in tools)
+        head = next((message for message in messages if message.get("role") == "user"), None)
         for message in (*system, *messages):
             role = str(message.get("role") or "")
             content: object = message.get("content")
@@ -124,10 +126,10 @@ class OpenAIChat:
                 yield role, message
             elif isinstance(content, list):
                 yield from ((role, part) for part in cast("list[Json]", content))
-            elif isinstance(content, str):
-                yield from (
-                    (role, {"type": "text", "text": text}) for text in _pieces(content, role)
-                )
+            elif isinstance(content, str) and content and message is head:
+                yield from ((role, {"type": "text", "text": text}) for text in _pieces(content))
+            elif isinstance(content, str) and content:
+                yield role, message
             yield from ((role, call) for call in message.get("tool_calls") or ())
 
     def segment(self, place: str, content: Json) -> Segment:
@@ -181,10 +183,9 @@ class OpenAIChat:
         return overflow_of(status, kind, message)
 
 
-def _pieces(content: str, role: str) -> Sequence[str]:
+def _pieces(content: str) -> Sequence[str]:
     """A text as a cache reads it, which finds any prefix of it: what was joined, apart again."""
-    texts = content.split(SEPARATOR) if role == "user" else [content]
-    return [text for text in texts if text]
+    return [text for text in content.split(SEPARATOR) if text]
 
 
 def appended(messages: list[Json], texts: Sequence[str]) -> list[Json]:
@@ -200,8 +201,8 @@ def appended(messages: list[Json], texts: Sequence[str]) -> list[Json]:
 def _joined(messages: list[Json]) -> list[Json]:
     """Adjacent messages of the user as one, for templates that want roles to alternate; they are rare, and
     the others stay what they are."""
-    roles: list[str] = list(map(itemgetter("role"), messages))
-    if not any(a == b == "user" for a, b in pairwise(roles)):
+    roles = "".join([message["role"][0] for message in messages])
+    if "uu" not in roles:
         return messages
     runs = ((role, list(run)) for role, run in groupby(messages, itemgetter("role")))
     return [

@@ -7,8 +7,7 @@ from typing import Any
 import attrs
 from hypothesis import strategies as st
 
-from blocks import BlockId, MisuseError
-from blocks.formats import answer_of, response_in
+from blocks import MisuseError
 from render import Model, Rendered
 from tests.strategies import TOOLS, Play, settings
 
@@ -68,22 +67,16 @@ class OpenAIPlay(Play):
     """Whether what the model says is recorded as this API has it, and not as another's."""
 
     def _do_respond(self, named: bool, contents: Sequence[tuple[Any, ...]]) -> None:  # noqa: FBT001 -- data
+        if not self.native:
+            super()._do_respond(named, contents)
+            return
         made = [self._content(*content) for content in contents]
         name = self._ids() if named else ""
         chat = self.options["model"].provider == "openai.chat"
-        answer = self._chat(name, made) if chat else self._response(name, made)
         try:
-            if self.native:
-                self.timeline.record(answer)
-                return
+            self.timeline.record(self._chat(name, made) if chat else self._response(name, made))
         except MisuseError:  # empty, or a call without an id: logs from elsewhere have such, too
-            pass
-        said = response_in({"id": name, "content": list(made)}, "anthropic")
-        answer_read = said and answer_of(
-            said, lambda: BlockId(self._ids()), self.timeline.view.turn
-        )
-        if answer_read and answer_read.blocks:
-            self.timeline.append(*answer_read.blocks)
+            super()._do_respond(named, contents)
 
     def _response(self, name: str, made: Sequence[dict[str, Any]]) -> dict[str, Any]:
         items = [_item(content) for content in made]

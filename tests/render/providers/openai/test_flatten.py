@@ -11,6 +11,7 @@ from tests import _builders as make
 from tests.render.providers.openai._play import CHAT, LOCAL, MARKED, MODELS, PLAIN
 from timeline.replay._cache import CacheStep, PromptCache
 from timeline.replay._flatten import Flattener
+from timeline.replay._price import price, units
 from timeline.tokens import O200kCounter
 
 PRICED = attrs.evolve(MARKED, price_input=2.0, price_output=10.0)
@@ -64,6 +65,7 @@ def test_writes_cost_more_at_marks_and_nothing_more_elsewhere() -> None:
         assert provider.rates(PRICED, 0).writes == {1_800: 2.5, 43_200: 5.0}
         assert provider.rates(PRICED, 0).read == pytest.approx(0.2)
         assert provider.rates(attrs.evolve(PRICED, cache_kind="prefix"), 0).writes[1_800] == 2.0
+        assert provider.rates(attrs.evolve(PRICED, cache_kind=None), 0).writes[43_200] == 2.0
         own = attrs.evolve(
             PRICED,
             price_read=0.05,
@@ -75,6 +77,13 @@ def test_writes_cost_more_at_marks_and_nothing_more_elsewhere() -> None:
         long = provider.rates(own, 11)
         assert (long.input, long.output) == (4.0, 15.0)
         assert long.read == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+def test_whatever_is_written_has_a_price_in_dollars_and_in_tokens(model: Any) -> None:
+    for step in steps_of(model, (0.0, 10.0)):
+        assert price(step, model) > 0
+        assert units(step, model) > 0
 
 
 @pytest.mark.parametrize("model", [MARKED, CHAT], ids=lambda model: model.provider)

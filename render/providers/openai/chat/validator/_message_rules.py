@@ -33,6 +33,12 @@ class MessageFacts(MediaFacts):
     noted: bool = True
     """Whether a check of the whole request must look at this message by itself."""
 
+    # What follows from the above: read for every request, and so worked out once.
+    letter: str = "?"
+    """Of the role."""
+    begins: str = "?"
+    """Of the role, and of those that have to follow; of a tool message nothing, it was announced."""
+
 
 def message_facts(message: object) -> MessageFacts:
     """Check one message by itself."""
@@ -48,6 +54,8 @@ def message_facts(message: object) -> MessageFacts:
         return facts
     facts.role = str(role)
     rule(known, facts)
+    facts.letter = facts.role[0]
+    facts.begins = "" if facts.role == "tool" else facts.letter + "t" * len(facts.asked)
     facts.noted = bool(facts.faults or facts.marks or facts.images)
     return facts
 
