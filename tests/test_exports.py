@@ -36,8 +36,8 @@ EXPORTS = {
     """,
     "blocks.formats": """
         Answer BlockMaker Call Content FORMATS Format Json Message Response Result Role Said Stream
-        Thought Verbatim answer_of anthropic_usage_in checked_format count event_of items messages_from
-        messages_in obj objs parts_from parts_in parts_of response_from response_in stream_of string
+        Thought Verbatim answer_of anthropic_usage_in checked_format count dumped event_of items
+        messages_from messages_in obj objs parts_from parts_in parts_of response_from response_in stream_of string
         tool_input usage_in
     """,
     "render": """

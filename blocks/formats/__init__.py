@@ -13,6 +13,7 @@ from blocks.formats._blocks import Answer as Answer
 from blocks.formats._blocks import BlockMaker as BlockMaker
 from blocks.formats._blocks import answer_of as answer_of
 from blocks.formats._blocks import parts_in as parts_in
+from blocks.formats._dump import dumped as dumped
 from blocks.formats._formats import FORMATS as FORMATS
 from blocks.formats._formats import Format as Format
 from blocks.formats._formats import checked_format as checked_format

@@ -76,6 +76,7 @@ class Branching(Removing):
         *,
         format: Format,  # noqa: A002 -- as for a session
         on_divergence: OnDivergence = "raise",
+        after: int = 0,
     ) -> Flow[Synced[Self]]:
         """Make the timeline agree with the whole history that another program keeps: what is new in it is
         appended, in one commit; what is known stays.
@@ -86,6 +87,8 @@ class Branching(Removing):
             on_divergence: What to do when a message that was synced or recorded is another one now:
                 `raise`, or `fork` this timeline where the two part and go on in the fork, which is
                 found again by the next call.
+            after: The messages are not all of them, but those that came behind this version of the timeline,
+                as where a program begins anew with what the timeline holds.
 
         Raises:
             ArgumentError: it is no list of messages of this format; it says which one is none.
@@ -95,7 +98,8 @@ class Branching(Removing):
             ForgottenError: what a fork needs is gone.
         """
         checked_choice(on_divergence, ON_DIVERGENCE, "sync()", "on_divergence")
-        history = history_of(messages, checked_format(format, "sync()"))
+        checked_whole(after, "sync()", "after")
+        history = history_of(messages, checked_format(format, "sync()"), after)
         operations, parted = self, None
         found = yield from agree(self.engine, history)
         while found.diverged_at is not None:

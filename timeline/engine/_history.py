@@ -21,7 +21,7 @@ from blocks.formats import (
     parts_in,
 )
 
-FORM: Final = "1:"
+FORM: Final = "1"
 """How the hash of a history begins; one of another form could not be compared."""
 Own: TypeAlias = Thought | Verbatim
 """What only a provider reads: a program may drop it, so it is not compared."""
@@ -57,10 +57,16 @@ class History:
     """What it has at its beginning for the system prompt; empty: nothing."""
     messages: int
     """How many of its messages say anything."""
+    after: int = 0
+    """Version of the timeline behind which it begins."""
 
     def agrees(self, count: int) -> Agreed:
         """The mark of so many of its pieces."""
         return Agreed(pieces=count, chain=self.chain[count])
+
+    def is_like(self, mark: Agreed) -> bool:
+        """Whether a mark is of a history that begins where this one does."""
+        return mark.chain.startswith(self.chain[0])
 
     def is_at(self, mark: Agreed | None) -> bool:
         """Whether it begins with what a mark stands for."""
@@ -69,8 +75,8 @@ class History:
         )
 
 
-def history_of(messages: object, format: Format) -> History:  # noqa: A002 -- as everywhere
-    """The history that a list of messages is.
+def history_of(messages: object, format: Format, after: int = 0) -> History:  # noqa: A002 -- as everywhere
+    """The history that a list of messages is, beginning behind a version of a timeline.
 
     Raises:
         ArgumentError: it is none, or one of the messages is none.
@@ -89,9 +95,10 @@ def history_of(messages: object, format: Format) -> History:  # noqa: A002 -- as
     steps = tuple(_steps(said))
     return History(
         steps=steps,
-        chain=tuple(_chain(steps)),
+        chain=tuple(_chain(steps, f"{FORM}@{after}:" if after else f"{FORM}:")),
         system="\n\n".join(text for text in (*system, newest) if text.strip()),
         messages=len({step.number for step in steps}),
+        after=after,
     )
 
 
@@ -119,13 +126,13 @@ def _pieces(message: Message) -> Iterator[Piece | Own]:
         yield attrs.evolve(message, content=tuple(parts))
 
 
-def _chain(steps: Iterable[Step]) -> Iterator[str]:
+def _chain(steps: Iterable[Step], form: str) -> Iterator[str]:
     digest = b""
-    yield FORM
+    yield form
     for step in steps:
         if step.piece is not None:
             digest = sha256(digest + _content(step.piece)).digest()
-            yield FORM + digest.hex()[:32]
+            yield form + digest.hex()[:32]
 
 
 def _content(piece: Piece) -> bytes:

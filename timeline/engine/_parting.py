@@ -33,7 +33,7 @@ from blocks import (
     text_of_parts,
 )
 from blocks.formats import Call, Message, Result, Said, Thought, Verbatim, parts_in
-from timeline.engine._history import FORM, History, Own, Piece, Step
+from timeline.engine._history import History, Own, Piece, Step
 
 
 @attrs.frozen(kw_only=True)
@@ -64,7 +64,7 @@ def parting(history: History, log: Sequence[Recorded], start: Agreed | None) -> 
     """How far a history agrees with a log, of which `log` is what came behind the mark `start`."""
     appended = [(version, e) for version, e in log if isinstance(e, BlockAppended)]
     marks = (event.agrees for _, event in appended if event.agrees is not None)
-    counts = (mark.pieces for mark in marks if mark.chain.startswith(FORM))
+    counts = (mark.pieces for mark in marks if history.is_like(mark))
     differs = min((count for count in counts if count < len(history.chain)), default=0)
     walk = _Walk([_Known(version=version, block=event.block) for version, event in appended])
     return walk.along(history.steps, start.pieces if start else 0, differs)

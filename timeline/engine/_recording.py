@@ -20,6 +20,7 @@ from blocks.formats import (
     Format,
     answer_of,
     checked_format,
+    dumped,
     response_from,
 )
 from render import PROVIDERS, Provider
@@ -45,6 +46,7 @@ class Reading:
             return answer_of(response_from(response, name), self.new_id, self.turn)
         if name is not None:
             provider = PROVIDERS[name]
+            response = dumped(response, f"a response of the format {name!r}")
         answer = provider.read(response, self.new_id, self.turn)
         return attrs.evolve(answer, blocks=tuple(_sourced(b, answer.id) for b in answer.blocks))
 

@@ -112,7 +112,8 @@ def _behind(engine: Engine, history: History) -> Flow[tuple[Agreed | None, Seque
         if first <= state.agreed_at + 1:
             return state.agreed, [r for r in window if r[0] > state.agreed_at]
         return state.agreed, (yield from engine.events(state.agreed_at))
-    log = window if view.compaction is None else (yield from engine.events())
+    is_all = view.compaction is None and not history.after
+    log = window if is_all else (yield from engine.events(history.after))
     for index in reversed(range(len(log))):
         event = log[index][1]
         if isinstance(event, BlockAppended) and history.is_at(event.agrees):

@@ -127,6 +127,7 @@ def _addresses(url: str) -> Mapping[str, str]:
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_KEY": "test",
         "PYTHONPATH": os.pathsep.join(paths),
+        "OPENAI_AGENTS_DISABLE_TRACING": "1",
         "PYTHONWARNINGS": "ignore",
     }
 
