@@ -22,7 +22,7 @@ endif
 ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
 endif
-.PHONY: help demo test test-long checks lint types pyright imports pytest mutants bench tune ladder peers docs clean
+.PHONY: help demo test test-long checks lint types pyright imports pytest mutants bench tune ladder peers adapters docs clean
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -83,12 +83,15 @@ peers: $(TESTING) ## other engines on the same sessions: one environment each, o
 	$(BIN)/python -m benchmarks.peers.install
 	$(BIN)/python -m benchmarks.peers --window $(WINDOW)
 
+adapters: $(TESTING) ## each adapter with its real framework: one environment each, one table (LOWEST=1: at our lower bounds)
+	$(BIN)/python -m benchmarks.adapters $(if $(LOWEST),--lowest)
+
 docs: $(TESTING) ## generate docs/reference.md, refresh the captured outputs
 	$(BIN)/python docs/build_reference.py
 	$(BIN)/python docs/build_captures.py
 
 clean: ## remove the environment, the demo's output and all caches
-	rm -rf $(VENV) .peers demo mutants build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
+	rm -rf $(VENV) .peers .adapters demo mutants build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(RUNTIME): pyproject.toml

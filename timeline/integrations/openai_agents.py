@@ -128,9 +128,7 @@ class TimelineSession:
         return ModelInputData(input=self._rendered.openai_responses()["input"], instructions=None)
 
     async def _sync(self, items: Sequence[TResponseInputItem], after: int) -> str:
-        synced = await self.timeline.sync(
-            items, format=_FORMAT, after=after, on_divergence="fork"
-        )
+        synced = await self.timeline.sync(items, format=_FORMAT, after=after, on_divergence="fork")
         self.timeline = synced.timeline
         return synced.system
 

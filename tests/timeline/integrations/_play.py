@@ -12,6 +12,7 @@ import attrs
 
 from blocks import BlockAppended, Event, RangeCompacted, ToolCall, ToolResult
 from render import Json
+from timeline import Timeline
 from timeline.fake_provider import Call, FakeServer, Fault, Reply, summary_reply, wants_summary
 
 PAGES: Final = Path(__file__).parents[3] / "docs" / "integrations"
@@ -127,6 +128,7 @@ def _addresses(url: str) -> Mapping[str, str]:
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_KEY": "test",
         "PYTHONPATH": os.pathsep.join(paths),
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
         "OPENAI_AGENTS_DISABLE_TRACING": "1",
         "PYTHONWARNINGS": "ignore",
     }
@@ -140,3 +142,21 @@ def check_log(log: Sequence[Event]) -> None:
     assert len(calls) == len(set(calls))
     assert sorted(calls) == sorted(results)
     assert sum(isinstance(event, RangeCompacted) for event in log) >= 2
+
+
+def check_page(
+    page: str, folder: Path, serve: Callable[..., FakeServer], program: int = 0
+) -> dict[str, object]:
+    """Run a program of a page, kill it halfway, and run it to its end: nothing is refused, lost or there
+    twice.  What to report."""
+    reader = Reader()
+    server = serve(responder=reader)
+    run = Program(text=programs(page)[program], folder=folder, server=server)
+    reader.before = lambda rounds: run.kill() if rounds == ROUNDS // 2 else None
+    run.run_until_killed()
+    assert reader.said == ROUNDS // 2
+    assert run.run() == LAST_WORDS
+    assert server.refused == []
+    with Timeline.open("audit", store=folder / "audit.duckdb") as timeline:
+        check_log([event for _, event in timeline.events()])
+    return {"rounds": reader.said, "refused": len(server.refused), "resumed": "ok"}

@@ -1,0 +1,178 @@
+"""Every adapter with its real framework, each in an environment of its own under `.adapters/`, and one table.
+
+python -m benchmarks.adapters                    # each framework as new as pip has it
+python -m benchmarks.adapters --lowest           # as old as our bounds allow
+python -m benchmarks.adapters langchain          # only this one
+
+What is installed is the wheel, and what is run are copies of the suites and of the pages: nothing of the
+repository is on the path.  An environment is made once and kept; `make clean` removes it.
+"""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import attrs
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.environments import add, make, run
+from tests.timeline.integrations._frameworks import FRAMEWORKS, suite_of
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+PLACES: Final = ROOT / ".adapters"
+TOOLS: Final = ("pytest", "mypy")
+COLUMNS: Final = ("rounds", "refused", "resumed", "streaming", "images", "structured")
+"""What the suites report; see the fixture `report`."""
+COPIED: Final = ("docs/integrations", "tests/timeline/integrations")
+PYTEST: Final = "[pytest]\njunit_family = legacy\nmarkers =\n    network: opens loopback sockets\n"
+SECONDS_MAX: Final = 900
+
+
+@attrs.frozen(kw_only=True)
+class Adapter:
+    """One framework, as new as it gets or as old as it may be."""
+
+    name: str
+    is_lowest: bool
+
+    @property
+    def folder(self) -> Path:
+        """Its environment."""
+        return PLACES / f"{self.name}-{'lowest' if self.is_lowest else 'newest'}"
+
+    @property
+    def module(self) -> str:
+        """The adapter's; there may be none."""
+        return f"timeline.integrations.{self.name.replace('-', '_')}"
+
+    @property
+    def requirements(self) -> list[str]:
+        """What our extra asks for."""
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        found: list[str] = project["optional-dependencies"][self.name]
+        return found
+
+    @property
+    def package(self) -> str:
+        """The framework's, without extras and bounds."""
+        return re.split(r"[\[><=]", self.requirements[0])[0]
+
+
+@attrs.define(kw_only=True)
+class Row:
+    """What came of one framework."""
+
+    adapter: Adapter
+    version: str = "-"
+    told: dict[str, str] = attrs.field(factory=dict[str, str])
+    failed: str = ""
+
+    @property
+    def cells(self) -> list[str]:
+        """Of the table."""
+        told = [self.told.get(name, "-") for name in COLUMNS]
+        return [self.adapter.name, self.version, *told, self.failed or "ok"]
+
+
+def installed(adapter: Adapter, wheel: Path) -> str:
+    """Make its environment, unless it is there, and install the wheel anew; why that failed, or nothing."""
+    stamp = adapter.folder / ".installed"
+    wanted = "\n".join([*adapter.requirements, *TOOLS])
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
+        return add(adapter.folder, ["--force-reinstall", "--no-deps", str(wheel)])
+    shutil.rmtree(adapter.folder, ignore_errors=True)
+    lowest = PLACES / f"{adapter.name}.txt"
+    bounds = [re.sub(r"\[.*\]", "", line).replace(">=", "==") for line in adapter.requirements]
+    lowest.write_text("\n".join(bounds) + "\n", encoding="utf-8")
+    limits = ["--constraint", str(lowest)] if adapter.is_lowest else []
+    failed = make(adapter.folder, [f"{wheel}[{adapter.name},fake-provider]", *TOOLS, *limits])
+    if not failed:
+        stamp.write_text(wanted, encoding="utf-8")
+    return failed
+
+
+def tested(adapter: Adapter) -> Row:
+    """Run its suite, and check the types of the adapter against the framework's."""
+    row = Row(adapter=adapter, version=_version(adapter))
+    copy = adapter.folder / "run"
+    shutil.rmtree(copy, ignore_errors=True)
+    for folder in COPIED:
+        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for package in ("tests", "tests/timeline"):
+        shutil.copy(ROOT / package / "__init__.py", copy / package)
+    (copy / "pytest.ini").write_text(PYTEST, encoding="utf-8")
+    suite = f"tests/timeline/integrations/{suite_of(adapter.name)}"
+    report = copy / "report.xml"
+    python = str(adapter.folder / "bin" / "python")
+    options = ["-q", "--import-mode=importlib", f"--junit-xml={report}"]
+    done = subprocess.run(
+        [python, "-m", "pytest", *options, suite], cwd=copy, check=False, timeout=SECONDS_MAX
+    )
+    row.failed = f"pytest: exit {done.returncode}" if done.returncode else ""
+    if report.exists():
+        row.told = dict(_told(report))
+    if (ROOT / f"{adapter.module.replace('.', '/')}.py").exists() and not row.failed:
+        row.failed = run([python, "-m", "mypy", "--strict", "--module", adapter.module], copy)
+    return row
+
+
+def _told(report: Path) -> Iterator[tuple[str, str]]:
+    """What the tests told: the most of numbers."""
+    found: dict[str, list[str]] = {}
+    for fact in ET.parse(report).iter("property"):  # noqa: S314 -- pytest's own
+        found.setdefault(fact.attrib["name"], []).append(fact.attrib["value"])
+    for name, values in found.items():
+        yield name, max(values, key=lambda value: int(value) if value.isdigit() else 0)
+
+
+def _version(adapter: Adapter) -> str:
+    program = f"from importlib.metadata import version; print(version({adapter.package!r}))"
+    python = str(adapter.folder / "bin" / "python")
+    asked = subprocess.run([python, "-c", program], capture_output=True, text=True, check=False)
+    return asked.stdout.strip() or "-"
+
+
+def _wheel() -> Path:
+    """The distribution as a user gets it."""
+    PLACES.mkdir(exist_ok=True)
+    for old in PLACES.glob("*.whl"):
+        old.unlink()
+    wheel = ["wheel", "--quiet", "--no-deps", "--wheel-dir", str(PLACES), str(ROOT)]
+    if failed := run([sys.executable, "-m", "pip", "--disable-pip-version-check", *wheel]):
+        raise SystemExit(f"no wheel: {failed}")
+    return next(PLACES.glob("*.whl"))
+
+
+def _suites(names: Sequence[str]) -> list[str]:
+    folder = ROOT / "tests/timeline/integrations"
+    return [name for name in names or FRAMEWORKS if (folder / suite_of(name)).exists()]
+
+
+def main() -> int:
+    """All of them; one that fails does not stop the others."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[[], *FRAMEWORKS], metavar="framework")
+    parser.add_argument("--lowest", action="store_true", help="the lowest versions")
+    given = parser.parse_args()
+    wheel, rows = _wheel(), list[Row]()
+    for name in _suites(given.names):
+        adapter = Adapter(name=name, is_lowest=given.lowest)
+        failed = installed(adapter, wheel)
+        rows.append(Row(adapter=adapter, failed=failed) if failed else tested(adapter))
+    table = Table("framework", "version", *COLUMNS, "result")
+    for row in rows:
+        table.add_row(*row.cells)
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    return int(any(row.failed for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

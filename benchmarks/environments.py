@@ -1,0 +1,48 @@
+"""Environments of their own, for what must not or cannot be installed into this one."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+PYTHON_MIN = (3, 11)
+_PYTHONS = ("python3", "python3.12", "python3.13", "python3.11")
+_VERSION = "import sys; print(*sys.version_info[:2])"
+
+
+def make(folder: Path, install: Sequence[str], python_min: tuple[int, int] = PYTHON_MIN) -> str:
+    """Make an environment in an empty folder, and install into it what pip is given; why that failed, or
+    nothing."""
+    python = next(_interpreters(python_min), None)
+    if python is None:
+        return "needs Python {}.{} or newer".format(*python_min)
+    return run([python, "-m", "venv", str(folder)]) or add(folder, install)
+
+
+def add(folder: Path, install: Sequence[str]) -> str:
+    """Install what pip is given into an environment; why that failed, or nothing."""
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+    return run([*pip, "install", "--quiet", *install])
+
+
+def _interpreters(least: tuple[int, int]) -> Iterator[str]:
+    """Pythons that are new enough: this one, those on the path, pyenv's."""
+    found = [sys.executable, *filter(None, map(shutil.which, _PYTHONS))]
+    found += map(str, sorted(Path.home().glob(".pyenv/versions/*/bin/python3")))
+    for python in found:
+        asked = subprocess.run(
+            [python, "-c", _VERSION], capture_output=True, text=True, check=False
+        )
+        if asked.returncode == 0 and tuple(map(int, asked.stdout.split())) >= least:
+            yield python
+
+
+def run(command: list[str], folder: Path | None = None) -> str:
+    """The last error line of a command; empty when it worked."""
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return ""
+    lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+    errors = [line for line in lines if "ERROR" in line or "error" in line]
+    return (errors or lines or ["it failed without a word"])[-1].strip()[:200]
