@@ -23,6 +23,11 @@ WINDOW: Final = 24_000
 LINES_MAX: Final = 25
 """Of a program, empty ones aside."""
 SECONDS_MAX: Final = 120
+PICTURE: Final = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJg"
+    "gg=="
+)
+"""One pixel."""
 LAST_WORDS: Final = "All parts are read."
 _PROGRAM: Final = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINE: Final = "2026-11-21 INFO the job read /srv/data/part-{}.csv and wrote 1000 rows\n"

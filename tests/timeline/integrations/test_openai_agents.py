@@ -1,0 +1,296 @@
+"""Runs of the OpenAI Agents SDK in a session that is a timeline."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from agents import (
+    Agent,
+    ModelSettings,
+    OpenAIProvider,
+    Runner,
+    ToolOutputImage,
+    function_tool,
+    set_tracing_disabled,
+)
+from openai import AsyncOpenAI
+from pydantic import BaseModel
+
+from blocks import (
+    AssistantCompletion,
+    BlockAppended,
+    ImagePart,
+    MisuseError,
+    TimelineForked,
+    ToolResult,
+    UsageRecorded,
+    UserPrompt,
+)
+from persistence import MemoryStore
+from tests.timeline.integrations._play import (
+    LAST_WORDS,
+    PICTURE,
+    ROUNDS,
+    Reader,
+    check_log,
+    check_page,
+    part,
+)
+from timeline import AsyncTimeline
+from timeline.fake_provider import Call, FakeServer, Reply
+from timeline.integrations.openai_agents import TimelineSession
+
+pytestmark = [pytest.mark.network, pytest.mark.filterwarnings("default")]
+set_tracing_disabled(True)
+WINDOW = 20_000
+
+
+@function_tool
+def read_file(path: str) -> str:
+    """Read a text file."""
+    return part(int(path.removeprefix("part-").removesuffix(".log")))
+
+
+@function_tool
+def look_at(path: str) -> ToolOutputImage:
+    """Look at a picture."""
+    return ToolOutputImage(image_url=PICTURE, detail="low")
+
+
+AUDITOR = Agent[Any](name="auditor", instructions="You read logs.", tools=[read_file, look_at])
+
+
+@attrs.define
+class Desk:
+    """A provider, and sessions of one timeline with it."""
+
+    server: FakeServer
+    store: MemoryStore = attrs.field(factory=MemoryStore)
+    is_chat: bool = False
+
+    async def session(self) -> TimelineSession:
+        """In a new object each time, as in a new process."""
+        opened = AsyncTimeline.open("audit", store=self.store, model="gpt-5.6", window=WINDOW)
+        return TimelineSession(await opened)
+
+    def options(self, session: TimelineSession) -> dict[str, Any]:
+        """What a run takes besides the agent and the input."""
+        client = AsyncOpenAI(base_url=f"{self.server.url}/v1", api_key="test", max_retries=0)
+        provider = OpenAIProvider(openai_client=client, use_responses=not self.is_chat)
+        config = session.run_config
+        config.model, config.model_provider = "gpt-5.6", provider
+        hooks = session.hooks
+        return {"session": session, "hooks": hooks, "run_config": config, "max_turns": 2 * ROUNDS}
+
+    async def run(self, given: Any, agent: Agent[Any] = AUDITOR) -> Any:
+        """One run, in a session of its own; what it came to."""
+        return await Runner.run(agent, given, **self.options(await self.session()))
+
+    async def log(self) -> list[Any]:
+        """All events."""
+        return [event for _, event in await (await self.session()).timeline.events()]
+
+    async def blocks(self, *kinds: type[Any]) -> list[Any]:
+        """The blocks of these kinds."""
+        log = [event.block for event in await self.log() if isinstance(event, BlockAppended)]
+        return [block for block in log if isinstance(block, kinds)]
+
+
+def test_the_program_of_the_page_goes_on_after_it_was_killed(
+    tmp_path: Path, serve: Callable[..., FakeServer], report: Callable[..., None]
+) -> None:
+    report(**check_page("openai-agents", tmp_path, serve))
+
+
+def test_a_long_run_sends_what_is_rendered_and_records_each_thing_once(
+    serve: Callable[..., FakeServer],
+) -> None:
+    """With reasoning, which goes back as it came, and the usage of each answer."""
+
+    async def play() -> None:
+        desk = Desk(serve(responder=Reader(thinks=True)))
+        found = await desk.run("Read all parts.")
+        assert found.final_output == LAST_WORDS
+        log = await desk.log()
+        check_log(log)
+        assert desk.server.refused == []
+        usage = [event for event in log if isinstance(event, UsageRecorded)]
+        assert len(usage) == len(desk.server.requests) == ROUNDS
+        assert sum(one.cache_read for one in usage) > 3 * sum(one.uncached for one in usage)
+        again = (await desk.session()).timeline
+        versions = [v for v, e in await again.events() if isinstance(e, UsageRecorded)]
+        tools = desk.server.requests[0]["tools"]
+        rendered = await again.render_at(versions[-2] + 2, system="You read logs.", tools=tools)
+        wanted, sent = rendered.openai_responses(), desk.server.requests[-1]
+        assert {name: sent[name] for name in wanted if name != "model"} == {
+            name: value for name, value in wanted.items() if name != "model"
+        }
+
+    asyncio.run(play())
+
+
+def test_runs_follow_each_other_in_new_objects(serve: Callable[..., FakeServer]) -> None:
+    async def play() -> None:
+        script = [Reply(text="Good morning."), Reply(text="It is noon."), Reply(text="Bye.")]
+        desk = Desk(serve(responder=script))
+        for said in ("Hello?", "And now?", "And now?"):
+            await desk.run(said)
+        prompts = await desk.blocks(UserPrompt)
+        assert [prompt.text for prompt in prompts] == ["Hello?", "And now?", "And now?"]
+        assert [one.text for one in await desk.blocks(AssistantCompletion)] == [
+            "Good morning.", "It is noon.", "Bye."
+        ]  # fmt: skip
+        assert "Good morning." in str(desk.server.requests[-1]["input"])
+
+    asyncio.run(play())
+
+
+def test_a_streamed_run_is_recorded(
+    serve: Callable[..., FakeServer], report: Callable[..., None]
+) -> None:
+    async def play() -> None:
+        desk = Desk(serve(responder=Reader()))
+        session = await desk.session()
+        running = Runner.run_streamed(AUDITOR, "Read all parts.", **desk.options(session))
+        kinds = {event.type async for event in running.stream_events()}
+        assert "raw_response_event" in kinds
+        assert running.final_output == LAST_WORDS
+        check_log(await desk.log())
+        assert desk.server.refused == []
+
+    asyncio.run(play())
+    report(streaming="ok")
+
+
+def test_pictures_of_the_user_and_of_tools_are_sent(
+    serve: Callable[..., FakeServer], report: Callable[..., None]
+) -> None:
+    async def play() -> None:
+        calls = [Call("look_at", {"path": "a.png"})]
+        desk = Desk(serve(responder=[Reply(calls=calls), Reply(text="Two red dots.")]))
+        shown = [
+            {"type": "input_text", "text": "Is it the same as this?"},
+            {"type": "input_image", "image_url": PICTURE, "detail": "low"},
+        ]
+        await desk.run([{"role": "user", "content": shown}])
+        [prompt] = await desk.blocks(UserPrompt)
+        [result] = await desk.blocks(ToolResult)
+        assert [type(part) for part in (*prompt.parts, *result.parts)] == [ImagePart, ImagePart]
+        assert str(desk.server.requests[-1]["input"]).count(PICTURE) == 2
+        assert desk.server.refused == []
+
+    asyncio.run(play())
+    report(images="ok")
+
+
+class Finding(BaseModel):
+    """What an audit finds."""
+
+    file: str
+    rows: int
+
+
+def test_structured_output_is_asked_for_and_recorded(
+    serve: Callable[..., FakeServer], report: Callable[..., None]
+) -> None:
+    async def play() -> None:
+        said = [Reply(calls=[Call("read_file", {"path": "part-1.log"})]), Reply(text=FOUND)]
+        desk = Desk(serve(responder=lambda _: said.pop(0)))
+        agent = AUDITOR.clone(output_type=Finding)
+        found = await desk.run("Which file?", agent)
+        assert found.final_output == Finding(file="part-1.log", rows=25)
+        assert desk.server.requests[-1]["text"]["format"]["type"] == "json_schema"
+        assert [one.text for one in await desk.blocks(AssistantCompletion)] == [FOUND]
+        assert desk.server.refused == []
+
+    asyncio.run(play())
+    report(structured="ok")
+
+
+FOUND = '{"file": "part-1.log", "rows": 25}'
+
+
+def test_another_model_behind_the_sdk_is_recorded_too(serve: Callable[..., FakeServer]) -> None:
+    """Its items have one placeholder for an id, all of them."""
+
+    async def play() -> None:
+        desk = Desk(serve(responder=Reader()), is_chat=True)
+        found = await desk.run("Read all parts.")
+        assert found.final_output == LAST_WORDS
+        check_log(await desk.log())
+        assert desk.server.refused == []
+
+    asyncio.run(play())
+
+
+def test_without_a_session_the_list_that_goes_in_is_known(serve: Callable[..., FakeServer]) -> None:
+    async def play() -> None:
+        script = [Reply(text="Good morning."), Reply(text="It is noon.")]
+        desk = Desk(serve(responder=script))
+        given: list[Any] = [{"role": "user", "content": "Hello?"}]
+        for said in ("And now?", ""):
+            options = desk.options(await desk.session()) | {"session": None}
+            given = (await Runner.run(AUDITOR, given, **options)).to_input_list()
+            given += [{"role": "user", "content": said}]
+        prompts = await desk.blocks(UserPrompt)
+        assert [prompt.text for prompt in prompts] == ["Hello?", "And now?"]
+        assert len(await desk.blocks(AssistantCompletion)) == 2
+
+    asyncio.run(play())
+
+
+def test_a_tool_that_ends_the_run_has_its_result_in_the_log(
+    serve: Callable[..., FakeServer],
+) -> None:
+    async def play() -> None:
+        desk = Desk(serve(responder=[Reply(calls=[Call("read_file", {"path": "part-1.log"})])]))
+        await desk.run("Read it.", AUDITOR.clone(tool_use_behavior="stop_on_first_tool"))
+        assert len(await desk.blocks(ToolResult)) == 1
+
+    asyncio.run(play())
+
+
+def test_a_handoff_that_edits_the_history_goes_on_in_a_fork(
+    serve: Callable[..., FakeServer],
+) -> None:
+    from agents import handoff
+    from agents.extensions import handoff_filters
+
+    async def play() -> None:
+        clerk = Agent[Any](name="clerk", instructions="You answer.")
+        given = handoff(clerk, input_filter=handoff_filters.remove_all_tools)
+        said = [
+            Reply(calls=[Call("read_file", {"path": "part-1.log"})]),
+            Reply(calls=[Call("transfer_to_clerk", {})]),
+            Reply(text="Done."),
+        ]
+        desk = Desk(serve(responder=said))
+        session = await desk.session()
+        agent = AUDITOR.clone(handoffs=[given])
+        found = await Runner.run(agent, "Read it, and hand it over.", **desk.options(session))
+        assert found.final_output == "Done."
+        assert session.timeline.id != "audit"
+        log = [event for _, event in await session.timeline.events()]
+        assert any(isinstance(event, TimelineForked) for event in log)
+        assert desk.server.refused == []
+
+    asyncio.run(play())
+
+
+def test_what_a_timeline_cannot_do_is_said(serve: Callable[..., FakeServer]) -> None:
+    async def play() -> None:
+        session = await Desk(serve(responder=[])).session()
+        for call in (session.pop_item, session.clear_session):
+            with pytest.raises(MisuseError, match="forgets nothing"):
+                await call()
+        assert await session.get_items() == []
+        assert session.run_config.model_settings == ModelSettings(
+            store=False,
+            prompt_cache_options={"mode": "explicit"},
+            extra_args={"prompt_cache_key": session.timeline.settings.cache_key},
+        )
+
+    asyncio.run(play())
