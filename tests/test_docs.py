@@ -24,9 +24,11 @@ from timeline.cli import main
 from timeline.fake_provider import FakeServer
 
 ROOT = Path(__file__).parent.parent
+ADAPTERS = sorted((ROOT / "docs" / "integrations").glob("*.md"))
+"""Their programs are run by `tests/timeline/integrations`."""
 PAGES = {
     str(path.relative_to(ROOT)): path
-    for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")))
+    for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *ADAPTERS)
 }
 FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]+\]\((?P<target>[^)\s]+)\)")
@@ -145,7 +147,7 @@ def run_python(shown: Shown, page: str, names: dict[str, Any]) -> None:
 RUNNABLE = {
     name: page
     for name, page in PAGES.items()
-    if any(s.language in {"python", "sh"} for s in shown_in(page))
+    if page not in ADAPTERS and any(s.language in {"python", "sh"} for s in shown_in(page))
 }
 SERVED = [name for name, page in RUNNABLE.items() if "FakeServer" in page.read_text("utf-8")]
 """Pages that talk to a server on a loopback port."""

@@ -29,17 +29,24 @@ from blocks.formats._usage import usage_in
 _CALLS: Final = frozenset({"function_call", "custom_tool_call"})
 _OUTPUTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
 _INPUT: Final = frozenset({"item_reference"})
+_NO_ID: Final = "__fake_id__"
+"""What the Agents SDK writes where a model of another API gave no id."""
 
 
 def read(item: Json) -> Iterator[Message]:
     """The item as a message; an item that nobody but the provider reads is kept as it is."""
-    own, kind = string(item.get("id")), string(item.get("type")) or "message"
+    own, kind = _id(item), string(item.get("type")) or "message"
     if kind == "message":
         yield from _message(item, own)
     elif kind in _OUTPUTS:
         yield Message(role="tool", id=own, content=(result(item),))
     elif kind not in _INPUT:
         yield Message(role="assistant", content=(spoken(item),))
+
+
+def _id(item: Json) -> str:
+    own = string(item.get("id"))
+    return "" if own == _NO_ID else own
 
 
 def _message(item: Json, own: str) -> Iterator[Message]:
@@ -55,7 +62,7 @@ def _message(item: Json, own: str) -> Iterator[Message]:
 
 def texts(item: Json) -> Iterator[Content]:
     """What a message of the model's says: one text, and what else is in it."""
-    own, content = string(item.get("id")), item.get("content")
+    own, content = _id(item), item.get("content")
     found = [
         c for p in (items(content) if isinstance(content, list) else [content]) for c in said(p)
     ]
@@ -70,7 +77,7 @@ def texts(item: Json) -> Iterator[Content]:
 
 def spoken(item: Json) -> Content:
     """An item of the model's that is no message."""
-    own, kind = string(item.get("id")), item.get("type")
+    own, kind = _id(item), item.get("type")
     if kind in _CALLS:
         return Call(
             call_id=string(item.get("call_id")),
@@ -100,7 +107,7 @@ def _attached(item: Json) -> Json:
 
 def result(item: Json) -> Result:
     """What a tool returned; the API has no flag for an error."""
-    own = string(item.get("id"))
+    own = _id(item)
     return Result(
         call_id=string(item.get("call_id")), parts=_output(item.get("output")), source=own
     )

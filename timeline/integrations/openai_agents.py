@@ -17,6 +17,7 @@ from timeline.integrations._lacking import lacking
 try:
     from agents import (
         Agent,
+        AgentHookContext,
         Handoff,
         ModelResponse,
         ModelSettings,
@@ -52,7 +53,7 @@ class TimelineSession:
     _saved: int = attrs.field(init=False)
     """Version up to which the SDK has saved everything."""
     _rendered: Rendered | None = attrs.field(default=None, init=False)
-    """The request on its way."""
+    """The newest request of the run that is going on."""
 
     def __attrs_post_init__(self) -> None:
         self._saved = self.timeline.version
@@ -83,13 +84,14 @@ class TimelineSession:
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:  # noqa: ARG002 -- the SDK's
         """One item that stands for all that the timeline holds."""
-        self._saved = self.timeline.version
+        self._saved, self._rendered = self.timeline.version, None
         held: TResponseInputItem = {"type": "item_reference", "id": f"{_HELD}{self._saved}"}
         return [held] if self._saved else []
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Append what of these is not in the timeline yet."""
-        await self._sync(items, self._saved)
+        """Append what of these is not in the timeline yet, unless the next call of the model does."""
+        if self._rendered is None:
+            await self._sync(items, self._saved)
         self._saved = self.timeline.version
 
     async def pop_item(self) -> TResponseInputItem | None:
@@ -112,6 +114,10 @@ class TimelineSession:
         """Record what the model answered to the newest request."""
         found = {"id": response.response_id, "output": response.output, "usage": response.usage}
         await self.timeline.record(found, self._rendered, format=_FORMAT)
+
+    def end(self) -> None:
+        """No call of the model follows."""
+        self._rendered = None
 
     async def _rendered_instead(self, call: CallModelData[Any]) -> ModelInputData:
         given = call.model_data
@@ -147,6 +153,15 @@ class TimelineHooks(RunHooks[Any]):
     ) -> None:
         """Record it."""
         await self.session.record(response)
+
+    async def on_agent_end(
+        self,
+        context: AgentHookContext[Any],  # noqa: ARG002 -- the SDK's
+        agent: Agent[Any],  # noqa: ARG002
+        output: Any,  # noqa: ARG002
+    ) -> None:
+        """The run is over."""
+        self.session.end()
 
 
 async def _tools(agent: Agent[Any], context: Any) -> list[Json]:

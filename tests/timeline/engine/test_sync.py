@@ -135,6 +135,57 @@ def test_an_edited_history_is_refused_or_goes_on_in_a_fork(
 
 
 @given(talks(), formats, st.data())
+def test_a_history_may_begin_where_the_timeline_was(
+    talk: Talk, name: Format, data: st.DataObject
+) -> None:
+    """Whoever begins anew gives what came behind a version; whoever has it all gives it all, in between."""
+    store = MemoryStore()
+    timeline = opened(store)
+    longest = data.draw(st.integers(0, len(talk)))
+    begun = written(talk[:longest], name)
+    timeline.sync(begun, format=name)
+    version = timeline.version
+    for number in range(data.draw(st.integers(1, 5))):
+        longest = data.draw(st.integers(longest, len(talk)))
+        start, after = data.draw(st.sampled_from([(len(begun), version), (0, 0)]))
+        messages = written(talk[:longest], name)[start:]
+        synced = timeline.sync(messages, format=name, after=after)
+        assert held(synced.timeline) == told(talk[:longest])
+        assert synced.timeline is timeline
+        match data.draw(st.sampled_from(["go on", "render", "compact", "reopen"])):
+            case "render":
+                assert timeline.render().violations == ()
+            case "compact":
+                timeline.compact()
+            case "reopen":
+                timeline = opened(store, f"{number}-")
+            case _:
+                pass
+    assert timeline.sync(written(talk, name), format=name).timeline is timeline
+    assert held(timeline) == told(talk)
+
+
+@given(talks(), formats, st.data())
+def test_what_came_behind_a_version_is_refused_when_it_was_edited(
+    talk: Talk, name: Format, data: st.DataObject
+) -> None:
+    timeline = opened(MemoryStore())
+    timeline.user("Before.")
+    after, before = timeline.version, held(timeline)
+    timeline.sync(written(talk, name), format=name, after=after)
+    if data.draw(st.booleans()):
+        timeline.compact()
+    index = data.draw(st.integers(0, len(talk) - 1))
+    changed = attrs.evolve(talk[index], text="something else")
+    other = (*talk[:index], changed, *talk[index + 1 :])
+    with pytest.raises(HistoryDivergedError):
+        timeline.sync(written(other, name), format=name, after=after)
+    synced = timeline.sync(written(other, name), format=name, after=after, on_divergence="fork")
+    assert held(synced.timeline) == [*before, *told(other)]
+    assert held(timeline) == [*before, *told(talk)]
+
+
+@given(talks(), formats, st.data())
 def test_two_who_sync_the_same_history_append_it_once(
     talk: Talk, name: Format, data: st.DataObject
 ) -> None:
@@ -210,3 +261,22 @@ def test_a_history_that_makes_no_sense_is_there_once_too(
     fresh = opened(MemoryStore())
     fresh.sync(messages, format=name)
     assert held(fresh) == held(timeline)
+
+
+def test_a_placeholder_is_no_id() -> None:
+    """The Agents SDK gives all items of another API's models the same one."""
+    said = [
+        {
+            "id": "__fake_id__",
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": text}],
+        }
+        for text in ("One.", "Two.")
+    ]
+    timeline = opened(MemoryStore())
+    history = [{"role": "user", "content": "Go."}, said[0]]
+    timeline.sync(history, format="openai.responses")
+    timeline.sync([*history, said[1]], format="openai.responses")
+    assert held(timeline) == [("user", "Go."), ("said", "One."), ("said", "Two.")]
+    assert all(not entry.block.source for entry in timeline.view.entries)

@@ -1,7 +1,7 @@
 """Runs of the OpenAI Agents SDK in a session that is a timeline."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,9 @@ from blocks import (
     BlockAppended,
     ImagePart,
     MisuseError,
+    Recorded,
     TimelineForked,
+    TimelineId,
     ToolResult,
     UsageRecorded,
     UserPrompt,
@@ -43,7 +45,7 @@ from timeline import AsyncTimeline
 from timeline.fake_provider import Call, FakeServer, Reply
 from timeline.integrations.openai_agents import TimelineSession
 
-pytestmark = [pytest.mark.network, pytest.mark.filterwarnings("default")]
+pytestmark = [pytest.mark.network, pytest.mark.filterwarnings("ignore")]
 set_tracing_disabled(True)
 WINDOW = 20_000
 
@@ -57,10 +59,24 @@ def read_file(path: str) -> str:
 @function_tool
 def look_at(path: str) -> ToolOutputImage:
     """Look at a picture."""
+    assert path
     return ToolOutputImage(image_url=PICTURE, detail="low")
 
 
 AUDITOR = Agent[Any](name="auditor", instructions="You read logs.", tools=[read_file, look_at])
+
+
+class Counting(MemoryStore):
+    """Counts the events that are read from it."""
+
+    events_read = 0
+
+    def read(
+        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
+    ) -> Sequence[Recorded]:
+        found = super().read(timeline_id, after=after, limit=limit)
+        self.events_read += len(found)
+        return found
 
 
 @attrs.define
@@ -69,7 +85,6 @@ class Desk:
 
     server: FakeServer
     store: MemoryStore = attrs.field(factory=MemoryStore)
-    is_chat: bool = False
 
     async def session(self) -> TimelineSession:
         """In a new object each time, as in a new process."""
@@ -79,7 +94,7 @@ class Desk:
     def options(self, session: TimelineSession) -> dict[str, Any]:
         """What a run takes besides the agent and the input."""
         client = AsyncOpenAI(base_url=f"{self.server.url}/v1", api_key="test", max_retries=0)
-        provider = OpenAIProvider(openai_client=client, use_responses=not self.is_chat)
+        provider = OpenAIProvider(openai_client=client, use_responses=True)
         config = session.run_config
         config.model, config.model_provider = "gpt-5.6", provider
         hooks = session.hooks
@@ -128,6 +143,21 @@ def test_a_long_run_sends_what_is_rendered_and_records_each_thing_once(
         assert {name: sent[name] for name in wanted if name != "model"} == {
             name: value for name, value in wanted.items() if name != "model"
         }
+
+    asyncio.run(play())
+
+
+def test_a_run_reads_nothing_of_what_came_before_it(serve: Callable[..., FakeServer]) -> None:
+    """Nor of itself, what it has synced: costs follow what is new."""
+
+    async def play() -> None:
+        reader, store = Reader(), Counting()
+        desk = Desk(serve(responder=reader), store=store)
+        for _ in range(2):
+            reader.said = store.events_read = 0
+            await desk.run("Read all parts.")
+            assert store.events_read < ROUNDS
+        check_log(await desk.log())
 
     asyncio.run(play())
 
@@ -211,19 +241,6 @@ def test_structured_output_is_asked_for_and_recorded(
 
 
 FOUND = '{"file": "part-1.log", "rows": 25}'
-
-
-def test_another_model_behind_the_sdk_is_recorded_too(serve: Callable[..., FakeServer]) -> None:
-    """Its items have one placeholder for an id, all of them."""
-
-    async def play() -> None:
-        desk = Desk(serve(responder=Reader()), is_chat=True)
-        found = await desk.run("Read all parts.")
-        assert found.final_output == LAST_WORDS
-        check_log(await desk.log())
-        assert desk.server.refused == []
-
-    asyncio.run(play())
 
 
 def test_without_a_session_the_list_that_goes_in_is_known(serve: Callable[..., FakeServer]) -> None:
