@@ -23,12 +23,13 @@ import attrs
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.environments import add, make, run
+from benchmarks.environments import add, apart, make, run
 from tests.timeline.integrations._frameworks import FRAMEWORKS, suite_of
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PLACES: Final = ROOT / ".adapters"
 TOOLS: Final = ("pytest", "mypy")
+TYPES: Final = ("--strict", "--no-error-summary", "--module")
 COLUMNS: Final = ("rounds", "refused", "resumed", "streaming", "images", "structured")
 """What the suites report; see the fixture `report`."""
 COPIED: Final = ("docs/integrations", "tests/timeline/integrations")
@@ -114,13 +115,17 @@ def tested(adapter: Adapter) -> Row:
     python = str(adapter.folder / "bin" / "python")
     options = ["-q", "--import-mode=importlib", f"--junit-xml={report}"]
     done = subprocess.run(
-        [python, "-m", "pytest", *options, suite], cwd=copy, check=False, timeout=SECONDS_MAX
+        [python, "-m", "pytest", *options, suite],
+        cwd=copy,
+        env=apart(),
+        check=False,
+        timeout=SECONDS_MAX,
     )
     row.failed = f"pytest: exit {done.returncode}" if done.returncode else ""
     if report.exists():
         row.told = dict(_told(report))
     if (ROOT / f"{adapter.module.replace('.', '/')}.py").exists() and not row.failed:
-        row.failed = run([python, "-m", "mypy", "--strict", "--module", adapter.module], copy)
+        row.failed = run([python, "-m", "mypy", *TYPES, adapter.module], copy)
     return row
 
 
@@ -136,7 +141,9 @@ def _told(report: Path) -> Iterator[tuple[str, str]]:
 def _version(adapter: Adapter) -> str:
     program = f"from importlib.metadata import version; print(version({adapter.package!r}))"
     python = str(adapter.folder / "bin" / "python")
-    asked = subprocess.run([python, "-c", program], capture_output=True, text=True, check=False)
+    asked = subprocess.run(
+        [python, "-c", program], env=apart(), capture_output=True, text=True, check=False
+    )
     return asked.stdout.strip() or "-"
 
 

@@ -1,5 +1,6 @@
 """Environments of their own, for what must not or cannot be installed into this one."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -38,9 +39,16 @@ def _interpreters(least: tuple[int, int]) -> Iterator[str]:
             yield python
 
 
+def apart() -> dict[str, str]:
+    """The variables of this process, without what would put its modules on another's path."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+
 def run(command: list[str], folder: Path | None = None) -> str:
     """The last error line of a command; empty when it worked."""
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env=apart(), capture_output=True, text=True, check=False
+    )
     if done.returncode == 0:
         return ""
     lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]

@@ -4,7 +4,7 @@ What the run has is synced before each call of the model, what is rendered is se
 answer is recorded, with its usage, by a hook.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -121,13 +121,8 @@ class TimelineSession:
 
     async def _rendered_instead(self, call: CallModelData[Any]) -> ModelInputData:
         given = call.model_data
-        first = given.input[0] if given.input else {}
-        held = str(first.get("id", ""))
-        is_held = first.get("type") == "item_reference" and held.startswith(_HELD)
-        system = await self._sync(
-            given.input[1:] if is_held else given.input,
-            int(held.removeprefix(_HELD)) if is_held else 0,
-        )
+        after = _held(given.input)
+        system = await self._sync(given.input[1:] if after else given.input, after)
         told = [text for text in (given.instructions, system) if text]
         tools = await _tools(call.agent, call.context)
         self._rendered = await self.timeline.render(system="\n\n".join(told), tools=tools)
@@ -162,6 +157,14 @@ class TimelineHooks(RunHooks[Any]):
     ) -> None:
         """The run is over."""
         self.session.end()
+
+
+def _held(items: Sequence[TResponseInputItem]) -> int:
+    """Version of what the first item stands for; 0: it is one like all others."""
+    first: Mapping[str, Any] = items[0] if items else {}
+    name = str(first.get("id", ""))
+    is_held = first.get("type") == "item_reference" and name.startswith(_HELD)
+    return int(name.removeprefix(_HELD)) if is_held else 0
 
 
 async def _tools(agent: Agent[Any], context: Any) -> list[Json]:
