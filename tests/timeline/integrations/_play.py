@@ -28,6 +28,17 @@ PICTURE: Final = (
     "gg=="
 )
 """One pixel."""
+SCHEMA: Final[Json] = {
+    "name": "finding",
+    "strict": True,
+    "schema": {
+        "type": "object",
+        "properties": {"colour": {"type": "string"}},
+        "required": ["colour"],
+        "additionalProperties": False,
+    },
+}
+"""Of structured output."""
 LAST_WORDS: Final = "All parts are read."
 _PROGRAM: Final = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINE: Final = "2026-11-21 INFO the job read /srv/data/part-{}.csv and wrote 1000 rows\n"

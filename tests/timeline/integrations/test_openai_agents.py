@@ -27,6 +27,7 @@ from blocks import (
     Recorded,
     TimelineForked,
     TimelineId,
+    ToolCall,
     ToolResult,
     UsageRecorded,
     UserPrompt,
@@ -292,6 +293,30 @@ def test_a_handoff_that_edits_the_history_goes_on_in_a_fork(
         assert session.timeline.id != "audit"
         log = [event for _, event in await session.timeline.events()]
         assert any(isinstance(event, TimelineForked) for event in log)
+        assert desk.server.refused == []
+
+    asyncio.run(play())
+
+
+def test_a_run_that_waited_for_approval_goes_on_in_a_new_object(
+    serve: Callable[..., FakeServer],
+) -> None:
+    async def play() -> None:
+        @function_tool(needs_approval=True)
+        def restart(service: str) -> str:
+            """Restart a service."""
+            return f"{service} is up."
+
+        calls = [Call("restart", {"service": "disk"})]
+        desk = Desk(serve(responder=[Reply(text="May I?", calls=calls), Reply(text="Done.")]))
+        agent = AUDITOR.clone(tools=[restart])
+        waiting = await desk.run("Restart it.", agent)
+        state = waiting.to_state()
+        state.approve(waiting.interruptions[0])
+        assert (await desk.run(state, agent)).final_output == "Done."
+        [result] = await desk.blocks(ToolResult)
+        assert "disk is up." in str(result.parts)
+        assert len(await desk.blocks(UserPrompt)) == len(await desk.blocks(ToolCall)) == 1
         assert desk.server.refused == []
 
     asyncio.run(play())
