@@ -1,6 +1,7 @@
 """What `docs/architecture.md` says of the rooms is true: whoever adds a thing touches these files, no others."""
 
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
@@ -14,6 +15,7 @@ from persistence.sessions._read import FORMATS
 from render import PROVIDERS
 from render.compaction.rungs._ladder import RUNGS
 from render.policy._rungs import RungName
+from tests.timeline.integrations._frameworks import FRAMEWORKS, suite_of
 from timeline import Hooks, known_models
 from timeline.cli._main import COMMANDS
 
@@ -107,6 +109,20 @@ def test_a_command_is_a_file_and_a_row() -> None:
     for command in COMMANDS:
         assert command.__name__ == f"timeline.cli._{command.NAME.replace('-', '_')}"
         assert naming(f"timeline.cli import {command.__name__.rsplit('.', 1)[1]}") == set()
+
+
+def test_an_adapter_is_a_module_an_extra_a_suite_and_a_page() -> None:
+    modules = {path.stem for path in (ROOT / "timeline/integrations").glob("[!_]*.py")}
+    assert modules
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    index = (ROOT / "docs/integrations.md").read_text(encoding="utf-8")
+    for name in sorted(FRAMEWORKS):
+        if name.replace("-", "_") in modules:
+            modules.remove(name.replace("-", "_"))
+            assert name in project["optional-dependencies"]
+            assert (ROOT / "tests/timeline/integrations" / suite_of(name)).exists()
+            assert f"(integrations/{name}.md)" in index
+    assert modules == set(), "no row in tests/timeline/integrations/_frameworks.py"
 
 
 def test_a_hook_is_a_field_and_a_call() -> None:
