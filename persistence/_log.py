@@ -204,7 +204,7 @@ def _check_append(timeline_id: TimelineId, events: Sequence[object], expected_ve
         raise MisuseError(
             f"{timeline_id[:40]!r}… cannot name a timeline: it has more than {NAME_BYTES_MAX} bytes"
         )
-    check_count(timeline_id, len(events))
+    check_count(TimelineId(timeline_id), len(events))
 
 
 def is_sound(text: object) -> TypeGuard[str]:

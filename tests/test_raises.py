@@ -185,11 +185,18 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
             TurnId("t"),
         ),
     },
+    "Provider.stop": {"MisuseError": lambda _: CLAUDE.stop(5)},
     "Provider.usage": {"MisuseError": lambda _: CLAUDE.usage(5)},
     "Rendered.anthropic": {
         "MisuseError": lambda _: make.shown(make.view_of(make.prompt("go"))).anthropic(
             max_tokens=-1
         )
+    },
+    "Rendered.openai_responses": {
+        "MisuseError": lambda _: make.shown(make.view_of(make.prompt("go"))).openai_responses()
+    },
+    "Rendered.openai_chat": {
+        "MisuseError": lambda _: make.shown(make.view_of(make.prompt("go"))).openai_chat()
     },
     "as_json": {"MisuseError": lambda _: as_json(5)},
     "provider_of": {"MisuseError": lambda _: provider_of(Model(name="x", provider="y"))},

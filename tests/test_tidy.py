@@ -18,7 +18,7 @@ PARAMETERS_MAX = 5
 EDGES = frozenset(
     {
         "persistence/testing/_contract.py",
-        "timeline/summarizers/_anthropic.py",
+        "timeline/summarizers/_model.py",
         "timeline/engine/_prepare_summary.py",
         "timeline/_flow.py",
         "timeline/observe/_hooks.py",

@@ -153,7 +153,8 @@ def _delta(event: Json) -> str:
 
 def _chunk(chunk: Json) -> str:
     """The text in a chunk of Chat Completions."""
-    deltas = (choice.get("delta") or {} for choice in chunk.get("choices") or ())
+    choices: list[Json] = chunk.get("choices") or []
+    deltas: list[Json] = [choice.get("delta") or {} for choice in choices]
     return "".join(str(delta.get("content") or "") for delta in deltas)
 
 

@@ -1,4 +1,5 @@
 """Tests of `timeline`: a module's suite has its name, or is given here.
 
+_apis: react/test_long.py, summarizers/test_model.py
 _async, _flow: engine/test_plans.py, engine/test_racing.py, arguments/test_misuse.py
 """

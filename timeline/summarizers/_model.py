@@ -6,7 +6,7 @@ It asks once, and once more when the first answer is no good; after that it give
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import attrs
 
@@ -24,6 +24,7 @@ from blocks.formats import Answer
 from render import (
     PROMPT_VERSION,
     Context,
+    Json,
     Model,
     Prompt,
     RejectedAnswerError,
@@ -95,9 +96,11 @@ def _dollars(usage: UsageRecorded, kept_1h: int, model: Model) -> float:
 
 def _kept_1h(response: object) -> int:
     """Tokens that were written to Anthropic's cache for an hour, which costs more."""
-    usage: object = as_json(response).get("usage")
-    written: object = usage.get("cache_creation") if isinstance(usage, dict) else None
-    tokens: object = written.get("ephemeral_1h_input_tokens") if isinstance(written, dict) else 0
+    found: Json = as_json(response)
+    for name in ("usage", "cache_creation"):
+        inner: object = found.get(name)
+        found = cast("Json", inner) if isinstance(inner, dict) else {}
+    tokens: object = found.get("ephemeral_1h_input_tokens")
     return tokens if isinstance(tokens, int) else 0
 
 

@@ -3,6 +3,7 @@
 from typing import Final
 
 from render import Json
+from timeline.fake_provider._json import blocks_of
 from timeline.fake_provider.wires._chat import Chat
 from timeline.fake_provider.wires._messages import Messages
 from timeline.fake_provider.wires._responses import Responses
@@ -24,9 +25,9 @@ def wire_of(request: Json) -> Wire:
     """Whose request this is, seen from its shape."""
     if "input" in request:
         return RESPONSES
-    said = request.get("messages") or [{}]
-    opened = said[0].get("role") in {"developer", "system"}
+    said = blocks_of(request.get("messages"))
+    opened = bool(said) and said[0].get("role") in {"developer", "system"}
     called = any(message.get("role") == "tool" or "tool_calls" in message for message in said)
-    offered = any(tool.get("type") == "function" for tool in request.get("tools") or ())
+    offered = any(tool.get("type") == "function" for tool in blocks_of(request.get("tools")))
     is_chat = opened or called or offered or "max_tokens" not in request
     return CHAT if is_chat else MESSAGES

@@ -8,6 +8,7 @@ import attrs
 
 from render import Json, Model
 from timeline.fake_provider._fault import ApiError, overlong
+from timeline.fake_provider._json import blocks_of, child
 from timeline.fake_provider._reply import Draft
 from timeline.fake_provider.wires import _openai
 from timeline.fake_provider.wires._openai import invalid
@@ -139,7 +140,7 @@ def _as_message(message: Json) -> Json:
     content = _openai.parts_of(message.get("content"))
     match message.get("role"):
         case "assistant":
-            calls = [_as_call(call) for call in message.get("tool_calls") or []]
+            calls = [_as_call(call) for call in blocks_of(message.get("tool_calls"))]
             return {"role": "assistant", "content": [*content, *calls]}
         case "tool":
             result = {"type": "tool_result", "tool_use_id": message["tool_call_id"]}
@@ -149,7 +150,7 @@ def _as_message(message: Json) -> Json:
 
 
 def _as_call(call: Json) -> Json:
-    about = call.get("function") or call.get("custom") or {}
+    about = child(call, "function") or child(call, "custom")
     return {
         "type": "tool_use",
         "id": call["id"],

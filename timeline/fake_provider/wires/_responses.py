@@ -3,12 +3,13 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import attrs
 
 from render import Json, Model
 from timeline.fake_provider._fault import ApiError, overlong
+from timeline.fake_provider._json import blocks_of, child
 from timeline.fake_provider._reply import Draft
 from timeline.fake_provider.wires import _openai
 from timeline.fake_provider.wires._openai import invalid
@@ -64,8 +65,7 @@ class Responses:
 
     def unlawful(self, request: Json, model: Model) -> ApiError | None:
         """The rules, and that reasoning comes back as it was given."""
-        items = request["input"] if isinstance(request["input"], list) else []
-        for item in cast("list[Json]", items):
+        for item in blocks_of(request["input"]):
             if item.get("type") == "reasoning" and not _openai.is_own(item):
                 text = "The encrypted content could not be verified."
                 return invalid(text, "invalid_encrypted_content")
@@ -84,13 +84,12 @@ class Responses:
         """Items that the model said as the assistant's, all others as the user's."""
         given = request["input"]
         items = [{"role": "user", "content": given}] if isinstance(given, str) else given
-        wanted = cast("Json", request.get("text") or {}).get("format") or {}
         return {
             "model": request["model"],
             "messages": [_as_message(item) for item in items],
             "tools": _openai.tools_of(request),
             "thinking": {"type": "adaptive" if request.get("reasoning") else "disabled"},
-            **_openai.output_config(wanted),
+            **_openai.output_config(child(child(request, "text"), "format")),
         }
 
     def sign(self, text: str, request: Json, model: Model) -> str:  # noqa: ARG002 -- bound to nothing
@@ -201,7 +200,7 @@ def _item(draft: Draft, new_id: Callable[[str], str]) -> Json:
     block = draft.block
     match block["type"]:
         case "text":
-            text = {"type": "output_text", "text": block["text"], "annotations": []}
+            text: Json = {"type": "output_text", "text": block["text"], "annotations": []}
             return _said(new_id("msg"), text)
         case "thinking":
             return {
@@ -224,12 +223,14 @@ def _item(draft: Draft, new_id: Callable[[str], str]) -> Json:
 
 
 def _events(response: Json) -> Iterator[Json]:
-    begun = {**response, "status": "in_progress", "output": [], "usage": None}
+    begun: Json = {**response, "status": "in_progress", "output": [], "usage": None}
     yield {"type": "response.created", "response": begun}
     yield {"type": "response.in_progress", "response": begun}
     for index, item in enumerate(response["output"]):
         place = {"output_index": index}
-        opened = {name: [] if isinstance(value, list) else value for name, value in item.items()}
+        opened: Json = {
+            name: [] if isinstance(value, list) else value for name, value in item.items()
+        }
         if "arguments" in opened:
             opened["arguments"] = ""
         if "status" in opened:
