@@ -1,10 +1,11 @@
 """Pydantic AI: a capability that sends what a timeline renders, instead of the run's whole history.
 
-What the run has is synced before each call of the model, what is rendered goes out in place of the messages that
-Pydantic AI made, and the model's answer is recorded, with its usage.  The run's history stays as it is.
+What the run has is synced before each call of the model and at its end, what is rendered goes out in place of the
+messages that Pydantic AI made, and the model's answer is recorded, with its usage.  The run's own history stays as
+it is.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
 
@@ -16,7 +17,7 @@ from timeline import AsyncTimeline
 from timeline.integrations._lacking import lacking
 
 try:
-    from pydantic_ai import ModelResponse, RunContext, ToolDefinition
+    from pydantic_ai import AgentRunResult, ModelMessage, ModelResponse, RunContext, ToolDefinition
     from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
     from pydantic_ai.models import Model, ModelRequestContext
     from pydantic_ai.models.anthropic import AnthropicModel
@@ -44,18 +45,43 @@ _OWN_MARKS: Final[Json] = {
 class TimelineCapability(AbstractCapability[Any]):
     """A capability for `Agent(..., capabilities=[TimelineCapability(timeline)])`, of one conversation.
 
-    The timeline's model is the agent's: Anthropic's, or OpenAI's by either API.  A run is given its history, as
-    always: `message_history=result.all_messages()`.  Where that was edited, it goes on in a fork.
+    The timeline's model is of the agent's API: Anthropic's, or one of OpenAI's two.  A run without
+    `message_history` goes on with what the timeline holds.  One with it is to have all of the conversation; where
+    that was edited, it goes on in a fork.
     """
 
     timeline: AsyncTimeline
     """What the run goes on with."""
+    _begun: str | None = attrs.field(default=None, init=False)
+    """Id of the run with which the history begins."""
+    _after: int = attrs.field(default=0, init=False)
+    """Version of the timeline behind which it begins."""
     _rendered: Rendered | None = attrs.field(default=None, init=False)
     """The request on its way."""
 
     def get_ordering(self) -> CapabilityOrdering:
         """Behind all others: what they make of a request is what is synced."""
         return CapabilityOrdering(position="innermost")
+
+    async def before_run(self, ctx: RunContext[Any]) -> None:
+        """Find out where the run's history begins."""
+        begun = ctx.messages[0].run_id if ctx.messages else ctx.run_id
+        if not ctx.messages:
+            await self.timeline.close_calls()  # what a process that died left open
+            self._after = self.timeline.version
+        elif begun != self._begun:
+            self._after = 0
+        self._begun = begun
+
+    async def after_run(
+        self,
+        ctx: RunContext[Any],  # noqa: ARG002 -- the framework's
+        *,
+        result: AgentRunResult[Any],
+    ) -> AgentRunResult[Any]:
+        """Sync what no request had any more, as the result of a tool that ends the run."""
+        await self._sync(result.all_messages())
+        return result
 
     async def prepare_model_request(
         self,
@@ -69,12 +95,9 @@ class TimelineCapability(AbstractCapability[Any]):
         """
         settings, model = request_context.model_settings, request_context.model
         self._check(model)
-        synced = await self.timeline.sync(
-            request_context.messages, format=_FORMAT, on_divergence="fork"
-        )
-        self.timeline = synced.timeline
+        system = await self._sync(request_context.messages)
         _, asked = model.prepare_request(settings, request_context.model_request_parameters)
-        told = [text for text in (synced.system, asked.prompted_output_instructions) if text]
+        told = [text for text in (system, asked.prompted_output_instructions) if text]
         tools = [_tool(tool) for tool in asked.declared_tool_defs.values()]
         self._rendered = await self.timeline.render(system="\n\n".join(told), tools=tools)
         return replace(request_context, model_settings=_instead(settings, self._rendered))
@@ -89,6 +112,13 @@ class TimelineCapability(AbstractCapability[Any]):
         """Record it."""
         await self.timeline.record(response, self._rendered, format=_FORMAT)
         return response
+
+    async def _sync(self, messages: Sequence[ModelMessage]) -> str:
+        synced = await self.timeline.sync(
+            messages, format=_FORMAT, after=self._after, on_divergence="fork"
+        )
+        self.timeline = synced.timeline
+        return synced.system
 
     def _check(self, model: Model[Any]) -> None:
         while isinstance(model, WrapperModel):
