@@ -149,10 +149,12 @@ def test_a_long_run_sends_what_is_rendered_and_records_each_thing_once(
         again = (await desk.capability()).timeline
         versions = [v for v, e in await again.events() if isinstance(e, UsageRecorded)]
         tools = desk.server.requests[0]["tools"]
-        rendered = await again.render_at(versions[-2] + 2, system="You read logs.", tools=tools)
-        wanted, sent = rendered.request(), desk.server.requests[-1]
-        assert wanted.pop("tools")
-        assert {name: sent[name] for name in wanted} == wanted
+        at = range(versions[-2] + 1, versions[-1])
+        found = [await again.render_at(v, system="You read logs.", tools=tools) for v in at]
+        sent = desk.server.requests[-1]
+        own = [name for name in found[0].request() if name != "tools"]
+        rendered = [{name: one.request().get(name) for name in own} for one in found]
+        assert {name: sent[name] for name in own} in rendered
         if api != "openai.chat":
             kind = "reasoning" if api == "openai.responses" else "thinking"
             assert f"'type': '{kind}'" in str(sent)
@@ -171,11 +173,11 @@ def test_a_run_that_died_goes_on_from_the_history_that_was_stored(
         kept: list[list[ModelMessage]] = []
         async with desk.agent(await desk.capability()).iter("Read all parts.") as run:
             async for _ in run:
-                kept.append(run.all_messages())
+                kept.append(stored(run.all_messages()))
                 if reader.said == ROUNDS // 2:
                     break
         capability = await desk.capability()
-        found = await desk.agent(capability).run(message_history=stored(kept[-1 - late]))
+        found = await desk.agent(capability).run(message_history=kept[-1 - late])
         assert found.output == LAST_WORDS
         check_log([event for _, event in await capability.timeline.events()])
         assert desk.server.refused == []
@@ -294,6 +296,8 @@ class Finding(BaseModel):
 
 
 FOUND: Final = {"file": "part-1.log", "rows": 25}
+FOUND_TEXT: Final = '{"file": "part-1.log", "rows": 25}'
+SHAPES: Final = ("output_config", "text", "response_format")
 
 
 @each_api
@@ -318,30 +322,36 @@ def test_output_by_a_tool_has_its_result_in_the_log(
 
 
 @each_api
-@pytest.mark.parametrize("output", [NativeOutput, PromptedOutput])
-def test_output_as_text_is_asked_for_and_asked_for_again(
-    api: str, output: Callable[..., Any], serve: Callable[..., FakeServer]
+def test_output_that_the_provider_shapes_is_asked_for(
+    api: str, serve: Callable[..., FakeServer]
 ) -> None:
     async def play() -> None:
-        said = [
-            Reply(text='{"file": "part-1.log"}'),
-            Reply(text='{"file": "part-1.log", "rows": 25}'),
-        ]
+        desk = Desk(serve(responder=[Reply(text=FOUND_TEXT)]), api)
+        found = await desk.run("Which file?", output_type=NativeOutput(Finding))
+        assert isinstance(found.output, Finding)
+        asked = {name: desk.server.requests[0].get(name) for name in SHAPES}
+        assert "json_schema" in str(asked)
+        assert desk.server.refused == []
+
+    asyncio.run(play())
+
+
+@each_api
+def test_output_that_the_prompt_asks_for_is_asked_for_again(
+    api: str, serve: Callable[..., FakeServer]
+) -> None:
+    """What is wrong with it is told by the program, and not by the user."""
+
+    async def play() -> None:
+        said = [Reply(text='{"file": "part-1.log"}'), Reply(text=FOUND_TEXT)]
         desk = Desk(serve(responder=said), api)
-        found = await desk.run("Which file?", output_type=output(Finding))
+        found = await desk.run("Which file?", output_type=PromptedOutput(Finding))
         assert found.output == Finding(file="part-1.log", rows=25)
-        assert "rows" in str(
-            {**desk.server.requests[0], "messages": [], "tools": []}
-            | (
-                {"messages": desk.server.requests[0]["messages"][:1]}
-                if api == "openai.chat"
-                else {}
-            )
-        )
         assert [one.text for one in await desk.blocks(UserPrompt)] == ["Which file?"]
         [told] = await desk.blocks(SystemMessage)
         assert "missing" in told.text
         assert "missing" in str(desk.server.requests[-1])
+        assert "rows" in str(desk.server.requests[0])  # the shape, which is in the prompt
         assert desk.server.refused == []
 
     asyncio.run(play())
@@ -353,7 +363,7 @@ def test_what_a_caller_sets_is_kept_except_its_cache_marks(
     """The timeline's marks are as many as a request may have."""
 
     async def play() -> None:
-        desk = Desk(serve(responder=Reader(rounds=6)))
+        desk = Desk(serve(responder=Reader(rounds=8)))
         settings = {
             "max_tokens": 900,
             "extra_body": {"metadata": {"user_id": "ann"}},
@@ -367,7 +377,7 @@ def test_what_a_caller_sets_is_kept_except_its_cache_marks(
         sent = desk.server.requests[-1]
         assert (sent["max_tokens"], sent["metadata"]) == (900, {"user_id": "ann"})
         assert "cache_control" not in str(sent["tools"])
-        assert "cache_control" in str(sent["system"])
+        assert "cache_control" in str(sent["messages"])
 
     asyncio.run(play())
 
