@@ -28,6 +28,7 @@ except ModuleNotFoundError as error:
     raise lacking("pydantic-ai", error) from error
 
 _FORMAT: Final = "pydantic_ai"
+_CHANGE: Final = "model-settings-delta"
 _PROVIDERS: Final[Mapping[type[Model[Any]], str]] = {
     AnthropicModel: "anthropic",
     OpenAIResponsesModel: "openai.responses",
@@ -100,7 +101,11 @@ class TimelineCapability(AbstractCapability[Any]):
         told = [text for text in (system, asked.prompted_output_instructions) if text]
         tools = [_tool(tool) for tool in asked.declared_tool_defs.values()]
         self._rendered = await self.timeline.render(system="\n\n".join(told), tools=tools)
-        return replace(request_context, model_settings=_instead(settings, self._rendered))
+        return replace(
+            request_context,
+            messages=[_without_changes(message) for message in request_context.messages],
+            model_settings=_instead(settings, self._rendered),
+        )
 
     async def after_model_request(
         self,
@@ -129,6 +134,14 @@ class TimelineCapability(AbstractCapability[Any]):
                 f"timeline {self.timeline.id!r} is rendered for {own!r}, and the agent asks"
                 f" {type(model).__name__}: open it with a model of the same API"
             )
+
+
+def _without_changes(message: ModelMessage) -> ModelMessage:
+    """Without changes of settings, which Pydantic AI would tell in its messages, and not in the request."""
+    if not any(part.part_kind == _CHANGE for part in message.parts):
+        return message
+    parts: Any = [part for part in message.parts if part.part_kind != _CHANGE]
+    return replace(message, parts=parts)
 
 
 def _tool(tool: ToolDefinition) -> Json:

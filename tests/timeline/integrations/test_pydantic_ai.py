@@ -382,6 +382,29 @@ def test_what_a_caller_sets_is_kept_except_its_cache_marks(
     asyncio.run(play())
 
 
+@each_api
+def test_an_effort_that_changes_is_the_requests(api: str, serve: Callable[..., FakeServer]) -> None:
+    """Pydantic AI would tell some models in its messages, which are not sent."""
+
+    async def play() -> None:
+        desk = Desk(serve(responder=[Reply(text="Good morning."), Reply(text="Bye.")]), api)
+        first = await desk.run("Hello?", model_settings={"thinking": "low"})
+        await desk.run("And now?", first.all_messages(), model_settings={"thinking": "high"})
+        efforts = [
+            str(
+                {
+                    name: sent.get(name)
+                    for name in ("output_config", "reasoning", "reasoning_effort")
+                }
+            )
+            for sent in desk.server.requests
+        ]
+        assert ["low" in effort for effort in efforts] == [True, False]
+        assert ["high" in effort for effort in efforts] == [False, True]
+
+    asyncio.run(play())
+
+
 def test_a_model_of_another_api_is_refused_before_anything_is_sent(
     serve: Callable[..., FakeServer],
 ) -> None:
