@@ -34,6 +34,7 @@ _SILENT: Final = frozenset(
 """Parts of a request with which the framework keeps its own books."""
 _CHAT_FIELDS: Final = frozenset({"content", "reasoning", "reasoning_content"})
 """Of Chat Completions: where a server told of its reasoning."""
+_WEB: Final = frozenset({"web_fetch", "web_search"})
 _ATTACHED: Final = ("phase", "namespace")
 """What OpenAI wants back of a text or a call."""
 
@@ -155,9 +156,24 @@ def _said(part: Json) -> Iterator[Content]:
                 input=tool_input(part.get("args")),
                 provider={**_attached(part), **written(part.get("args"))},
             )
+        case "builtin-tool-call" | "builtin-tool-return" if _is_of_the_web(part):
+            yield Verbatim(value=_web(part), source=own)
         case _:
             kind = string(part.get("part_kind")) or "part"
             yield Verbatim(value={"type": kind, **part}, vendor="pydantic_ai", source=own)
+
+
+def _is_of_the_web(part: Json) -> bool:
+    return part.get("provider_name") == "anthropic" and part.get("tool_name") in _WEB
+
+
+def _web(part: Json) -> Json:
+    """A call of a tool that Anthropic runs itself, or its result, as that provider sent it."""
+    name, own = string(part.get("tool_name")), string(part.get("tool_call_id"))
+    if part.get("part_kind") == "builtin-tool-call":
+        given = tool_input(part.get("args"))
+        return {"type": "server_tool_use", "id": own, "name": name, "input": given}
+    return {"type": f"{name}_tool_result", "tool_use_id": own, "content": part.get("content")}
 
 
 def _attached(part: Json) -> Json:

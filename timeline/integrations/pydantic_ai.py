@@ -129,7 +129,7 @@ class TimelineCapability(AbstractCapability[Any]):
         while isinstance(model, WrapperModel):
             model = model.wrapped
         own = self.timeline.settings.provider.name
-        if _PROVIDERS.get(type(model)) != own:
+        if own not in (name for kind, name in _PROVIDERS.items() if isinstance(model, kind)):
             raise MisuseError(
                 f"timeline {self.timeline.id!r} is rendered for {own!r}, and the agent asks"
                 f" {type(model).__name__}: open it with a model of the same API"

@@ -247,6 +247,18 @@ def test_what_openai_attached_is_kept_by_pydantic_ai_and_read() -> None:
     )
 
 
+def test_a_search_of_anthropics_is_what_the_provider_sent() -> None:
+    known = {"tool_name": "web_search", "tool_call_id": "srv_1", "provider_name": "anthropic"}
+    hits = [{"type": "web_search_result", "url": "https://x/y", "encrypted_content": "z"}]
+    asked = {"part_kind": "builtin-tool-call", "args": '{"query": "y"}', **known}
+    found = {"part_kind": "builtin-tool-return", "content": hits, **known}
+    call = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "y"}}
+    result = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": hits}
+    assert heard(asked, found) == (Verbatim(value=call), Verbatim(value=result))
+    [other] = heard({**asked, "tool_name": "code_execution"})
+    assert (other.vendor, other.value["type"]) == ("pydantic_ai", "builtin-tool-call")
+
+
 def test_what_pydantic_ai_says_itself_is_not_the_users() -> None:
     feedback = {"part_kind": "retry-feedback", "content": [{"type": "missing"}], "retry": {}}
     books = [
