@@ -124,14 +124,14 @@ def _reasoning_id(part: Json) -> str:
 
 def _reasoning(own: str, parts: Sequence[Json]) -> Json | None:
     """The item as its provider sent it; None: it could not be sent back."""
-    details = [obj(part.get("provider_details")).get("raw_content") for part in parts]
+    details = [obj(part.get("provider_details")) for part in parts]
+    raw = [string(text) for found in details for text in items(found.get("raw_content"))]
     sealed = next((sign for part in parts if (sign := string(part.get("signature")))), "")
-    raw = next((texts for texts in details if isinstance(texts, list)), None)
-    if not sealed and raw is None:
+    if not sealed and not raw:
         return None
     texts = [text for part in parts if (text := string(part.get("content")))]
     summary = [{"type": "summary_text", "text": text} for text in texts]
-    content = [{"type": "reasoning_text", "text": string(text)} for text in items(raw)]
+    content = [{"type": "reasoning_text", "text": text} for text in raw]
     return {
         "type": "reasoning",
         "id": own,
