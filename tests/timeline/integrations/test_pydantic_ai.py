@@ -3,6 +3,7 @@
 import asyncio
 from base64 import b64decode
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from pydantic_ai import (
     NativeOutput,
     PromptedOutput,
     ToolOutput,
+    capture_run_messages,
 )
 from pydantic_ai.models import Model
 from pydantic_ai.models.anthropic import AnthropicModel
@@ -265,6 +267,28 @@ def test_text_that_streams_is_recorded_and_so_is_what_it_left_undone(
         assert [block.text for block in await desk.blocks(AssistantCompletion)] == [
             "I read it.", "Nothing."
         ]  # fmt: skip
+        assert desk.server.refused == []
+
+    asyncio.run(play())
+
+
+@each_api
+def test_a_stream_that_its_reader_left_is_in_the_log_as_far_as_it_came(
+    api: str, serve: Callable[..., FakeServer]
+) -> None:
+    async def play() -> None:
+        words = " ".join(f"word-{number}" for number in range(400))
+        desk = Desk(serve(responder=[Reply(text=words), Reply(text="Nothing.")]), api)
+        agent = desk.agent(await desk.capability())
+        with capture_run_messages() as kept, suppress(KeyError):
+            async with agent.run_stream("What is wrong?") as streamed:
+                async for _ in streamed.stream_text(debounce_by=None):
+                    raise KeyError
+        await desk.run("Well?", stored(kept))
+        [begun, answer] = await desk.blocks(AssistantCompletion)
+        assert words.startswith(begun.text)
+        assert begun.text != words
+        assert answer.text == "Nothing."
         assert desk.server.refused == []
 
     asyncio.run(play())
