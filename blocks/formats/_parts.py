@@ -124,12 +124,20 @@ def _text_file(data: str, name: str) -> Part | None:
     return DocumentPart(media_type="text/plain", data=text, name=name)
 
 
+def _text(block: Json) -> Part:
+    """A text that a framework keeps with what it knows about it."""
+    text = string(block.get("content"))
+    return TextPart(text=text) if text.strip() else ProviderPart(value=block)
+
+
 _FILES: Final[Mapping[str, Callable[[Json], Part]]] = {
     "document": _document,
     "file": _any_file,
     "input_file": _any_file,
     "document-url": _any_file,
     "binary": _any_file,
+    "text-content": _text,
+    "structured-content": _text,
 }
 
 

@@ -1,13 +1,14 @@
 """Messages of Pydantic AI: a request has parts of the system's, the user's and the tools'; a response has the
 model's."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any, Final
 
 import msgspec
 
-from blocks._content import TextPart
-from blocks.formats._json import Json, items, obj, objs, string, tool_input
+from blocks._content import Part, TextPart
+from blocks.formats._json import Json, items, obj, objs, string, tool_input, written
 from blocks.formats._message import (
     Call,
     Content,
@@ -21,6 +22,22 @@ from blocks.formats._message import (
 from blocks.formats._parts import parts_of
 from blocks.formats._usage import usage_in
 
+_ERRORS: Final = ("failed", "denied", "retried")
+_SILENT: Final = frozenset(
+    {
+        "capability-load-delta",
+        "instruction-baseline",
+        "model-settings-delta",
+        "tool-availability-delta",
+    }
+)
+"""Parts of a request with which the framework keeps its own books."""
+_CHAT_FIELDS: Final = frozenset({"content", "reasoning", "reasoning_content"})
+"""Of Chat Completions: where a server told of its reasoning."""
+_WEB: Final = frozenset({"web_fetch", "web_search"})
+_ATTACHED: Final = ("phase", "namespace")
+"""What OpenAI wants back of a text or a call."""
+
 
 def read(message: Json) -> Iterator[Message]:
     """The messages that one of Pydantic AI's stands for; nothing, if it is none."""
@@ -29,8 +46,8 @@ def read(message: Json) -> Iterator[Message]:
             yield from _request(message)
         case "response":
             own = string(message.get("provider_response_id"))
-            content = (found for part in objs(message.get("parts")) for found in _spoken(part))
-            yield Message(role="assistant", id=own, content=tuple(content))
+            content = tuple(_spoken(objs(message.get("parts"))))
+            yield Message(role="assistant", id=own, content=content)
         case _:
             pass
 
@@ -46,17 +63,18 @@ def _request(message: Json) -> Iterator[Message]:
             case "user-prompt":
                 yield Message(role="user", content=parts_of(content))
             case "tool-return":
-                yield Message(role="tool", content=(_result(part, failed=_has_failed(part)),))
+                failed = part.get("outcome") in _ERRORS
+                yield Message(role="tool", content=(_result(part, failed=failed),))
             case "retry-prompt" if part.get("tool_name"):
                 yield Message(role="tool", content=(_result(part, failed=True),))
             case "retry-prompt":
                 yield Message(role="user", content=_returned(content))
+            case "retry-feedback" | "instruction-delta":
+                yield Message(role="system", content=_returned(content))
+            case kind if kind in _SILENT:
+                pass
             case _:
                 yield Message(role="user", content=(*parts_of(part),))
-
-
-def _has_failed(part: Json) -> bool:
-    return part.get("outcome") in ("failed", "denied")
 
 
 def _result(part: Json, *, failed: bool) -> Result:
@@ -64,12 +82,21 @@ def _result(part: Json, *, failed: bool) -> Result:
     return Result(call_id=call_id, parts=_returned(part.get("content")), is_error=failed)
 
 
-def _returned(content: Any) -> Any:
-    """What a tool returned, which may be any JSON: a text, parts, or an object."""
+def _returned(content: Any) -> tuple[Part, ...]:
+    """What a tool returned, which may be any JSON: a text, parts, an object, or a list of all of them."""
     found = items(content) if isinstance(content, list) else [content]
-    if all(isinstance(item, str) or _is_part(item) for item in found):
-        return parts_of(content)
-    return (TextPart(text=msgspec.json.encode(content).decode()),)
+    if not any(isinstance(item, str) or _is_part(item) for item in found):
+        return (_written(content),)
+    read = [item if isinstance(item, str) or _is_part(item) else _written(item) for item in found]
+    return tuple(
+        part
+        for item in read
+        for part in ((item,) if isinstance(item, TextPart) else parts_of(item))
+    )
+
+
+def _written(value: Any) -> TextPart:
+    return TextPart(text=msgspec.json.encode(value).decode())
 
 
 def _is_part(item: object) -> bool:
@@ -77,31 +104,91 @@ def _is_part(item: object) -> bool:
     return "kind" in fields and bool({"url", "data", "text", "content"} & fields.keys())
 
 
-def _spoken(part: Json) -> Iterator[Content]:
+def _spoken(parts: Sequence[Json]) -> Iterator[Content]:
+    """What a model said; the summaries of one reasoning item are parts with one id."""
+    for own, group in groupby(parts, _reasoning_id):
+        found = list(group)
+        if own and (item := _reasoning(own, found)):
+            yield Thought(value=item, source=own)
+        else:
+            yield from (content for part in found for content in _said(part))
+
+
+def _reasoning_id(part: Json) -> str:
+    """The id of the item of OpenAI's Responses API that the part is of; empty: of none."""
+    own = string(part.get("id"))
+    if part.get("part_kind") != "thinking" or part.get("provider_name") == "anthropic":
+        return ""
+    return "" if own in _CHAT_FIELDS else own
+
+
+def _reasoning(own: str, parts: Sequence[Json]) -> Json | None:
+    """The item as its provider sent it; None: it could not be sent back."""
+    details = [obj(part.get("provider_details")) for part in parts]
+    raw = [string(text) for found in details for text in items(found.get("raw_content"))]
+    sealed = next((sign for part in parts if (sign := string(part.get("signature")))), "")
+    if not sealed and not raw:
+        return None
+    texts = [text for part in parts if (text := string(part.get("content")))]
+    summary = [{"type": "summary_text", "text": text} for text in texts]
+    content = [{"type": "reasoning_text", "text": text} for text in raw]
+    return {
+        "type": "reasoning",
+        "id": own,
+        "summary": summary,
+        **({"content": content} if content else {}),
+        **({"encrypted_content": sealed} if sealed else {}),
+    }
+
+
+def _said(part: Json) -> Iterator[Content]:
     own = string(part.get("id"))
     match part.get("part_kind"):
         case "text":
             if (text := string(part.get("content"))).strip():
-                yield Said(text=text)
+                yield Said(text=text, provider=_attached(part))
         case "thinking":
-            yield Thought(value=_thinking(part))
+            yield Thought(value=_thinking(part, own))
         case "tool-call":
             yield Call(
                 call_id=string(part.get("tool_call_id")),
                 name=string(part.get("tool_name")),
                 input=tool_input(part.get("args")),
+                provider={**_attached(part), **written(part.get("args"))},
             )
+        case "builtin-tool-call" | "builtin-tool-return" if _is_of_the_web(part):
+            yield Verbatim(value=_web(part), source=own)
         case _:
             kind = string(part.get("part_kind")) or "part"
             yield Verbatim(value={"type": kind, **part}, vendor="pydantic_ai", source=own)
 
 
-def _thinking(part: Json) -> Json:
-    """A thinking block of Anthropic's as that provider sends it; of others, the part."""
-    if part.get("provider_name") != "anthropic":
-        return {"type": "thinking-part", **part}
+def _is_of_the_web(part: Json) -> bool:
+    return part.get("provider_name") == "anthropic" and part.get("tool_name") in _WEB
+
+
+def _web(part: Json) -> Json:
+    """A call of a tool that Anthropic runs itself, or its result, as that provider sent it."""
+    name, own = string(part.get("tool_name")), string(part.get("tool_call_id"))
+    if part.get("part_kind") == "builtin-tool-call":
+        given = tool_input(part.get("args"))
+        return {"type": "server_tool_use", "id": own, "name": name, "input": given}
+    return {"type": f"{name}_tool_result", "tool_use_id": own, "content": part.get("content")}
+
+
+def _attached(part: Json) -> Json:
+    details = obj(part.get("provider_details"))
+    return {name: details[name] for name in _ATTACHED if isinstance(details.get(name), str)}
+
+
+def _thinking(part: Json, own: str) -> Json:
+    """As its provider sent it, where that takes it back; else the part."""
     signature, text = string(part.get("signature")), string(part.get("content"))
-    if part.get("id") == "redacted_thinking":
+    if own in _CHAT_FIELDS:
+        return {"type": own, own: text}
+    if part.get("provider_name") != "anthropic" or not signature:
+        return {"type": "thinking-part", **part}
+    if own == "redacted_thinking":
         return {"type": "redacted_thinking", "data": signature}
     return {"type": "thinking", "thinking": text, "signature": signature}
 

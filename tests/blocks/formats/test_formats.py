@@ -103,6 +103,8 @@ def test_a_conversation_is_the_same_in_every_format(talk: Talk) -> None:
         ("pydantic_ai", {"kind": "image-url", "url": "https://x/y.png"}, ImagePart(url="https://x/y.png")),
         ("pydantic_ai", {"kind": "document-url", "url": "https://x/y.pdf"}, DocumentPart(url="https://x/y.pdf")),
         ("pydantic_ai", {"kind": "binary", "data": b"picture", "media_type": "image/png"}, ImagePart(data=PICTURE)),
+        ("pydantic_ai", {"kind": "text-content", "content": "A cat.", "metadata": {"a": 1}}, TextPart(text="A cat.")),
+        ("pydantic_ai", {"kind": "structured-content", "content": "<a>1</a>", "value": 1}, TextPart(text="<a>1</a>")),
     ],
 )  # fmt: skip
 def test_a_picture_or_a_file_of_a_format_is_read(name: Format, content: Any, part: Part) -> None:
@@ -189,6 +191,96 @@ def test_what_the_model_said_keeps_what_its_provider_wants_back() -> None:
         ),
         Call(call_id="d", name="g", input={"input": "{}"}, provider={"type": "custom"}),
     ]
+
+
+def heard(*parts: dict[str, Any]) -> tuple[Any, ...]:
+    [message] = read({"kind": "response", "parts": parts}, name="pydantic_ai")
+    return message.content
+
+
+def test_the_summaries_of_one_reasoning_item_are_that_item_again() -> None:
+    known = {"part_kind": "thinking", "provider_name": "openai"}
+    first = {**known, "id": "rs_1", "content": "Logs.", "signature": "sealed"}
+    more = {**known, "id": "rs_1", "content": "Then disks."}
+    other = {**known, "id": "rs_2", "content": "", "provider_details": {"raw_content": ["Hm."]}}
+    texts = [{"type": "summary_text", "text": text} for text in ("Logs.", "Then disks.")]
+    raw = [{"type": "reasoning_text", "text": "Hm."}]
+    assert heard(first, more, other) == (
+        Thought(
+            value={
+                "type": "reasoning",
+                "id": "rs_1",
+                "summary": texts,
+                "encrypted_content": "sealed",
+            },
+            source="rs_1",
+        ),
+        Thought(
+            value={"type": "reasoning", "id": "rs_2", "summary": [], "content": raw}, source="rs_2"
+        ),
+    )
+
+
+def test_thinking_that_no_provider_takes_back_is_kept_as_it_is() -> None:
+    unsigned = {"part_kind": "thinking", "content": "Hm.", "provider_name": "anthropic"}
+    unsealed = {**unsigned, "provider_name": "openai", "id": "rs_1"}
+    of_chat = {**unsealed, "id": "reasoning_content"}
+    assert heard(unsigned, unsealed, of_chat) == (
+        Thought(value={"type": "thinking-part", **unsigned}),
+        Thought(value={"type": "thinking-part", **unsealed}),
+        Thought(value={"type": "reasoning_content", "reasoning_content": "Hm."}),
+    )
+
+
+def test_what_openai_attached_is_kept_by_pydantic_ai_and_read() -> None:
+    phase = {"phase": "commentary", "logprobs": []}
+    text = {"part_kind": "text", "content": "First.", "id": "m1", "provider_details": phase}
+    call = {"part_kind": "tool-call", "tool_call_id": "c", "tool_name": "f", "args": '{"a": 1}'}
+    assert heard(text, {**call, "provider_details": {"namespace": "n"}}) == (
+        Said(text="First.", provider={"phase": "commentary"}),
+        Call(
+            call_id="c",
+            name="f",
+            input={"a": 1},
+            provider={"namespace": "n", "arguments": '{"a": 1}'},
+        ),
+    )
+
+
+def test_a_search_of_anthropics_is_what_the_provider_sent() -> None:
+    known = {"tool_name": "web_search", "tool_call_id": "srv_1", "provider_name": "anthropic"}
+    hits = [{"type": "web_search_result", "url": "https://x/y", "encrypted_content": "z"}]
+    asked = {"part_kind": "builtin-tool-call", "args": '{"query": "y"}', **known}
+    found = {"part_kind": "builtin-tool-return", "content": hits, **known}
+    call = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "y"}}
+    result = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": hits}
+    assert heard(asked, found) == (Verbatim(value=call), Verbatim(value=result))
+    [other] = heard({**asked, "tool_name": "code_execution"})
+    assert (other.vendor, other.value["type"]) == ("pydantic_ai", "builtin-tool-call")
+
+
+def test_what_pydantic_ai_says_itself_is_not_the_users() -> None:
+    feedback = {"part_kind": "retry-feedback", "content": [{"type": "missing"}], "retry": {}}
+    books = [
+        {"part_kind": kind, "tools_added": ["f"]}
+        for kind in ("tool-availability-delta", "instruction-baseline")
+    ]
+    [message] = read({"kind": "request", "parts": [*books, feedback]}, name="pydantic_ai")
+    assert (message.role, message.content) == ("system", (TextPart(text='[{"type":"missing"}]'),))
+    assert not read({"kind": "request", "parts": books}, name="pydantic_ai")
+
+
+def test_a_list_that_a_tool_returned_keeps_its_pictures_and_its_objects() -> None:
+    picture = {"kind": "binary", "data": b"picture", "media_type": "image/png"}
+    returned = {
+        "part_kind": "tool-return",
+        "tool_call_id": "c",
+        "content": ["Here:", picture, {"rows": 2}],
+        "outcome": "retried",
+    }
+    [message] = read({"kind": "request", "parts": [returned]}, name="pydantic_ai")
+    parts = (TextPart(text="Here:"), ImagePart(data=PICTURE), TextPart(text='{"rows":2}'))
+    assert message.content == (Result(call_id="c", parts=parts, is_error=True),)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,444 @@
+"""Runs of Pydantic AI with a timeline as a capability, on each API."""
+
+import asyncio
+from base64 import b64decode
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import pytest
+from pydantic import BaseModel
+from pydantic_ai import (
+    Agent,
+    BinaryContent,
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    NativeOutput,
+    PromptedOutput,
+    ToolOutput,
+    capture_run_messages,
+)
+from pydantic_ai.models import Model
+from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.models.test import TestModel
+from pydantic_ai.providers.anthropic import AnthropicProvider
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from blocks import (
+    AssistantCompletion,
+    BlockAppended,
+    ImagePart,
+    MisuseError,
+    SystemMessage,
+    TimelineForked,
+    ToolResult,
+    UsageRecorded,
+    UserPrompt,
+)
+from persistence import MemoryStore
+from tests.timeline.integrations._play import (
+    LAST_WORDS,
+    PICTURE,
+    ROUNDS,
+    Reader,
+    check_log,
+    check_page,
+    part,
+)
+from timeline import AsyncTimeline, model_named
+from timeline.fake_provider import Call, FakeServer, Reply
+from timeline.integrations.pydantic_ai import TimelineCapability
+
+pytestmark = [pytest.mark.network, pytest.mark.filterwarnings("default")]
+WINDOW: Final = 20_000
+IMAGE: Final = BinaryContent(b64decode(PICTURE.partition(",")[2]), media_type="image/png")
+APIS: Final = ("anthropic", "openai.responses", "openai.chat")
+NAMES: Final[Mapping[str, str]] = {"anthropic": "claude-sonnet-5-5"}
+each_api = pytest.mark.parametrize("api", APIS)
+
+
+@attrs.define
+class Desk:
+    """A provider, and agents of one timeline with it."""
+
+    server: FakeServer
+    api: str = "anthropic"
+    store: MemoryStore = attrs.field(factory=MemoryStore)
+
+    @property
+    def name(self) -> str:
+        """The model's."""
+        return NAMES.get(self.api, "gpt-5.6")
+
+    def model(self) -> Model[Any]:
+        """The framework's."""
+        if self.api == "anthropic":
+            anthropic = AnthropicProvider(api_key="test", base_url=self.server.url)
+            return AnthropicModel(self.name, provider=anthropic)
+        kind = OpenAIResponsesModel if self.api == "openai.responses" else OpenAIChatModel
+        openai = OpenAIProvider(api_key="test", base_url=f"{self.server.url}/v1")
+        return kind(self.name, provider=openai)
+
+    async def capability(self) -> TimelineCapability:
+        """In a new object each time, as in a new process."""
+        model = attrs.evolve(model_named(self.name), provider=self.api)
+        opened = AsyncTimeline.open("audit", store=self.store, model=model, window=WINDOW)
+        return TimelineCapability(await opened)
+
+    def agent(self, capability: TimelineCapability, **options: Any) -> Agent[Any, Any]:
+        """One that reads logs."""
+        given = {"instructions": "You read logs.", "retries": 3, **options}
+        agent = Agent(self.model(), capabilities=[capability], **given)
+        agent.tool_plain(read_file)
+        agent.tool_plain(look_at)
+        return agent
+
+    async def run(self, said: Any, history: Any = None, **options: Any) -> Any:
+        """One run, with an agent of its own; what it came to."""
+        agent = self.agent(await self.capability(), **options)
+        return await agent.run(said, message_history=history)
+
+    async def log(self) -> list[Any]:
+        """All events."""
+        return [event for _, event in await (await self.capability()).timeline.events()]
+
+    async def blocks(self, *kinds: type[Any]) -> list[Any]:
+        """The blocks of these kinds."""
+        log = [event.block for event in await self.log() if isinstance(event, BlockAppended)]
+        return [block for block in log if isinstance(block, kinds)]
+
+
+def read_file(path: str) -> str:
+    """Read a text file."""
+    return part(int(path.removeprefix("part-").removesuffix(".log")))
+
+
+def look_at(path: str) -> BinaryContent:
+    """Look at a picture."""
+    assert path
+    return IMAGE
+
+
+def stored(messages: list[ModelMessage]) -> list[ModelMessage]:
+    """A history as it comes back from where it was kept."""
+    return ModelMessagesTypeAdapter.validate_json(ModelMessagesTypeAdapter.dump_json(messages))
+
+
+def test_the_program_of_the_page_goes_on_after_it_was_killed(
+    tmp_path: Path, serve: Callable[..., FakeServer], report: Callable[..., None]
+) -> None:
+    report(**check_page("pydantic-ai", tmp_path, serve))
+
+
+@each_api
+def test_a_long_run_sends_what_is_rendered_and_records_each_thing_once(
+    api: str, serve: Callable[..., FakeServer]
+) -> None:
+    """With thinking, which goes back as it came, and the usage of each answer."""
+
+    async def play() -> None:
+        desk = Desk(serve(responder=Reader(thinks=api != "openai.chat")), api)
+        assert (await desk.run("Read all parts.")).output == LAST_WORDS
+        log = await desk.log()
+        check_log(log)
+        assert desk.server.refused == []
+        usage = [event for event in log if isinstance(event, UsageRecorded)]
+        assert len(usage) == len(desk.server.requests) == ROUNDS
+        assert sum(one.cache_read for one in usage) > 3 * sum(one.uncached for one in usage)
+        again = (await desk.capability()).timeline
+        versions = [v for v, e in await again.events() if isinstance(e, UsageRecorded)]
+        tools = desk.server.requests[0]["tools"]
+        at = range(versions[-2] + 1, versions[-1])
+        found = [await again.render_at(v, system="You read logs.", tools=tools) for v in at]
+        sent = desk.server.requests[-1]
+        own = [name for name in found[0].request() if name != "tools"]
+        rendered = [{name: one.request().get(name) for name in own} for one in found]
+        assert {name: sent[name] for name in own} in rendered
+        if api != "openai.chat":
+            kind = "reasoning" if api == "openai.responses" else "thinking"
+            assert f"'type': '{kind}'" in str(sent)
+
+    asyncio.run(play())
+
+
+@each_api
+@pytest.mark.parametrize("late", [0, 2], ids=["saved in time", "saved too early"])
+def test_a_run_that_died_goes_on_from_the_history_that_was_stored(
+    api: str, late: int, serve: Callable[..., FakeServer], report: Callable[..., None]
+) -> None:
+    async def play() -> None:
+        reader = Reader()
+        desk = Desk(serve(responder=reader), api)
+        kept: list[list[ModelMessage]] = []
+        async with desk.agent(await desk.capability()).iter("Read all parts.") as run:
+            async for _ in run:
+                kept.append(stored(run.all_messages()))
+                if reader.said == ROUNDS // 2:
+                    break
+        capability = await desk.capability()
+        found = await desk.agent(capability).run(message_history=kept[-1 - late])
+        assert found.output == LAST_WORDS
+        check_log([event for _, event in await capability.timeline.events()])
+        assert desk.server.refused == []
+        assert capability.timeline.open_calls == ()
+        forked = [e for e in await capability.timeline.events() if isinstance(e[1], TimelineForked)]
+        assert bool(forked) == bool(late)
+
+    asyncio.run(play())
+    report(resumed="ok")
+
+
+@each_api
+def test_runs_follow_each_other_with_or_without_their_history(
+    api: str, serve: Callable[..., FakeServer]
+) -> None:
+    async def play() -> None:
+        script = [Reply(text=text) for text in ("Good morning.", "It is noon.", "Bye.", "Bye!")]
+        desk = Desk(serve(responder=script), api)
+        await desk.run("Hello?")
+        agent = desk.agent(await desk.capability())
+        first = await agent.run("And now?")
+        second = await agent.run("And now?", message_history=first.all_messages())
+        history = stored(second.all_messages())
+        await agent.run("So?", message_history=history)
+        prompts = await desk.blocks(UserPrompt)
+        assert [prompt.text for prompt in prompts] == ["Hello?", "And now?", "And now?", "So?"]
+        assert [one.text for one in await desk.blocks(AssistantCompletion)] == [
+            "Good morning.", "It is noon.", "Bye.", "Bye!"
+        ]  # fmt: skip
+        assert "Good morning." in str(desk.server.requests[-1])
+
+    asyncio.run(play())
+
+
+def test_an_edited_history_goes_on_in_a_fork(serve: Callable[..., FakeServer]) -> None:
+    async def play() -> None:
+        script = [Reply(text="Good morning."), Reply(text="It is noon."), Reply(text="Bye.")]
+        desk = Desk(serve(responder=script))
+        first = await desk.run("Hello?")
+        second = await desk.run("And now?", first.all_messages())
+        edited = [m for m in second.all_messages() if m not in first.all_messages()[1:]]
+        capability = await desk.capability()
+        await desk.agent(capability).run("And now?", message_history=edited)
+        assert capability.timeline.id != "audit"
+        assert "Good morning." not in str(desk.server.requests[-1])
+        assert len(await desk.blocks(AssistantCompletion)) == 2
+
+    asyncio.run(play())
+
+
+@each_api
+def test_a_streamed_run_is_recorded(
+    api: str, serve: Callable[..., FakeServer], report: Callable[..., None]
+) -> None:
+    async def play() -> None:
+        desk = Desk(serve(responder=Reader(thinks=api != "openai.chat")), api)
+        agent = desk.agent(await desk.capability())
+        async with agent.run_stream_events("Read all parts.") as events:
+            kinds = {event.event_kind async for event in events}
+        assert {"part_delta", "function_tool_result"} <= kinds
+        log = await desk.log()
+        check_log(log)
+        assert sum(isinstance(event, UsageRecorded) for event in log) == ROUNDS
+        assert desk.server.refused == []
+        assert desk.server.requests[0]["stream"]
+
+    asyncio.run(play())
+    report(streaming="ok")
+
+
+@each_api
+def test_text_that_streams_is_recorded_and_so_is_what_it_left_undone(
+    api: str, serve: Callable[..., FakeServer]
+) -> None:
+    """`run_stream` ends with the first text, and answers the calls beside it when it is over."""
+
+    async def play() -> None:
+        calls = [Call("read_file", {"path": "part-1.log"})]
+        script = [Reply(text="I read it.", calls=calls), Reply(text="Nothing.")]
+        desk = Desk(serve(responder=script), api)
+        async with desk.agent(await desk.capability()).run_stream("What is wrong?") as streamed:
+            assert [text async for text in streamed.stream_text()][-1] == "I read it."
+        await desk.run("Well?", streamed.all_messages())
+        assert len(await desk.blocks(ToolResult)) == 1
+        assert [block.text for block in await desk.blocks(AssistantCompletion)] == [
+            "I read it.", "Nothing."
+        ]  # fmt: skip
+        assert desk.server.refused == []
+
+    asyncio.run(play())
+
+
+@each_api
+def test_a_stream_that_its_reader_left_is_in_the_log_as_far_as_it_came(
+    api: str, serve: Callable[..., FakeServer]
+) -> None:
+    async def play() -> None:
+        words = " ".join(f"word-{number}" for number in range(400))
+        desk = Desk(serve(responder=[Reply(text=words), Reply(text="Nothing.")]), api)
+        agent = desk.agent(await desk.capability())
+        with capture_run_messages() as kept, suppress(KeyError):
+            async with agent.run_stream("What is wrong?") as streamed:
+                async for _ in streamed.stream_text(debounce_by=None):
+                    raise KeyError
+        await desk.run("Well?", stored(kept))
+        [begun, answer] = await desk.blocks(AssistantCompletion)
+        assert words.startswith(begun.text)
+        assert begun.text != words
+        assert answer.text == "Nothing."
+        assert desk.server.refused == []
+
+    asyncio.run(play())
+
+
+@each_api
+def test_pictures_of_the_user_and_of_tools_are_sent(
+    api: str, serve: Callable[..., FakeServer], report: Callable[..., None]
+) -> None:
+    async def play() -> None:
+        calls = [Call("look_at", {"path": "a.png"})]
+        desk = Desk(serve(responder=[Reply(calls=calls), Reply(text="Two red dots.")]), api)
+        await desk.run(["Is it the same as this?", IMAGE])
+        [prompt] = await desk.blocks(UserPrompt)
+        [result] = await desk.blocks(ToolResult)
+        assert [type(part) for part in (*prompt.parts, *result.parts)] == [ImagePart, ImagePart]
+        assert str(desk.server.requests[-1]).count(PICTURE.partition(",")[2]) == 2
+        assert desk.server.refused == []
+
+    asyncio.run(play())
+    report(images="ok")
+
+
+class Finding(BaseModel):
+    """What an audit finds."""
+
+    file: str
+    rows: int
+
+
+FOUND: Final = {"file": "part-1.log", "rows": 25}
+FOUND_TEXT: Final = '{"file": "part-1.log", "rows": 25}'
+SHAPES: Final = ("output_config", "text", "response_format")
+
+
+@each_api
+def test_output_by_a_tool_has_its_result_in_the_log(
+    api: str, serve: Callable[..., FakeServer], report: Callable[..., None]
+) -> None:
+    async def play() -> None:
+        asked = [Call("read_file", {"path": "part-1.log"}), Call("final_result", FOUND)]
+        wrong = Call("final_result", {"file": "part-1.log"})
+        desk = Desk(
+            serve(responder=[Reply(calls=[call]) for call in (asked[0], wrong, asked[1])]), api
+        )
+        found = await desk.run("Which file?", output_type=ToolOutput(Finding))
+        assert found.output == Finding(file="part-1.log", rows=25)
+        results = await desk.blocks(ToolResult)
+        assert [result.is_error for result in results] == [False, True, False]
+        assert (await desk.capability()).timeline.open_calls == ()
+        assert desk.server.refused == []
+
+    asyncio.run(play())
+    report(structured="ok")
+
+
+@each_api
+def test_output_that_the_provider_shapes_is_asked_for(
+    api: str, serve: Callable[..., FakeServer]
+) -> None:
+    async def play() -> None:
+        desk = Desk(serve(responder=[Reply(text=FOUND_TEXT)]), api)
+        found = await desk.run("Which file?", output_type=NativeOutput(Finding))
+        assert isinstance(found.output, Finding)
+        asked = {name: desk.server.requests[0].get(name) for name in SHAPES}
+        assert "json_schema" in str(asked)
+        assert desk.server.refused == []
+
+    asyncio.run(play())
+
+
+@each_api
+def test_output_that_the_prompt_asks_for_is_asked_for_again(
+    api: str, serve: Callable[..., FakeServer]
+) -> None:
+    """What is wrong with it is told by the program, and not by the user."""
+
+    async def play() -> None:
+        said = [Reply(text='{"file": "part-1.log"}'), Reply(text=FOUND_TEXT)]
+        desk = Desk(serve(responder=said), api)
+        found = await desk.run("Which file?", output_type=PromptedOutput(Finding))
+        assert found.output == Finding(file="part-1.log", rows=25)
+        assert [one.text for one in await desk.blocks(UserPrompt)] == ["Which file?"]
+        [told] = await desk.blocks(SystemMessage)
+        assert "missing" in told.text
+        assert "missing" in str(desk.server.requests[-1])
+        assert "rows" in str(desk.server.requests[0])  # the shape, which is in the prompt
+        assert desk.server.refused == []
+
+    asyncio.run(play())
+
+
+def test_what_a_caller_sets_is_kept_except_its_cache_marks(
+    serve: Callable[..., FakeServer],
+) -> None:
+    """The timeline's marks are as many as a request may have."""
+
+    async def play() -> None:
+        desk = Desk(serve(responder=Reader(rounds=8)))
+        settings = {
+            "max_tokens": 900,
+            "extra_body": {"metadata": {"user_id": "ann"}},
+            "cache": True,
+            "anthropic_cache_tool_definitions": True,
+            "anthropic_cache_instructions": True,
+            "anthropic_cache_messages": True,
+        }
+        await desk.run("Read all parts.", model_settings=settings)
+        assert desk.server.refused == []
+        sent = desk.server.requests[-1]
+        assert (sent["max_tokens"], sent["metadata"]) == (900, {"user_id": "ann"})
+        assert "cache_control" not in str(sent["tools"])
+        assert "cache_control" in str(sent["messages"])
+
+    asyncio.run(play())
+
+
+@each_api
+def test_an_effort_that_changes_is_the_requests(api: str, serve: Callable[..., FakeServer]) -> None:
+    """Pydantic AI would tell some models in its messages, which are not sent."""
+
+    async def play() -> None:
+        desk = Desk(serve(responder=[Reply(text="Good morning."), Reply(text="Bye.")]), api)
+        first = await desk.run("Hello?", model_settings={"thinking": "low"})
+        await desk.run("And now?", first.all_messages(), model_settings={"thinking": "high"})
+        efforts = [
+            str(
+                {
+                    name: sent.get(name)
+                    for name in ("output_config", "reasoning", "reasoning_effort")
+                }
+            )
+            for sent in desk.server.requests
+        ]
+        assert ["low" in effort for effort in efforts] == [True, False]
+        assert ["high" in effort for effort in efforts] == [False, True]
+
+    asyncio.run(play())
+
+
+def test_a_model_of_another_api_is_refused_before_anything_is_sent(
+    serve: Callable[..., FakeServer],
+) -> None:
+    async def play() -> None:
+        desk = Desk(serve(responder=[]))
+        for model in (TestModel(), Desk(desk.server, "openai.chat").model()):
+            agent = Agent(model, capabilities=[await desk.capability()])
+            with pytest.raises(MisuseError, match="rendered for 'anthropic', and the agent asks"):
+                await agent.run("Hello?")
+        assert desk.server.requests == []
+        assert await desk.log() == []
+
+    asyncio.run(play())

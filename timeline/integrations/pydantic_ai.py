@@ -1,0 +1,161 @@
+"""Pydantic AI: a capability that sends what a timeline renders, instead of the run's whole history.
+
+What the run has is synced before each call of the model and at its end, what is rendered goes out in place of the
+messages that Pydantic AI made, and the model's answer is recorded, with its usage.  The run's own history stays as
+it is.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, cast
+
+import attrs
+
+from blocks import MisuseError
+from render import Json, Rendered
+from timeline import AsyncTimeline
+from timeline.integrations._lacking import lacking
+
+try:
+    from pydantic_ai import AgentRunResult, ModelMessage, ModelResponse, RunContext, ToolDefinition
+    from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
+    from pydantic_ai.models import Model, ModelRequestContext
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+    from pydantic_ai.models.wrapper import WrapperModel
+    from pydantic_ai.settings import ModelSettings
+except ModuleNotFoundError as error:
+    raise lacking("pydantic-ai", error) from error
+
+_FORMAT: Final = "pydantic_ai"
+_CHANGE: Final = "model-settings-delta"
+_PROVIDERS: Final[Mapping[type[Model[Any]], str]] = {
+    AnthropicModel: "anthropic",
+    OpenAIResponsesModel: "openai.responses",
+    OpenAIChatModel: "openai.chat",
+}
+_OWN_MARKS: Final[Json] = {
+    "cache": False,
+    "anthropic_cache": False,
+    "anthropic_cache_tool_definitions": False,
+}
+"""Settings with which Pydantic AI would set cache marks, beside those of the timeline."""
+
+
+@attrs.define(eq=False)
+class TimelineCapability(AbstractCapability[Any]):
+    """A capability for `Agent(..., capabilities=[TimelineCapability(timeline)])`, of one conversation.
+
+    The timeline's model is of the agent's API: Anthropic's, or one of OpenAI's two.  A run without
+    `message_history` goes on with what the timeline holds.  One with it is to have all of the conversation; where
+    that was edited, it goes on in a fork.
+    """
+
+    timeline: AsyncTimeline
+    """What the run goes on with."""
+    _begun: str | None = attrs.field(default=None, init=False)
+    """Id of the run with which the history begins."""
+    _after: int = attrs.field(default=0, init=False)
+    """Version of the timeline behind which it begins."""
+    _rendered: Rendered | None = attrs.field(default=None, init=False)
+    """The request on its way."""
+
+    def get_ordering(self) -> CapabilityOrdering:
+        """Behind all others: what they make of a request is what is synced."""
+        return CapabilityOrdering(position="innermost")
+
+    async def before_run(self, ctx: RunContext[Any]) -> None:
+        """Find out where the run's history begins."""
+        begun = ctx.messages[0].run_id if ctx.messages else ctx.run_id
+        if not ctx.messages:
+            await self.timeline.close_calls()  # what a process that died left open
+            self._after = self.timeline.version
+        elif begun != self._begun:
+            self._after = 0
+        self._begun = begun
+
+    async def after_run(
+        self,
+        ctx: RunContext[Any],  # noqa: ARG002 -- the framework's
+        *,
+        result: AgentRunResult[Any],
+    ) -> AgentRunResult[Any]:
+        """Sync what no request had any more, as the result of a tool that ends the run."""
+        await self._sync(result.all_messages())
+        return result
+
+    async def prepare_model_request(
+        self,
+        ctx: RunContext[Any],  # noqa: ARG002 -- the framework's
+        request_context: ModelRequestContext,
+    ) -> ModelRequestContext:
+        """Sync, render, and send that.
+
+        Raises:
+            MisuseError: the timeline is another provider's than the model that is asked.
+        """
+        settings, model = request_context.model_settings, request_context.model
+        self._check(model)
+        system = await self._sync(request_context.messages)
+        _, asked = model.prepare_request(settings, request_context.model_request_parameters)
+        told = [text for text in (system, asked.prompted_output_instructions) if text]
+        tools = [_tool(tool) for tool in asked.declared_tool_defs.values()]
+        self._rendered = await self.timeline.render(system="\n\n".join(told), tools=tools)
+        return replace(
+            request_context,
+            messages=[_without_changes(message) for message in request_context.messages],
+            model_settings=_instead(settings, self._rendered),
+        )
+
+    async def after_model_request(
+        self,
+        ctx: RunContext[Any],  # noqa: ARG002 -- the framework's
+        *,
+        request_context: ModelRequestContext,  # noqa: ARG002
+        response: ModelResponse,
+    ) -> ModelResponse:
+        """Record it."""
+        await self.timeline.record(response, self._rendered, format=_FORMAT)
+        return response
+
+    async def _sync(self, messages: Sequence[ModelMessage]) -> str:
+        synced = await self.timeline.sync(
+            messages, format=_FORMAT, after=self._after, on_divergence="fork"
+        )
+        self.timeline = synced.timeline
+        return synced.system
+
+    def _check(self, model: Model[Any]) -> None:
+        while isinstance(model, WrapperModel):
+            model = model.wrapped
+        own = self.timeline.settings.provider.name
+        if own not in (name for kind, name in _PROVIDERS.items() if isinstance(model, kind)):
+            raise MisuseError(
+                f"timeline {self.timeline.id!r} is rendered for {own!r}, and the agent asks"
+                f" {type(model).__name__}: open it with a model of the same API"
+            )
+
+
+def _without_changes(message: ModelMessage) -> ModelMessage:
+    """Without changes of settings, which Pydantic AI would tell in its messages, and not in the request."""
+    if not any(part.part_kind == _CHANGE for part in message.parts):
+        return message
+    parts: Any = [part for part in message.parts if part.part_kind != _CHANGE]
+    return replace(message, parts=parts)
+
+
+def _tool(tool: ToolDefinition) -> Json:
+    """As any provider has it; here it is only counted."""
+    known = {"name": tool.name, "description": tool.description or ""}
+    return {**known, "input_schema": tool.parameters_json_schema}
+
+
+def _instead(settings: ModelSettings | None, rendered: Rendered) -> ModelSettings:
+    """Settings that replace what Pydantic AI made of its messages; its tools stay."""
+    request = rendered.request()
+    request.pop("tools", None)
+    if "input" in request:
+        request["instructions"] = None  # they are the first item of the input
+    given: Any = {**(settings or {}), **_OWN_MARKS}
+    given["extra_body"] = {**(given.get("extra_body") or {}), **request}
+    return cast("ModelSettings", given)
