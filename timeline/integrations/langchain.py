@@ -18,7 +18,6 @@ from timeline import (
     AsyncTimeline,
     Timeline,
     aretry_with_compaction,
-    model_named,
     retry_with_compaction,
 )
 from timeline.integrations._lacking import lacking
@@ -81,7 +80,9 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         call = _Call(going=self._of(Timeline), model=request.model)
         return handler(request.override(model=_with(request.model, invoke=call.invoke)))
 
-    async def awrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Any:
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[..., Any]
+    ) -> Any:
         """The same for asyncio."""
         call = _Call(going=self._of(AsyncTimeline), model=request.model)
         return await handler(request.override(model=_with(request.model, ainvoke=call.ainvoke)))
@@ -116,7 +117,9 @@ class _Call:
     going: _Going
     model: BaseChatModel
 
-    def invoke(self, messages: Sequence[BaseMessage], config: Any = None, **asked: Any) -> AIMessage:
+    def invoke(
+        self, messages: Sequence[BaseMessage], config: Any = None, **asked: Any
+    ) -> AIMessage:
         going = self.going
 
         def send(rendered: Rendered) -> AIMessage:
