@@ -127,7 +127,7 @@ class _Call:
             model, sent = _sent(self.model, rendered, asked)
             return model.invoke(messages[-1:], config, **sent)
 
-        synced = going.timeline.sync(messages, format=_FORMAT, on_divergence="fork")
+        synced = going.timeline.sync(messages, format=_FORMAT, on_divergence="follow")
         going.timeline, tools = synced.timeline, asked.get("tools")
         answer = retry_with_compaction(going.timeline, send, system=synced.system, tools=tools)
         going.answer = answer.id or ""
@@ -143,7 +143,7 @@ class _Call:
             model, sent = _sent(self.model, rendered, asked)
             return await model.ainvoke(messages[-1:], config, **sent)
 
-        synced = await going.timeline.sync(messages, format=_FORMAT, on_divergence="fork")
+        synced = await going.timeline.sync(messages, format=_FORMAT, on_divergence="follow")
         going.timeline, tools = synced.timeline, asked.get("tools")
         answer = await aretry_with_compaction(
             going.timeline, send, system=synced.system, tools=tools
