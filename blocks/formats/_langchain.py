@@ -87,14 +87,15 @@ def _calls(message: Json, name: str) -> Iterator[Call]:
         )
 
 
-def _asked(item: Json, asked: Mapping[str, Call], *, is_alone: bool) -> Content | None:
+def _asked(item: Json, asked: Mapping[str, Call], *, is_alone: bool) -> Call | None:
     """The call that a block says again, with what its provider attached; None: there is none, any more."""
-    if item.get("type") not in ("function_call", "custom_tool_call"):
-        call = asked.get(string(item.get("id")))
-        return _anthropic.said(item) if call is None and is_alone else call
-    found, call = _responses.spoken(item), asked.get(string(item.get("call_id")))
-    if not isinstance(found, Call) or call is None:
-        return found if is_alone else None
+    is_item = item.get("type") in ("function_call", "custom_tool_call")
+    found = _responses.spoken(item) if is_item else _anthropic.said(item)
+    call = asked.get(string(item.get("call_id" if is_item else "id")))
+    if call is None:
+        return found if is_alone and isinstance(found, Call) else None
+    if not (is_item and isinstance(found, Call)):
+        return call
     is_edited = found.input != call.input and item.get("type") == "function_call"
     return attrs.evolve(found, input=call.input, provider={}) if is_edited else found
 
