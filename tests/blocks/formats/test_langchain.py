@@ -73,7 +73,7 @@ def test_a_call_stands_where_the_model_made_it_with_the_text_of_its_arguments() 
     content = [function_call(CALLS[0], index=1), other, function_call(CALLS[1], arguments="{}")]
     found = spoken(content, "openai", tool_calls=CALLS)
     assert found == [
-        Call(call_id="c1", name="f", input={"a": 1}, provider={"id": "fc_1", "arguments": RAW}, source="fc_1"),
+        Call(call_id="c1", name="f", input={"a": 1}, provider={"arguments": RAW}, source="fc_1"),
         Thought(value=other, source="rs_2"),
         Call(call_id="c2", name="g", input={"b": 2}, source="fc_1"),
     ]  # fmt: skip
@@ -98,8 +98,8 @@ def test_texts_of_one_item_are_one_and_keep_what_it_has() -> None:
     content = [{**text, "text": "One, "}, {**text, "text": "two."}, {**text, "id": "msg_2", "text": "Three."}]  # fmt: skip
     known = {"phase": "commentary"}
     assert spoken(content, "openai") == [
-        Said(text="One, two.", provider={"id": "msg_1", **known}, source="msg_1"),
-        Said(text="Three.", provider={"id": "msg_2", **known}, source="msg_2"),
+        Said(text="One, two.", provider=known, source="msg_1"),
+        Said(text="Three.", provider=known, source="msg_2"),
     ]
 
 

@@ -72,7 +72,7 @@ def model_of(provider: str) -> Model:
 
 def chat_of(server: FakeServer, provider: str, **more: Any) -> BaseChatModel:
     if provider == "anthropic":
-        known = {"model_name": "claude-sonnet-5-5", "max_tokens": 2000, "api_key": "test"}
+        known: Json = {"model": "claude-sonnet-5-5", "max_tokens": 2000, "api_key": "test"}
         return ChatAnthropic(base_url=server.url, **known | more)
     known = {"model": "gpt-5.6", "api_key": "test", "stream_usage": True}
     return ChatOpenAI(base_url=f"{server.url}/v1", **known | more)
