@@ -1,13 +1,12 @@
 """LangChain and LangGraph: a middleware through which an agent's model is asked for what a timeline renders.
 
 Before each call of the model the agent's messages are synced; what is rendered goes out in place of them, as it
-is, in the body of the request (`extra_body` of both makers' clients), so that nothing is translated twice; the
-answer is recorded, with its usage, once the graph has it.
+is, in the body of the request (`extra_body` of both makers' clients), so that nothing is translated twice.  The
+answer is recorded, with its usage, once it is in the agent's state, as whoever may edit it has left it there.
 """
 
-import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 import attrs
@@ -16,6 +15,7 @@ from blocks import MisuseError
 from render import Json, Rendered
 from timeline import (
     AsyncTimeline,
+    Synced,
     Timeline,
     aretry_with_compaction,
     retry_with_compaction,
@@ -31,7 +31,6 @@ try:
 except ModuleNotFoundError as error:
     raise lacking("langchain", error) from error
 
-log = logging.getLogger("foldline")
 AnyTimeline: TypeAlias = Timeline | AsyncTimeline
 _FORMAT: Final = "langchain"
 _PACKAGES: Final = {
@@ -47,10 +46,33 @@ class _Going:
     """A conversation: where it goes on, and what was asked last."""
 
     timeline: Any
-    """What was given or, where the agent's history was edited, a fork of it."""
+    """What was given or, where the agent's state went back, a fork of it."""
     rendered: Rendered | None = None
     answer: str = ""
-    """Id of what the model said to that."""
+    """Id of what the model said to that, until it is recorded."""
+
+    def answer_in(self, messages: Sequence[BaseMessage]) -> AIMessage | None:
+        """What is to be recorded; None: nothing, or it is not in the history."""
+        found = (m for m in reversed(messages) if self.answer and m.id == self.answer)
+        answer = next(found, None)
+        self.answer = ""
+        return answer if isinstance(answer, AIMessage) else None
+
+    def synced(self, messages: Sequence[BaseMessage]) -> Synced[Timeline]:
+        """Make the timeline agree with the messages."""
+        if (answer := self.answer_in(messages)) is not None:
+            self.timeline.record(answer, self.rendered, format=_FORMAT)
+        synced = self.timeline.sync(messages, format=_FORMAT, on_divergence="follow")
+        self.timeline = synced.timeline
+        return cast("Synced[Timeline]", synced)
+
+    async def asynced(self, messages: Sequence[BaseMessage]) -> Synced[AsyncTimeline]:
+        """The same for asyncio."""
+        if (answer := self.answer_in(messages)) is not None:
+            await self.timeline.record(answer, self.rendered, format=_FORMAT)
+        synced = await self.timeline.sync(messages, format=_FORMAT, on_divergence="follow")
+        self.timeline = synced.timeline
+        return cast("Synced[AsyncTimeline]", synced)
 
 
 class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
@@ -87,17 +109,13 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         call = _Call(going=self._of(AsyncTimeline), model=request.model)
         return await handler(request.override(model=_with(request.model, ainvoke=call.ainvoke)))
 
-    def after_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
-        """Record what the model answered."""
-        going = self._of(Timeline)
-        if (answer := _answer(going, state["messages"])) is not None:
-            going.timeline.record(answer, going.rendered, format=_FORMAT)
+    def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
+        """Record what the model said last."""
+        self._of(Timeline).synced(state["messages"])
 
-    async def aafter_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
+    async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
         """The same for asyncio."""
-        going = self._of(AsyncTimeline)
-        if (answer := _answer(going, state["messages"])) is not None:
-            await going.timeline.record(answer, going.rendered, format=_FORMAT)
+        await self._of(AsyncTimeline).asynced(state["messages"])
 
     def _of(self, kind: type[AnyTimeline]) -> _Going:
         given = self._timeline
@@ -127,8 +145,7 @@ class _Call:
             model, sent = _sent(self.model, rendered, asked)
             return model.invoke(messages[-1:], config, **sent)
 
-        synced = going.timeline.sync(messages, format=_FORMAT, on_divergence="follow")
-        going.timeline, tools = synced.timeline, asked.get("tools")
+        synced, tools = going.synced(messages), asked.get("tools")
         answer = retry_with_compaction(going.timeline, send, system=synced.system, tools=tools)
         going.answer = answer.id or ""
         return answer
@@ -143,8 +160,7 @@ class _Call:
             model, sent = _sent(self.model, rendered, asked)
             return await model.ainvoke(messages[-1:], config, **sent)
 
-        synced = await going.timeline.sync(messages, format=_FORMAT, on_divergence="follow")
-        going.timeline, tools = synced.timeline, asked.get("tools")
+        synced, tools = await going.asynced(messages), asked.get("tools")
         answer = await aretry_with_compaction(
             going.timeline, send, system=synced.system, tools=tools
         )
@@ -174,14 +190,6 @@ def _sent(model: BaseChatModel, rendered: Rendered, asked: Json) -> tuple[BaseCh
     for given in (vars(model), vars(model).get("model_kwargs"), asked):
         body |= (given or {}).get("extra_body") or {}
     return model, {**asked, "extra_body": {**body, **rendered.request()}}
-
-
-def _answer(going: _Going, messages: Sequence[BaseMessage]) -> AIMessage | None:
-    """What the model said last, once it is in the history; None: it is not, or is recorded."""
-    found = (m for m in reversed(messages) if going.answer and m.id == going.answer)
-    answer = next(found, None)
-    going.answer = ""
-    return answer if isinstance(answer, AIMessage) else None
 
 
 def _thread() -> str:

@@ -9,6 +9,7 @@ import attrs
 import msgspec
 import pytest
 from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
 from langchain_anthropic import ChatAnthropic
 from langchain_core.language_models import BaseChatModel
@@ -16,6 +17,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 from pydantic import BaseModel
 
 from blocks import (
@@ -24,8 +26,10 @@ from blocks import (
     Event,
     ImagePart,
     MisuseError,
+    ToolResult,
     UsageRecorded,
     UserPrompt,
+    text_of,
 )
 from persistence import MemoryStore
 from render import Json, Model, Rendered
@@ -246,6 +250,28 @@ def test_a_state_that_went_back_goes_on_in_a_fork(provider: str, serve: Serve) -
     [fork] = [found.id for found in desk.store.list() if found.id != "audit"]
     said = [block.text for block in blocks(desk.log(fork), AssistantCompletion)]
     assert said == [m.text for m in state["messages"] if isinstance(m, AIMessage)]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_person_who_is_asked_may_answer_in_another_process(provider: str, serve: Serve) -> None:
+    calls = [Call("read_file", {"path": f"part-{n}.log"}) for n in (1, 2)]
+    server = serve(responder=Turns([Reply(text="May I?", calls=calls), Reply(text="Done.")]))
+    desk = Desk(server=server, provider=provider)
+    asks = HumanInTheLoopMiddleware({"read_file": True})
+    chat = chat_of(server, provider)
+
+    def ask(given: Any) -> Any:
+        middleware = [asks, TimelineMiddleware(desk.timeline())]
+        agent: Any = create_agent(chat, [read_file], middleware=middleware, checkpointer=desk.saver)
+        return agent.invoke(given, THREAD)
+
+    assert "__interrupt__" in ask(TASK)
+    decisions = [{"type": "reject", "message": "Not that one."}, {"type": "approve"}]
+    assert ask(Command(resume={"decisions": decisions}))["messages"][-1].text == "Done."
+    desk.check()
+    refused, given = [text_of(block) for block in blocks(desk.log(), ToolResult)]
+    assert "Not that one." in refused
+    assert given == part(2)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
