@@ -290,7 +290,7 @@ def test_a_prompt_that_was_too_long_is_compacted_and_sent_again(
     assert desk.server.refused == []
 
 
-@pytest.mark.parametrize("strategy", [ToolStrategy, ProviderStrategy, None])
+@pytest.mark.parametrize("strategy", [ToolStrategy, ProviderStrategy])
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_structured_output_comes_as_ever(
     provider: str, strategy: Any, serve: Serve, report: Callable[..., None]
@@ -299,11 +299,10 @@ def test_structured_output_comes_as_ever(
     by_call = Reply(calls=[Call("Verdict", {"fault": "none"})])
     by_text = Reply(text='{"fault": "none"}')
     answer = by_call if strategy is ToolStrategy else by_text
-    asked = Verdict if strategy is None else strategy(Verdict)
     desk = Desk(
         server=serve(responder=Turns([read, answer] * 2)),
         provider=provider,
-        agent={"response_format": asked},
+        agent={"response_format": strategy(Verdict)},
     )
     agent = desk.opened()
     for _ in range(2):
