@@ -186,6 +186,7 @@ def test_what_came_behind_a_version_is_refused_when_it_was_edited(
     assert held(timeline) == [*before, *told(talk)]
 
 
+@given(talks(), formats, st.data())
 def test_a_history_that_went_back_is_followed_into_a_fork_that_is_found_again(
     talk: Talk, name: Format, data: st.DataObject
 ) -> None:

@@ -35,12 +35,12 @@ from persistence import MemoryStore
 from render import Json, Model, Rendered
 from tests.timeline.integrations._play import (
     LAST_WORDS,
+    PICTURE,
     ROUNDS,
-    Program,
     Reader,
     check_log,
+    check_page,
     part,
-    programs,
 )
 from timeline import AsyncTimeline, Timeline, model_named
 from timeline.fake_provider import Call, FakeServer, Fault, Reply
@@ -51,10 +51,7 @@ pytestmark = [pytest.mark.network, pytest.mark.filterwarnings("default")]
 PROVIDERS: Final = ("anthropic", "openai.responses", "openai.chat")
 THREAD: Final[Any] = {"configurable": {"thread_id": "1"}}
 TASK: Final[Any] = {"messages": [("user", "Read all parts.")]}
-PIXEL: Final = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJg"
-    "gg=="
-)
+PIXEL: Final = PICTURE.partition(",")[2]
 Serve = Callable[..., FakeServer]
 
 
@@ -200,17 +197,7 @@ def test_whatever_the_model_s_output_version_thinking_goes_back_as_it_came(
 def test_the_program_of_the_page_goes_on_after_it_was_killed(
     tmp_path: Path, serve: Serve, report: Callable[..., None]
 ) -> None:
-    reader = Reader()
-    server = serve(responder=reader)
-    program = Program(text=programs("langchain")[0], folder=tmp_path, server=server)
-    reader.before = lambda rounds: program.kill() if rounds == ROUNDS // 2 else None
-    program.run_until_killed()
-    assert reader.said == ROUNDS // 2
-    assert program.run() == LAST_WORDS
-    assert server.refused == []
-    with Timeline.open("audit", store=tmp_path / "audit.duckdb") as timeline:
-        check_log([event for _, event in timeline.events()])
-    report(rounds=reader.said, refused=len(server.refused), resumed="ok")
+    report(**check_page("langchain", tmp_path, serve))
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
