@@ -1,13 +1,17 @@
 """Messages of LangChain: objects, their dumps, or what `message_to_dict` makes of them.
 
-An assistant's content may hold the blocks of its provider; its calls stand beside it, whatever the provider.
+An assistant's content may hold the blocks of its provider (`_langchain_content`); its calls stand beside it,
+whatever the provider, and may stand in it once more.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from blocks.formats import _anthropic, _chat
-from blocks.formats._json import Json, items, obj, objs, string, tool_input
+import attrs
+
+from blocks.formats import _anthropic, _chat, _responses
+from blocks.formats._json import Json, obj, objs, string, tool_input
+from blocks.formats._langchain_content import as_sent
 from blocks.formats._message import Call, Content, Message, Response, Result, Thought, dialogue
 from blocks.formats._parts import kind_of, parts_of
 from blocks.formats._usage import usage_in
@@ -15,6 +19,7 @@ from blocks.formats._usage import usage_in
 _CALLS: Final = frozenset({"tool_use", "tool_call", "function_call", "custom_tool_call"})
 """Content that says again what is in `tool_calls`."""
 _THINKING: Final = frozenset({"thinking", "redacted_thinking", "reasoning"})
+_CUT_OFF: Final = frozenset({"length", "max_tokens", "MAX_TOKENS", "incomplete"})
 
 
 def read(message: Json) -> Iterator[Message]:
@@ -44,21 +49,34 @@ def _result(message: Json) -> Result:
 
 
 def _spoken(message: Json) -> Iterator[Content]:
-    content, asked = message.get("content"), list(_calls(message))
-    for item in items(content) if isinstance(content, list) else [content]:
-        kind = kind_of(obj(item))
-        if kind in _THINKING:
-            yield Thought(value=obj(item))
-        elif kind not in _CALLS:
-            yield from _chat.said(item)
-        elif not asked and (found := _anthropic.said(item)) is not None:
-            yield found
-    yield from asked
+    """In order; calls that are not in the content come last."""
+    calls = [*_calls(message, "tool_calls"), *_calls(message, "invalid_tool_calls")]
+    asked = {call.call_id: call for call in calls}
+    known = obj(message.get("response_metadata"))
+    is_anthropic = known.get("model_provider") == "anthropic"
+    for item in as_sent(message):
+        if kind_of(obj(item)) not in _CALLS:
+            yield from _said(item, is_anthropic=is_anthropic)
+        elif (call := _asked(item, asked, is_alone=not calls)) is not None:
+            calls = [other for other in calls if other.call_id != call.call_id]
+            yield call
+    yield from calls
 
 
-def _calls(message: Json) -> Iterator[Call]:
+def _said(item: Any, *, is_anthropic: bool) -> Iterator[Content]:
+    if kind_of(obj(item)) in _THINKING:
+        yield Thought(value=obj(item), source=string(obj(item).get("id")))
+    elif obj(item).get("type") == "message":
+        yield from _responses.texts(item)
+    elif not is_anthropic:
+        yield from _chat.said(item)
+    elif (found := _anthropic.said(item)) is not None:
+        yield found
+
+
+def _calls(message: Json, name: str) -> Iterator[Call]:
     """The calls; of one whose arguments LangChain could not read, the text."""
-    for call in (*objs(message.get("tool_calls")), *objs(message.get("invalid_tool_calls"))):
+    for call in objs(message.get(name)):
         if "function" in call:  # as Chat Completions has it
             yield from _chat.calls({"tool_calls": [call]})
             continue
@@ -67,6 +85,19 @@ def _calls(message: Json) -> Iterator[Call]:
             name=string(call.get("name")),
             input=tool_input(call.get("args")),
         )
+
+
+def _asked(item: Json, asked: Mapping[str, Call], *, is_alone: bool) -> Call | None:
+    """The call that a block says again, with what its provider attached; None: there is none, any more."""
+    is_item = item.get("type") in ("function_call", "custom_tool_call")
+    found = _responses.spoken(item) if is_item else _anthropic.said(item)
+    call = asked.get(string(item.get("call_id" if is_item else "id")))
+    if call is None:
+        return found if is_alone and isinstance(found, Call) else None
+    if not (is_item and isinstance(found, Call)):
+        return call
+    is_edited = found.input != call.input and item.get("type") == "function_call"
+    return attrs.evolve(found, input=call.input, provider={}) if is_edited else found
 
 
 def response(message: Json) -> Response | None:
@@ -81,9 +112,15 @@ def response(message: Json) -> Response | None:
         id=found.id,
         model=string(known.get("model_name")) or string(known.get("model")),
         usage=usage_in(obj(message.get("usage_metadata"))),
-        is_cut_off=_stopped(known) in ("length", "max_tokens", "MAX_TOKENS"),
+        is_cut_off=_stopped(known) in _CUT_OFF and not _runs(found, message),
     )
 
 
 def _stopped(known: Json) -> Any:
-    return known.get("finish_reason") or known.get("stop_reason")
+    return known.get("finish_reason") or known.get("stop_reason") or known.get("status")
+
+
+def _runs(found: Message, message: Json) -> bool:
+    """Whether LangChain runs the last call, cut off or not: there will be a result."""
+    last = found.content[-1] if found.content else None
+    return isinstance(last, Call) and last in _calls(message, "tool_calls")

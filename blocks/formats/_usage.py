@@ -10,6 +10,10 @@ from blocks.formats._json import Json, count, obj
 _DETAILS: Final = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
 _READ: Final = ("cached_tokens", "cache_read", "cache_read_tokens")
 _WRITTEN: Final = ("cache_write_tokens", "cache_creation", "cache_creation_tokens")
+_LIVES: Final = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
+"""LangChain's, of Anthropic's caches: where these are told, `cache_creation` is 0."""
+_TIERS: Final = ("", "priority_", "flex_")
+"""LangChain's, of OpenAI's: what stands before the names of details."""
 
 
 _NONE: Final[Json] = {}
@@ -21,8 +25,11 @@ def usage_in(found: Json) -> UsageRecorded | None:
         return None
     details = next((inner for name in _DETAILS if (inner := obj(found.get(name)))), _NONE)
     prompt = _first(found, ("prompt_tokens", "input_tokens"))
-    read = _first(details, _READ) or _first(found, ("cache_read_tokens", "prompt_cache_hit_tokens"))
-    written = _first(details, _WRITTEN) or _first(found, _WRITTEN)
+    read = _first(details, _tiered(_READ)) or _first(
+        found, ("cache_read_tokens", "prompt_cache_hit_tokens")
+    )
+    written = _first(details, _tiered(_WRITTEN)) or _first(found, _WRITTEN)
+    written = written or sum(count(details.get(name)) for name in _LIVES)
     read = min(read, prompt)
     written = min(written, prompt - read)
     return spent(
@@ -59,3 +66,7 @@ def spent(*, uncached: int, read: int, written: int, output: int) -> UsageRecord
 
 def _first(found: Json, names: tuple[str, ...]) -> int:
     return next((number for name in names if (number := count(found.get(name)))), 0)
+
+
+def _tiered(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{tier}{name}" for name in names for tier in _TIERS)

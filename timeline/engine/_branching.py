@@ -86,7 +86,8 @@ class Branching(Removing):
             format: `anthropic`, `openai.chat`, `openai.responses`, `langchain` or `pydantic_ai`.
             on_divergence: What to do when a message that was synced or recorded is another one now:
                 `raise`, or `fork` this timeline where the two part and go on in the fork, which is
-                found again by the next call.
+                found again by the next call. `follow` does so, too, where the history ends before the
+                timeline does: the program has gone back.
             after: The messages are not all of them, but those that came behind this version of the timeline,
                 as where a program begins anew with what the timeline holds.
 
@@ -100,30 +101,38 @@ class Branching(Removing):
         checked_choice(on_divergence, ON_DIVERGENCE, "sync()", "on_divergence")
         checked_whole(after, "sync()", "after")
         history = history_of(messages, checked_format(format, "sync()"), after)
-        operations, parted = self, None
-        found = yield from agree(self.engine, history)
+        operations, parted, is_new = self, None, False
+        found = yield from agree(self.engine, history, on_divergence)
         while found.diverged_at is not None:
-            if on_divergence == "raise" or (parted is not None and found.diverged_at <= parted):
+            if on_divergence == "raise" or is_new:
                 raise refused(operations.engine, history, found)
             parted = found.diverged_at if parted is None else parted
-            operations = yield from operations._branch(found)
-            found = yield from agree(operations.engine, history)
+            operations, is_new = yield from operations._branch(found)
+            found = yield from agree(operations.engine, history, on_divergence)
         return Synced(
             appended=found.appended,
             kept=history.messages - found.appended,
-            diverged_at=None if parted is None else history.steps[parted].number,
+            diverged_at=None if parted is None else history.number(parted),
             system=history.system,
             timeline=operations,
         )
 
-    def _branch(self, found: Agreement) -> Flow[Self]:
-        """The fork for a history that has parted from this timeline; the one that there is, if it did so
-        before, and a new timeline, if the two have nothing in common."""
+    def _branch(self, found: Agreement) -> Flow[tuple[Self, bool]]:
+        """The fork for a history that has parted from this timeline, and whether it is new: the one that there
+        is, if it did so before, and a new timeline, if the two have nothing in common."""
+        for name in found.forks[:-1]:
+            known = self._elsewhere(name)
+            yield from known.engine.load()
+            if known.engine.version:
+                return known, False
         if found.version:
             try:
-                return (yield from self.fork(found.fork, at=found.version))
+                return (yield from self.fork(found.forks[-1], at=found.version)), True
             except TimelineExistsError:
                 pass  # of the last time
-        other = attrs.evolve(self, engine=attrs.evolve(self.engine, id=TimelineId(found.fork)))
+        other = self._elsewhere(found.forks[-1])
         yield from other.engine.load()
-        return other
+        return other, not other.engine.version
+
+    def _elsewhere(self, name: str) -> Self:
+        return attrs.evolve(self, engine=attrs.evolve(self.engine, id=TimelineId(name)))

@@ -60,6 +60,12 @@ class History:
     after: int = 0
     """Version of the timeline behind which it begins."""
 
+    def number(self, step: int) -> int:
+        """Index of the message of a step in the list that was given; behind the last step: the next one."""
+        if step < len(self.steps):
+            return self.steps[step].number
+        return self.steps[-1].number + 1 if self.steps else 0
+
     def agrees(self, count: int) -> Agreed:
         """The mark of so many of its pieces."""
         return Agreed(pieces=count, chain=self.chain[count])

@@ -58,6 +58,8 @@ class Parting:
     """How many steps there are before the first that the log has in another way; None: there is none."""
     version: int = 0
     """Version of the block that stands in its place."""
+    ahead: int = 0
+    """Version of the first block that the log has, and the history would have behind its end; 0: none."""
 
 
 def parting(history: History, log: Sequence[Recorded], start: Agreed | None) -> Parting:
@@ -109,7 +111,9 @@ class _Walk:
                 missing.append(Missing(count=count, step=step, pieces=lacking))
             elif step.piece is not None:
                 found = count
-        return Parting(missing=tuple(missing), found=found)
+        further = self._next()
+        ahead = further.version if further and not missing else 0
+        return Parting(missing=tuple(missing), found=found, ahead=ahead)
 
     def _next(self) -> _Known | None:
         """The first block that the history has to have, and did not have yet."""

@@ -9,10 +9,12 @@ from msgspec.structs import replace
 
 from blocks import (
     Agreed,
+    AssistantThinking,
     BlockAppended,
     BlockId,
     Event,
     HistoryDivergedError,
+    OpaqueBlock,
     Recorded,
     TurnHeader,
 )
@@ -24,8 +26,8 @@ from timeline.engine._parting import Parting, parting
 
 _T = TypeVar("_T")
 _U = TypeVar("_U")
-OnDivergence: TypeAlias = Literal["raise", "fork"]
-ON_DIVERGENCE: Final[tuple[OnDivergence, ...]] = ("raise", "fork")
+OnDivergence: TypeAlias = Literal["raise", "fork", "follow"]
+ON_DIVERGENCE: Final[tuple[OnDivergence, ...]] = ("raise", "fork", "follow")
 FORK_HASH: Final = 12
 """Characters of the hash that the name of a fork ends in."""
 
@@ -69,35 +71,49 @@ class Agreement:
     """Version of the block that stands in place of that message."""
     version: int = 0
     """Version of the last event before the two parted."""
-    fork: str = ""
-    """What a fork there is to be called: the same for the same history."""
+    forks: tuple[str, ...] = ()
+    """What a fork there is called, the same for the same history; others that it may have gone on in
+    before come first."""
 
 
-def agree(engine: Engine, history: History) -> Flow[Agreement]:
+def agree(engine: Engine, history: History, on_divergence: OnDivergence) -> Flow[Agreement]:
     """Append what a log lacks of a history, in one commit, unless the two have parted."""
-    return (yield from engine.repeated(partial(_agreed, engine, history)))
+    return (yield from engine.repeated(partial(_agreed, engine, history, on_divergence)))
 
 
 def refused(engine: Engine, history: History, found: Agreement) -> HistoryDivergedError:
     """The error for a history that was edited."""
-    number = history.steps[found.diverged_at or 0].number
+    number = history.number(found.diverged_at or 0)
     return HistoryDivergedError(engine.id, message=number, version=found.place)
 
 
-def _agreed(engine: Engine, history: History) -> Flow[Agreement]:
+def _agreed(engine: Engine, history: History, on_divergence: OnDivergence) -> Flow[Agreement]:
     start, log = yield from _behind(engine, history)
     found = parting(history, log, start)
     if found.diverged is not None:
-        return Agreement(
-            diverged_at=found.diverged,
-            place=found.version,
-            version=_before(log, found.version),
-            fork=f"{engine.id}~{history.chain[found.diverged + 1][-FORK_HASH:]}",
-        )
+        return _parted(engine, history, log, found.diverged, found.version)
+    if found.ahead and on_divergence == "follow":
+        return _parted(engine, history, log, len(history.steps), found.ahead)
     events = _events(engine, history, found)
     if events:
         yield from engine.append_sealed(events)
     return Agreement(appended=len({missing.step.number for missing in found.missing}))
+
+
+def _parted(
+    engine: Engine, history: History, log: Sequence[Recorded], count: int, place: int
+) -> Agreement:
+    """They agree in so many steps; the log goes on at `place` in another way.
+
+    A fork is named by the first piece that is another one; where the history has no more, by all of it.
+    """
+    names = history.chain[count : count + 2] if count < len(history.steps) else history.chain[-1:]
+    return Agreement(
+        diverged_at=count,
+        place=place,
+        version=_before(log, place),
+        forks=tuple(f"{engine.id}~{name[-FORK_HASH:]}" for name in names),
+    )
 
 
 def _behind(engine: Engine, history: History) -> Flow[tuple[Agreed | None, Sequence[Recorded]]]:
@@ -122,10 +138,20 @@ def _behind(engine: Engine, history: History) -> Flow[tuple[Agreed | None, Seque
 
 
 def _before(log: Sequence[Recorded], version: int) -> int:
-    """Version of what is left of a log when the block of a version, and the turn that it opens, is not."""
-    before = [event for recorded, event in log if recorded == version - 1]
-    opens = any(isinstance(e, BlockAppended) and isinstance(e.block, TurnHeader) for e in before)
-    return version - 2 if opens else version - 1
+    """Version of what is left of a log when the block of a version is not, nor what only led to it: the turn
+    that it opens, the thinking of its answer."""
+    for recorded, event in reversed(log):
+        if recorded < version and not (recorded == version - 1 and _leads(event)):
+            break
+        version = min(version, recorded)
+    return version - 1
+
+
+def _leads(event: Event) -> bool:
+    if not isinstance(event, BlockAppended):
+        return False
+    is_own = isinstance(event.block, OpaqueBlock) and event.block.author == "assistant"
+    return is_own or isinstance(event.block, TurnHeader | AssistantThinking)
 
 
 def _events(engine: Engine, history: History, found: Parting) -> list[Event]:

@@ -25,6 +25,7 @@ from persistence import MemoryStore
 from tests._builders import Ids, open_timeline, steady
 from tests.foreign import Line, Model, Talk, Tool, User, responded, talks, told, written
 from timeline import Timeline
+from timeline.engine._sync import OnDivergence
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 formats = st.sampled_from(FORMATS)
@@ -183,6 +184,56 @@ def test_what_came_behind_a_version_is_refused_when_it_was_edited(
     synced = timeline.sync(written(other, name), format=name, after=after, on_divergence="fork")
     assert held(synced.timeline) == [*before, *told(other)]
     assert held(timeline) == [*before, *told(talk)]
+
+
+@given(talks(), formats, st.data())
+def test_a_history_that_went_back_is_followed_into_a_fork_that_is_found_again(
+    talk: Talk, name: Format, data: st.DataObject
+) -> None:
+    store = MemoryStore()
+    timeline = opened(store)
+    timeline.sync(written(talk, name), format=name)
+    if data.draw(st.booleans()):
+        timeline.compact()
+    before = held(timeline)
+    earlier = talk[: data.draw(st.integers(1, len(talk)))]
+    seen = {timeline.id}
+    other: Talk = earlier
+    for number in range(data.draw(st.integers(1, 3))):  # going back again from where that led
+        here = opened(store, f"{number}-")
+        synced = here.sync(written(earlier, name), format=name, on_divergence="follow")
+        went_back = earlier != talk
+        assert (synced.timeline is here) is not went_back
+        assert synced.diverged_at == (len(written(earlier, name)) if went_back else None)
+        assert held(synced.timeline) == told(earlier)
+        assert (synced.timeline.id in seen) is not went_back
+        seen.add(synced.timeline.id)
+        said = Model(f"answer {number}")
+        synced.timeline.record(responded(said, name, f"r{number}"), format=name)
+        other = (*earlier, said, User("and then?"))
+        where = synced.timeline.id
+        again = opened(store, f"{number}+").sync(
+            written(other, name), format=name, on_divergence="follow"
+        )
+        assert again.timeline.id == (where if went_back else timeline.id)
+        assert held(again.timeline) == told(other)
+        assert again.timeline.render().violations == ()
+        if not went_back:
+            return
+    assert held(timeline) == before
+
+
+@pytest.mark.parametrize("on_divergence", ["fork", "follow"])
+def test_a_fork_has_nothing_of_an_answer_that_is_gone(on_divergence: OnDivergence) -> None:
+    timeline = open_timeline(store=MemoryStore())
+    asked = {"role": "user", "content": "Why?"}
+    thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    said = {"role": "assistant", "content": [thought, {"type": "text", "text": "So."}]}
+    timeline.sync([asked, said], format="anthropic")
+    gone = [asked, *([{"role": "assistant", "content": "No."}] if on_divergence == "fork" else [])]
+    fork = timeline.sync(gone, format="anthropic", on_divergence=on_divergence).timeline
+    assert fork is not timeline
+    assert thought not in [c for m in fork.render().messages for c in m["content"]]
 
 
 @given(talks(), formats, st.data())
