@@ -534,9 +534,9 @@ def test_001_13_an_observer_sees_each_rung_with_its_tokens_and_its_span() -> Non
     timeline = busy(observers=[steps.append])
     timeline.render()
     kinds = [step.kind for step in steps]
-    assert kinds[:2] == ["externalized", "summarized"]
+    assert kinds[:4] == ["due", "proposed", "externalized", "summarized"]
     assert kinds[-1] == "rendered"
-    assert all(0 < step.first <= step.last for step in steps[:2])
+    assert all(0 < step.first <= step.last for step in steps[1:4])
     assert all(one.tokens_after == two.tokens_before for one, two in pairwise(steps))
 
 
