@@ -106,7 +106,7 @@ def steps_of(
         elif made is not None:
             if step is not None:
                 yield step
-            place = {"timeline": name, "at": context.now, "limit": context.limit}
+            place: dict[str, Any] = {"timeline": name, "at": context.now, "limit": context.limit}
             if made.kind in _RUNGS or made.kind == "skipped":
                 for told in to_announce:
                     yield attrs.evolve(told, tokens_before=tokens, tokens_after=tokens, **place)
