@@ -197,15 +197,15 @@ class Compactor(PaidSummaries):
             log.warning("summariser failed (%s); %s instead", error, policy.on_failure)
             stand_in = truncated if policy.on_failure == "truncate" else extractive
             return _degraded(stand_in(request.plan), self._failed_call_cost(request, error))
-        return attrs.evolve(answer, summary=unquoted(answer.summary, request.view))
+        return answer
 
     def asked(self, request: SummaryRequest) -> Flow[Summary]:
-        """What the summariser answers; raises what it raises."""
+        """What the summariser answers, without what is confidential; raises what it raises."""
         model = self.model(request.context)
         with self.traces.chat(model, model and model_named(model).provider) as span:
             summary: Summary = yield self.patience.asking(self.summarizer, request)
             span.set_attributes(spent_attributes(summary.provenance))
-        return summary
+        return attrs.evolve(summary, summary=unquoted(summary.summary, request.view))
 
     def _failed_call_cost(self, request: SummaryRequest, error: Exception) -> Provenance | None:
         """What was spent on a model that gave no summary; it counts as a call, too."""
