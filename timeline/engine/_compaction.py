@@ -121,14 +121,17 @@ class Compactor(PaidSummaries):
             return view, None
         plan = planned.fitted.range
         request = SummaryRequest(plan=plan, view=view, context=planned.fitted.context)
-        summary = self.prepared(request) or attempt.summary_of(plan, view)
-        if summary is None:
-            elsewhere = yield from self.paid_elsewhere(request, attempt.journal)
-            summary = elsewhere or (yield from self.summary(request, attempt))
-            attempt.answered(plan, view, summary)
-            if event := self.worth_keeping(request, summary):
-                view = yield from attempt.keep(decide(view, event))
-                yield from self.share(request, event, attempt.journal)
+        known = None if self.is_free else self.prepared(request)
+        if summary := known or attempt.summary_of(plan, view):
+            return view, summary
+        elsewhere = (
+            None if self.is_free else (yield from self.paid_elsewhere(request, attempt.journal))
+        )
+        summary = elsewhere or (yield from self.summary(request, attempt))
+        attempt.answered(plan, view, summary)
+        if not self.is_free and (event := self.worth_keeping(request, summary)):
+            view = yield from attempt.keep(decide(view, event))
+            yield from self.share(request, event, attempt.journal)
         return view, summary
 
     def known(
@@ -201,7 +204,7 @@ class Compactor(PaidSummaries):
 
     def asked(self, request: SummaryRequest) -> Flow[Summary]:
         """What the summariser answers, without what is confidential; raises what it raises."""
-        model = self.model(request.context)
+        model = self._model(request.context)
         with self.traces.chat(model, model and model_named(model).provider) as span:
             summary: Summary = yield self.patience.asking(self.summarizer, request)
             span.set_attributes(spent_attributes(summary.provenance))
@@ -209,7 +212,7 @@ class Compactor(PaidSummaries):
 
     def _failed_call_cost(self, request: SummaryRequest, error: Exception) -> Provenance | None:
         """What was spent on a model that gave no summary; it counts as a call, too."""
-        model = self.model(request.context)
+        model = self._model(request.context)
         if not model:
             return None
         spent: object = getattr(error, "provenance", None)
@@ -221,9 +224,12 @@ class Compactor(PaidSummaries):
         """Whether the summariser asks no model."""
         return not model_asked(self.summarizer, "any")
 
+    def _model(self, context: Context) -> str:
+        return model_asked(self.summarizer, context.model.name)
+
     def is_spent(self, view: View, context: Context) -> bool:
         """Whether the timeline has had the model calls that it may have."""
-        return bool(self.model(context)) and view.state.summaries >= context.policy.summaries_max
+        return bool(self._model(context)) and view.state.summaries >= context.policy.summaries_max
 
     # Summaries that were paid for.
 
@@ -239,7 +245,7 @@ class Compactor(PaidSummaries):
     def to_prepare(self, view: View, context: Context) -> SummaryRequest | None:
         """What to summarise ahead of time, now that the soft threshold is passed; None: nothing."""
         policy = context.policy
-        if not self.model(context) or self.is_spent(view, context):
+        if not self._model(context) or self.is_spent(view, context):
             return None
         if total_tokens(view, context) <= policy.prepare_ratio * context.limit:
             return None

@@ -23,7 +23,7 @@ from blocks import (
     label_of,
     version_in,
 )
-from render import Context, Summary, open_view, shared_key, summary_key
+from render import Summary, open_view, shared_key, summary_key
 from timeline._flow import Flow, RunBlocking
 from timeline.engine._artifacts import ArtifactService
 from timeline.engine._journal import Journal
@@ -48,13 +48,9 @@ class PaidSummaries:
     artifact_service: ArtifactService | None = None
     """Moves content to the artifact store; without one nothing is externalized, or shared."""
 
-    def model(self, context: Context) -> str:
-        """The model that is asked; empty: none is."""
-        return model_asked(self.summarizer, context.model.name)
-
     def worth_keeping(self, request: SummaryRequest, summary: Summary) -> SummaryPrepared | None:
         """The fact that a model has answered; None when none had to."""
-        model = self.model(request.context)
+        model = _model(self, request)
         if not model or summary.degraded or summary.provenance is None:
             return None
         return SummaryPrepared(
@@ -68,7 +64,7 @@ class PaidSummaries:
 
     def prepared(self, request: SummaryRequest) -> Summary | None:
         """The summary that was already paid for, if its range is still what it was."""
-        model = self.model(request.context)
+        model = _model(self, request)
         if not model:
             return None
         key = summary_key(request.plan, request.context, model)
@@ -101,7 +97,7 @@ class PaidSummaries:
                 return
 
     def _shared_key(self, request: SummaryRequest) -> str:
-        service, model = self.artifact_service, self.model(request.context)
+        service, model = self.artifact_service, _model(self, request)
         if not model or service is None or service.opener is None:
             return ""
         return shared_key(request.plan, request.view, request.context, model, service.reading_as)
@@ -144,3 +140,7 @@ class PaidSummaries:
                 store.put(key.encode(), about)
         except Exception:
             log.exception("a summary could not be shared; other timelines will ask for their own")
+
+
+def _model(paid: PaidSummaries, request: SummaryRequest) -> str:
+    return model_asked(paid.summarizer, request.context.model.name)
