@@ -314,8 +314,25 @@ WORDS = st.lists(
 TEXTS = st.lists(st.tuples(WORDS, st.sampled_from("?.!\n")), max_size=4).map(
     lambda pairs: "".join(a + b for a, b in pairs)
 )
-SCALARS = ["a", "./a", " A ", "a/b/", "b//../a", "", " ", '"a"', ".", "//", 7, 7.5, True, None]
-VALUES = st.sampled_from([*SCALARS, ["a", {"b": None}], {"c": [], "a.b": "'"}])
+SCALARS: list[Any] = [
+    "a",
+    "./a",
+    " A ",
+    "a/b/",
+    "b//../a",
+    "",
+    " ",
+    '"a"',
+    ".",
+    "//",
+    7,
+    7.5,
+    True,
+    None,
+]
+VALUES: st.SearchStrategy[Any] = st.sampled_from(
+    [*SCALARS, ["a", {"b": None}], {"c": [], "a.b": "'"}]
+)
 INPUTS = st.dictionaries(st.sampled_from(["path", "query", "offset", "command", "own"]), VALUES)
 NAMES = st.sampled_from(["Read", "grep", "bash", "own", "str_replace_editor", "web_x", "Edit"])
 KINDS = st.sampled_from([None, *get_args(ToolKind)])
