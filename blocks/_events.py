@@ -115,6 +115,8 @@ class Provenance(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cached_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0
+    reused: bool = False
+    """Another timeline had paid for a summary of equal content: nobody was asked, nothing spent."""
 
 
 class RangeCompacted(BaseEvent, frozen=True, kw_only=True, tag="RangeCompacted"):

@@ -20,12 +20,13 @@ from render.compaction._prompt import Prompt as Prompt
 from render.compaction._prompt import RejectedAnswerError as RejectedAnswerError
 from render.compaction._prompt import continued as continued
 from render.compaction._prompt import parse_answer as parse_answer
-from render.compaction._prompt import summary_key as summary_key
 from render.compaction._prompt import summary_prompts as summary_prompts
 from render.compaction._prompt import without_thinking as without_thinking
 from render.compaction._range import RangePlan as RangePlan
 from render.compaction._range import plan_at as plan_at
 from render.compaction._range import plan_range as plan_range
+from render.compaction._summary_key import shared_key as shared_key
+from render.compaction._summary_key import summary_key as summary_key
 from render.compaction.rungs import RUNGS as RUNGS
 from render.compaction.rungs import Action as Action
 from render.compaction.rungs import AnyProposal as AnyProposal

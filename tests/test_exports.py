@@ -53,7 +53,7 @@ EXPORTS = {
         fitting_range fold format_account format_summary gains_enough handed_out is_cold limit_images
         merge_summaries normalised open_view overflow_of parse_answer plan_at
         plan_compaction plan_range provider_of prune_expired recut redaction_of refusal
-        render replayable_calls restore_plan returned said_by show skip stand_in
+        render replayable_calls restore_plan returned said_by shared_key show skip stand_in
         strip_unbound summarize_before summary_key summary_prompts summary_texts total_tokens
         truncated validate_request wanted without_excerpts without_thinking
     """,

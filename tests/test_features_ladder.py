@@ -10,7 +10,7 @@
 001-8   here, test_features_recorded.py, render/stages/test_budget.py
 001-9   here, timeline/tokens/, render/view/test_calibration.py
 001-10  here, timeline/engine/test_plans.py
-001-11  here, timeline/summarizers/test_paid_once.py
+001-11  here, timeline/summarizers/test_paid_once.py, timeline/engine/test_paid_summaries.py
 001-12  here, test_features_recorded.py, render/compaction/rungs/test_drop.py
 001-13  here, test_features_recorded.py, timeline/observe/test_steps.py
 001-14  here, timeline/test_policies.py
@@ -534,9 +534,9 @@ def test_001_13_an_observer_sees_each_rung_with_its_tokens_and_its_span() -> Non
     timeline = busy(observers=[steps.append])
     timeline.render()
     kinds = [step.kind for step in steps]
-    assert kinds[:2] == ["externalized", "summarized"]
+    assert kinds[:4] == ["due", "proposed", "externalized", "summarized"]
     assert kinds[-1] == "rendered"
-    assert all(0 < step.first <= step.last for step in steps[:2])
+    assert all(0 < step.first <= step.last for step in steps[1:4])
     assert all(one.tokens_after == two.tokens_before for one, two in pairwise(steps))
 
 
@@ -753,7 +753,9 @@ def test_001_18_asking_again_and_reading_back_are_counted(
     with DuckDBStore(path) as store:
         timeline = busy(store=store)
         timeline.compact()
-        work(timeline, 1)
+        asked = tool_use("again", "read", path="./src/file_0.py ")
+        timeline.record(response(asked, id="again"))
+        timeline.tool_result("again", "row 1")
         read = tool_use("back", "read_timeline", path="tc:t1.c1.result")
         timeline.record(response(read, id="back"))
         timeline.tool_result("back", "row 1")

@@ -23,6 +23,7 @@ EDGES = frozenset(
         "timeline/_flow.py",
         "timeline/observe/_hooks.py",
         "timeline/engine/_artifacts.py",
+        "timeline/engine/_paid_summaries.py",
         "timeline/react/_calling.py",
     }
 )

@@ -1,9 +1,10 @@
 """What a call or a text asks for, in a form that other words for the same thing share; in SQL.
 
     calls   two calls ask for the same when they read, search, fetch or run the same: the same kind
-            of tool, and the same targets but for case, blanks, quotes, `./` in front and `/` at the
-            end. A part of a file, given by where it begins, is a target of its own. All other calls
-            have to be written the same.
+            of tool, and the same targets but for case, blanks, quotes, `./` in front, `/` at the end
+            and what a path goes round (`a//b`, `a/./b`, `c/../a`). A part of a file, given by where it
+            begins, is a target of its own. All other calls need the same arguments, in any order, and
+            but for blanks and the ways of paths; those of a write to the letter.
     texts   a sentence that ends in a question mark and has a word like `what` or `remind` asks for
             something; a text answers it that has all its telling words, questions in it aside.
             Telling are the words of three letters and more that are not among the commonest.
@@ -26,13 +27,17 @@ _BEGINNINGS: Final = ("offset", "start_line", "start", "line", "page")
 _ARGUMENT: Final = "[A-Za-z_][A-Za-z0-9_-]*"
 """Names that a declared target may have."""
 _AROUND: Final = " \"'`"
-_UNTOLD: Final = (
-    (r"[ \t\n\r\f\x0b]+", " "),
-    (f"^[{_AROUND}]+|[{_AROUND}]+$", ""),
+_BLANKS: Final = (r"[ \t\n\r\f\x0b]+", " ")
+_WAYS: Final = (
+    ("/(\\./|/)+", "/"),
+    (r"(^|/)[^/. ][^/ ]*/\.\./", r"\1"),
     (r"^(\./)+|^\.$", ""),
     ("(.)/+$", r"\1"),
 )
+_UNTOLD: Final = (_BLANKS, (f"^[{_AROUND}]+|[{_AROUND}]+$", ""), *_WAYS)
 """What does not matter about a target, and what stands for it."""
+_UNTOLD_ELSEWHERE: Final = (_BLANKS, ("^ | $", ""), *_WAYS)
+"""The same for arguments of calls that are of no kind that asks for something."""
 _INTEGER_MAX: Final = 2**63 - 1
 
 _CHARACTERS_MAX: Final = 20_000
@@ -85,13 +90,18 @@ def _integer(path: str) -> str:
 
 def _target(path: str) -> str:
     """An argument that names a target, without what does not matter; else nothing."""
-    text = f"lower(json_extract_string(input, {path}))"
-    for pattern, instead in _UNTOLD:
-        text = f"regexp_replace({text}, {_texts([pattern])}, {_texts([instead])}, 'g')"
+    text = _without(_UNTOLD, f"lower(json_extract_string(input, {path}))")
     return (
         f"nullif(CASE WHEN json_type(input, {path}) = 'VARCHAR' THEN {text}"
         f" ELSE {_integer(path)} END, '')"
     )
+
+
+def _without(untold: Iterable[tuple[str, str]], text: str) -> str:
+    """A text without what does not matter about it."""
+    for pattern, instead in untold:
+        text = f"regexp_replace({text}, {_texts([pattern])}, {_texts([instead])}, 'g')"
+    return text
 
 
 def _each(names: Iterable[str]) -> str:
@@ -111,6 +121,12 @@ def _words(text: str, but: Iterable[str] = ()) -> str:
 BEGINNINGS: Final = ", ".join(_integer(f"'$.{name}'") for name in _BEGINNINGS)
 DECLARED: Final = _target("""('$."' || target || '"')""")
 SAID: Final = f"lower(left(text, {_CHARACTERS_MAX}))"
+_SAID_ELSEWHERE: Final = _without(_UNTOLD_ELSEWHERE, "atom ->> '$'")
+ARGUMENTS: Final = f"""(
+    SELECT string_agg(concat(fullkey, ' ', type, ' ', CASE WHEN kind = 'write' THEN atom ->> '$'
+                             ELSE {_SAID_ELSEWHERE} END), chr(31) ORDER BY fullkey)
+    FROM json_tree(input) WHERE atom IS NOT NULL)"""  # noqa: S608 -- constants
+"""All arguments of a call, each under its path, in the order of the paths."""
 STATED: Final = _words(f"regexp_replace(said, '{_QUESTION}', '', 'g')")
 
 CALLS: Final = f"""
@@ -143,7 +159,7 @@ spoken AS (
 ), calls AS (
     SELECT timeline, version, turn, call_id, tool,
            lag(version) OVER (PARTITION BY timeline, asked ORDER BY version) AS before
-    FROM (SELECT *, CASE WHEN targets = '' THEN concat('=', tool, chr(31), input::VARCHAR)
+    FROM (SELECT *, CASE WHEN targets = '' THEN concat('=', tool, chr(31), {ARGUMENTS})
                          ELSE concat(kind, ',', targets, ',', beginnings) END AS asked FROM aimed)
 )"""  # noqa: S608 -- constants
 """Each call, with the latest one before it that asked for the same."""

@@ -99,6 +99,8 @@ KEY_FACTS = """
            json_extract_string(written, '$.summary.constraints[*]'),
            json_extract_string(written, '$.summary.decisions[*].decision'),
            CASE WHEN model <> '' THEN [] ELSE list_concat(  -- nobody wrote any: what is known
+               ['found ' || json_extract_string(work, '$.description')
+                FOR work IN json_extract(written, '$.summary.completed[*]')],
                ['wrote ' || path
                 FOR path IN json_extract_string(written, '$.digest.files_written[*]')],
                ['ran ' || json_extract_string(ran, '$.command') || ' -> '

@@ -139,11 +139,12 @@ def _section(words: Words, title: str, name: str, fields: tuple[str, ...] | None
 def _key_facts(words: Words) -> str:
     digest = "CASE WHEN model = '' THEN {} END"  # nobody wrote any facts: what is known
     ran = f"'ran ' || {words.text('item', 'command')} || ' -> ' || coalesce({words.text('item', 'status')}, '')"
-    each = words.text("item", "")
+    found, each = f"'found ' || {words.text('item', 'description')}", words.text("item", "")
     parts = [
         words.lines("written", "summary.facts", each),
         words.lines("written", "summary.constraints", each),
         words.lines("written", "summary.decisions", words.text("item", "decision")),
+        digest.format(words.lines("written", "summary.completed", found)),
         digest.format(words.lines("written", "digest.files_written", f"'wrote ' || {each}")),
         digest.format(words.lines("written", "digest.commands", ran)),
         digest.format(words.lines("written", "digest.errors", f"'failed ' || {each}")),

@@ -8,8 +8,7 @@ Everything quoted is data: delimiters inside it are escaped, and the instruction
 """
 
 from collections.abc import Iterator, Sequence
-from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
 import attrs
 import msgspec
@@ -185,21 +184,3 @@ def parse_answer(text: str, plan: RangePlan, context: Context) -> StructuredSumm
 
 def _folded_tokens(plan: RangePlan, context: Context) -> int:
     return sum(context.counter.count(text_of(entry.block)) for entry in plan.folded)
-
-
-def summary_key(plan: RangePlan, context: Context, model: str) -> str:
-    """What a prepared summary is found by: the same range is never paid for twice.
-
-    Content, schema, policy, model and prompt version; nothing that differs between two machines.
-    """
-
-    policy = context.policy
-    parts: list[Any] = [
-        plan.source_hash,
-        StructuredSummary().schema,
-        [policy.summary_tokens, policy.prefix_tokens],
-        plan.is_split,
-        model,
-        PROMPT_VERSION,
-    ]
-    return sha256(msgspec.json.encode(parts)).hexdigest()

@@ -99,7 +99,7 @@ class _Reducer:
                 self._replace_summary(version, event)
             case SummaryPrepared():
                 self._prepared = (*self._prepared, event)[-PREPARED_MAX:]
-                self._evolve(summaries=self._state.summaries + 1)
+                self._evolve(summaries=self._state.summaries + (not event.provenance.reused))
             case RangeExpanded():
                 self._rewrite(version, 0)
             case _:  # compactions start a view (see `View`); the rest changes nothing that is shown

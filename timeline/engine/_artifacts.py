@@ -4,6 +4,7 @@ the agent names, and looks at the sources of results that could be read again.
 Whatever goes wrong here is logged, and the content stays where it is: the agent's loop never sees it.
 """
 
+import json
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -93,6 +94,14 @@ class ArtifactService:
 
             self.requester = Requester(self.timeline)
         return self.requester
+
+    @property
+    def reading_as(self) -> str:
+        """In whose name summaries are shared; empty: nobody in particular was named."""
+        who = self.reader
+        if who.id == self.timeline and not who.tenant:
+            return ""
+        return json.dumps([who.tenant, who.id, *sorted(who.permissions)])
 
     def expires_at(self) -> float:
         """When what is stored now is over; 0: never."""

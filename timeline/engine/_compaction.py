@@ -8,11 +8,9 @@ import attrs
 from blocks import (
     BlocksHidden,
     Event,
-    EventId,
     Provenance,
     RangeCompacted,
     RungError,
-    SummaryPrepared,
     Trigger,
 )
 from render import (
@@ -30,21 +28,18 @@ from render import (
     plan_at,
     plan_compaction,
     skip,
-    summary_key,
     total_tokens,
     truncated,
 )
 from timeline._flow import CallHook, Flow
 from timeline._models import model_named
-from timeline.engine._artifacts import ArtifactService
 from timeline.engine._attempt import Attempt, NoSuchEditError, edited_plan, outcome, rewritten
+from timeline.engine._paid_summaries import PaidSummaries
 from timeline.engine._quoting import unquoted
 from timeline.observe._hooks import Compacted, Compacting, Edit, Hooks
 from timeline.observe._traces import Traces, spent_attributes
 from timeline.summarizers._summarizer import (
-    ExtractiveSummarizer,
     Patience,
-    Summarizer,
     SummaryRequest,
     model_asked,
 )
@@ -53,16 +48,13 @@ log = logging.getLogger("foldline")
 
 
 @attrs.frozen(kw_only=True)
-class Compactor:
+class Compactor(PaidSummaries):
     """Decides with `render`, waits for nobody but the summariser and the hooks."""
 
-    summarizer: Summarizer = attrs.field(factory=ExtractiveSummarizer)
     hooks: Hooks = attrs.field(factory=Hooks)
     patience: Patience = attrs.field(factory=Patience)
 
     traces: Traces = attrs.field(factory=Traces)
-    artifact_service: ArtifactService | None = None
-    """Moves content to the artifact store; without one nothing is externalized."""
 
     def compact(
         self, view: View, context: Context, attempt: Attempt, trigger: Trigger
@@ -129,12 +121,17 @@ class Compactor:
             return view, None
         plan = planned.fitted.range
         request = SummaryRequest(plan=plan, view=view, context=planned.fitted.context)
-        summary = self.prepared(request) or attempt.summary_of(plan, view)
-        if summary is None:
-            summary = yield from self.summary(request, attempt)
-            attempt.answered(plan, view, summary)
-            if event := self.worth_keeping(request, summary):
-                view = yield from attempt.keep(decide(view, event))
+        known = None if self.is_free else self.prepared(request)
+        if summary := known or attempt.summary_of(plan, view):
+            return view, summary
+        elsewhere = (
+            None if self.is_free else (yield from self.paid_elsewhere(request, attempt.journal))
+        )
+        summary = elsewhere or (yield from self.summary(request, attempt))
+        attempt.answered(plan, view, summary)
+        if not self.is_free and (event := self.worth_keeping(request, summary)):
+            view = yield from attempt.keep(decide(view, event))
+            yield from self.share(request, event, attempt.journal)
         return view, summary
 
     def known(
@@ -203,15 +200,15 @@ class Compactor:
             log.warning("summariser failed (%s); %s instead", error, policy.on_failure)
             stand_in = truncated if policy.on_failure == "truncate" else extractive
             return _degraded(stand_in(request.plan), self._failed_call_cost(request, error))
-        return attrs.evolve(answer, summary=unquoted(answer.summary, request.view))
+        return answer
 
     def asked(self, request: SummaryRequest) -> Flow[Summary]:
-        """What the summariser answers; raises what it raises."""
+        """What the summariser answers, without what is confidential; raises what it raises."""
         model = self._model(request.context)
         with self.traces.chat(model, model and model_named(model).provider) as span:
             summary: Summary = yield self.patience.asking(self.summarizer, request)
             span.set_attributes(spent_attributes(summary.provenance))
-        return summary
+        return attrs.evolve(summary, summary=unquoted(summary.summary, request.view))
 
     def _failed_call_cost(self, request: SummaryRequest, error: Exception) -> Provenance | None:
         """What was spent on a model that gave no summary; it counts as a call, too."""
@@ -235,31 +232,6 @@ class Compactor:
         return bool(self._model(context)) and view.state.summaries >= context.policy.summaries_max
 
     # Summaries that were paid for.
-
-    def worth_keeping(self, request: SummaryRequest, summary: Summary) -> SummaryPrepared | None:
-        """The fact that a model has answered; None when none had to."""
-        model = self._model(request.context)
-        if not model or summary.degraded or summary.provenance is None:
-            return None
-        return SummaryPrepared(
-            id=EventId(""),
-            at=request.context.now,
-            key=summary_key(request.plan, request.context, model),
-            cut=request.plan.cut,
-            summary=summary.summary,
-            provenance=summary.provenance,
-        )
-
-    def prepared(self, request: SummaryRequest) -> Summary | None:
-        """The summary that was already paid for, if its range is still what it was."""
-        model = self._model(request.context)
-        if not model:
-            return None
-        key = summary_key(request.plan, request.context, model)
-        for event in reversed(request.view.prepared):
-            if event.key == key:
-                return Summary(summary=event.summary, provenance=event.provenance)
-        return None
 
     def _prepared_cuts(self, view: View, context: Context, trigger: Trigger) -> tuple[int, ...]:
         """Where the ranges end whose summaries were paid for, newest first."""

@@ -254,6 +254,7 @@ def _rewritten(
     if summarizer is not None:
         compactor = attrs.evolve(compactor, summarizer=summarizer)
     known = compactor.prepared(attrs.evolve(request, view=view))
+    known = known or (yield from compactor.paid_elsewhere(request, engine))
     if known or compactor.is_spent(view, request.context):
         return known, []
     withheld = view.state.withheld

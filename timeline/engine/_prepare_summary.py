@@ -58,11 +58,13 @@ class Preparation:
         _inside.set(True)
         engine, compactor = self.engine, self.engine.compactor
         try:
-            summary = yield from compactor.asked(request)
+            elsewhere = yield from compactor.paid_elsewhere(request, engine)
+            summary = elsewhere or (yield from compactor.asked(request))
             event = compactor.worth_keeping(request, summary)
             if event:
                 fit = partial(_still_useful, withheld=request.view.state.withheld)
                 yield from engine.current(engine.commit(event, fit=fit))
+                yield from compactor.share(request, event, engine)
         except Exception:
             log.warning("a summary could not be prepared; the compaction will ask", exc_info=True)
 

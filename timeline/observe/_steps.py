@@ -4,7 +4,7 @@ Each decision is one step, with the tokens of the whole request before and after
 out from the events that were committed, and only when somebody watches.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
@@ -17,6 +17,7 @@ from blocks import (
     Event,
     HideReason,
     RangeCompacted,
+    SkipReason,
     SummaryPrepared,
     TimelineId,
 )
@@ -26,6 +27,8 @@ StepKind: TypeAlias = Literal[
     "pruned",
     "clipped",
     "hidden",
+    "due",
+    "proposed",
     "externalized",
     "summarized",
     "cleared",
@@ -45,6 +48,15 @@ _KINDS: Final[dict[HideReason, StepKind]] = {
     "requested": "hidden",
     "unsigned": "hidden",
 }
+_RUNGS: Final[dict[StepKind, str]] = {
+    "externalized": "externalize",
+    "summarized": "summarize",
+    "cleared": "clear",
+    "dropped": "drop",
+}
+"""What a compaction did, and the rung that proposed it."""
+_UNPLANNED: Final[frozenset[SkipReason]] = frozenset({"no_cut", "cannot_fit"})
+"""Why a compaction was skipped before there was a plan."""
 
 
 @attrs.frozen(kw_only=True)
@@ -65,8 +77,8 @@ class Step:
     last: int = 0
     """Versions of the oldest and the newest of them; 0: none in particular."""
     detail: str = ""
-    """The trigger of a fold, the reason of a skip, the artifacts that came back, or why what a fold left
-    behind is still in the store."""
+    """The trigger of a compaction that is due and of a fold, the rungs of a plan, the reason of a skip, the
+    artifacts that came back, or why what a fold left behind is still in the store."""
 
     @property
     def tokens_freed(self) -> int:
@@ -83,6 +95,7 @@ def steps_of(
     """The steps of a render that began with the view `before`."""
     view, tokens = before, total_tokens(before, context)
     versions = {e.block.id: e.version for e in before.entries}
+    to_announce = list(_announced(rendered.decisions, versions))
     step: Step | None = None
     for event in rendered.decisions:
         view = commit(view, event)
@@ -93,14 +106,12 @@ def steps_of(
         elif made is not None:
             if step is not None:
                 yield step
-            step = attrs.evolve(
-                made,
-                timeline=name,
-                at=context.now,
-                tokens_before=tokens,
-                tokens_after=after,
-                limit=context.limit,
-            )
+            place: dict[str, Any] = {"timeline": name, "at": context.now, "limit": context.limit}
+            if made.kind in _RUNGS or made.kind == "skipped":
+                for told in to_announce:
+                    yield attrs.evolve(told, tokens_before=tokens, tokens_after=tokens, **place)
+                to_announce.clear()
+            step = attrs.evolve(made, tokens_before=tokens, tokens_after=after, **place)
         tokens = after
     if step is not None:
         yield step
@@ -122,6 +133,25 @@ def steps_of(
 _BLANK: Final = Step(
     timeline=TimelineId(""), kind="rendered", at=0.0, tokens_before=0, tokens_after=0, limit=0
 )
+
+
+def _announced(decisions: Iterable[Event], versions: dict[BlockId, int]) -> Iterator[Step]:
+    """What came before the rungs of a compaction did something: it was due, and a plan was made."""
+    made = [step for event in decisions if (step := _step(event, versions))]
+    done = [step for step in made if step.kind in _RUNGS]
+    skips = [event for event in decisions if isinstance(event, CompactionSkipped)]
+    if done or skips:
+        trigger = next((step.detail for step in done if step.kind == "summarized"), "")
+        yield attrs.evolve(_BLANK, kind="due", detail=trigger)
+    if done or any(event.reason not in _UNPLANNED for event in skips):
+        yield attrs.evolve(
+            _BLANK,
+            kind="proposed",
+            blocks=sum(step.blocks for step in done),
+            first=min((step.first for step in done), default=0),
+            last=max((step.last for step in done), default=0),
+            detail=", ".join(dict.fromkeys(_RUNGS[step.kind] for step in done)),
+        )
 
 
 def _step(event: Event, versions: dict[BlockId, int]) -> Step | None:

@@ -36,6 +36,7 @@ from blocks import (
     TurnId,
     UsageRecorded,
     UserPrompt,
+    Work,
 )
 from persistence import DuckDBStore
 from tests.persistence.contract import T, compacted, expanded, many
@@ -168,17 +169,22 @@ def test_compactions_are_numbered_and_say_what_was_written(ask: Any) -> None:
     assert rows[1][3] == ["use K-7"]
 
 
-def test_without_a_model_the_digest_has_the_key_facts(ask: Any) -> None:
+def test_without_a_model_the_key_facts_are_what_was_found_and_done(ask: Any) -> None:
+    found = Work(component="t1", action="found", description="The cause is a missing index.")
     digest = Digest(
         files_written=("a.py",),
         commands=(CommandRecord(command="make", status="0"),),
         errors=("make: no rule",),
     )
     base = compacted("c", cut=4)
-    summary = msgspec.structs.replace(base.summary, summary=StructuredSummary(), digest=digest)
+    told = StructuredSummary(completed=(found,))
+    summary = msgspec.structs.replace(base.summary, summary=told, digest=digest)
     bare = msgspec.structs.replace(base, summary=summary)
     [(facts,)] = ask([*many(5), bare], "SELECT key_facts FROM compactions")
-    assert facts == ["wrote a.py", "ran make -> 0", "failed make: no rule"]
+    assert facts == [
+        "found The cause is a missing index.",
+        *("wrote a.py", "ran make -> 0", "failed make: no rule"),
+    ]
 
 
 def test_a_compaction_that_folded_nothing_is_one_too(ask: Any) -> None:

@@ -23,6 +23,7 @@ from blocks import (
     Envelope,
     ImagePart,
     MisuseError,
+    Provenance,
     StructuredSummary,
     TextPart,
     ToolResult,
@@ -469,6 +470,27 @@ def test_a_models_summary_loses_what_it_quotes() -> None:
         assert b"RangeCompacted" in events
         assert b"She works in Turin" in events
         assert CANARY.encode() not in events
+
+
+def test_a_summary_that_is_prepared_ahead_loses_it_too() -> None:
+    class Quoting:
+        name = "a-model"
+
+        def __call__(self, request: SummaryRequest) -> Summary:
+            known = Provenance(source_hash=request.plan.source_hash, model=self.name)
+            facts = (f"Ann earns {CANARY}52000", "She works in Turin")
+            return Summary(summary=StructuredSummary(facts=facts), provenance=known)
+
+    made, early = MemoryStore(), Policy(prepare_ratio=0.1)
+    with opened(made, summarizer=Quoting(), window=3_000, policy=early) as timeline:
+        asked(timeline)
+        for n in range(6):
+            timeline.user(f"And what of Turin? {'word ' * 60} {n}")
+            answer = [{"type": "text", "text": "She works in Turin. " * 20}]
+            timeline.record({"id": f"a{n}", "role": "assistant", "content": answer})
+        timeline.render()
+    assert b"SummaryPrepared" in log_of(made)
+    assert CANARY.encode() not in log_of(made)
 
 
 def test_the_pointer_says_what_is_true() -> None:

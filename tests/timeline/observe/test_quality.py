@@ -242,6 +242,21 @@ def known(kind: ToolKind | None, target: str) -> ToolResult:
         (asks("Read", file_path=["a"]), asks("Read", file_path=["a"]), 1),
         (asks("Read", file_path=["a"]), asks("Read", file_path=["b"]), 0),
         (asks("Read", file_path=7), asks("Read", path="7"), 1),
+        (asks("Read", file_path="src/a.py"), asks("Read", file_path="src//./b/../a.py"), 1),
+        (asks("Read", file_path="a"), asks("Read", file_path="../a"), 0),
+        (asks("own", a=1, b={"c": [2, "x  y"]}), asks("own", b={"c": [2, "x y "]}, a=1), 1),
+        (asks("own", a=1, b={"c": [2, 3]}), asks("own", b={"c": [3, 2]}, a=1), 0),
+        (asks("own", at="./src/a.py/"), asks("own", at="src/a.py"), 1),
+        (asks("own", at="A"), asks("own", at="a"), 0),
+        (asks("own", at=1), asks("own", at="1"), 0),
+        (asks("own"), asks("own", at="1"), 0),
+        (asks("own"), asks("own"), 1),
+        (
+            asks("Edit", file_path="a", new="if x:\n y"),
+            asks("Edit", file_path="a", new="if x: y"),
+            0,
+        ),
+        (asks("Edit", file_path="a", new="1"), asks("Edit", new="1", file_path="a"), 1),
     ],
 )
 def test_the_same_kind_and_target_ask_for_the_same(
@@ -299,7 +314,25 @@ WORDS = st.lists(
 TEXTS = st.lists(st.tuples(WORDS, st.sampled_from("?.!\n")), max_size=4).map(
     lambda pairs: "".join(a + b for a, b in pairs)
 )
-VALUES = st.sampled_from(["a", "./a", " A ", "a/b/", "", " ", '"a"', ".", "//", 7, 7.5, True, None])
+SCALARS: list[Any] = [
+    "a",
+    "./a",
+    " A ",
+    "a/b/",
+    "b//../a",
+    "",
+    " ",
+    '"a"',
+    ".",
+    "//",
+    7,
+    7.5,
+    True,
+    None,
+]
+VALUES: st.SearchStrategy[Any] = st.sampled_from(
+    [*SCALARS, ["a", {"b": None}], {"c": [], "a.b": "'"}]
+)
 INPUTS = st.dictionaries(st.sampled_from(["path", "query", "offset", "command", "own"]), VALUES)
 NAMES = st.sampled_from(["Read", "grep", "bash", "own", "str_replace_editor", "web_x", "Edit"])
 KINDS = st.sampled_from([None, *get_args(ToolKind)])

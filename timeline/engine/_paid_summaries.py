@@ -1,0 +1,146 @@
+"""Summaries that a model was paid for: in this timeline, and of equal content in others of the same store.
+
+This timeline's are in its log.  Those of others are found through the artifact store, which keeps tenants
+apart and puts on record who asks: an artifact whose content is a key (`shared_key`) says in which log, and where,
+the summary is.  Nothing of what it says is there, so it goes with its log.
+"""
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+import attrs
+import msgspec
+
+from blocks import (
+    AccessRefusedError,
+    EventId,
+    Provenance,
+    Recorded,
+    SummaryPrepared,
+    artifact_id,
+    label_of,
+    version_in,
+)
+from render import Summary, open_view, shared_key, summary_key
+from timeline._flow import Flow, RunBlocking
+from timeline.engine._artifacts import ArtifactService
+from timeline.engine._journal import Journal
+from timeline.summarizers._summarizer import (
+    ExtractiveSummarizer,
+    Summarizer,
+    SummaryRequest,
+    model_asked,
+)
+
+log = logging.getLogger("foldline")
+
+KEY_TYPE: Final = "application/vnd.foldline.summary-key"
+"""No text: it is never shown to a model."""
+
+
+@attrs.frozen(kw_only=True)
+class PaidSummaries:
+    """What a summariser was paid for, by whatever timeline."""
+
+    summarizer: Summarizer = attrs.field(factory=ExtractiveSummarizer)
+    artifact_service: ArtifactService | None = None
+    """Moves content to the artifact store; without one nothing is externalized, or shared."""
+
+    def worth_keeping(self, request: SummaryRequest, summary: Summary) -> SummaryPrepared | None:
+        """The fact that a model has answered; None when none had to."""
+        model = _model(self, request)
+        if not model or summary.degraded or summary.provenance is None:
+            return None
+        return SummaryPrepared(
+            id=EventId(""),
+            at=request.context.now,
+            key=summary_key(request.plan, request.context, model),
+            cut=request.plan.cut,
+            summary=summary.summary,
+            provenance=summary.provenance,
+        )
+
+    def prepared(self, request: SummaryRequest) -> Summary | None:
+        """The summary that was already paid for, if its range is still what it was."""
+        model = _model(self, request)
+        if not model:
+            return None
+        key = summary_key(request.plan, request.context, model)
+        for event in reversed(request.view.prepared):
+            if event.key == key:
+                return Summary(summary=event.summary, provenance=event.provenance)
+        return None
+
+    # Of other timelines.
+
+    def paid_elsewhere(self, request: SummaryRequest, journal: Journal) -> Flow[Summary | None]:
+        """The summary that another timeline has paid for, of equal content and for the same requester."""
+        key = self._shared_key(request)
+        if not key:
+            return None
+        event: SummaryPrepared | None = yield RunBlocking(partial(self._found, key, journal))
+        if event is None:
+            return None
+        source, paid = request.plan.source_hash, event.provenance
+        reused = Provenance(source_hash=source, model=paid.model, prompt=paid.prompt, reused=True)
+        known = msgspec.structs.replace(reused, stop_reason=paid.stop_reason)
+        return Summary(summary=event.summary, provenance=known)
+
+    def share(self, request: SummaryRequest, kept: SummaryPrepared, journal: Journal) -> Flow[None]:
+        """Let other timelines find a summary that is in the log now."""
+        key = self._shared_key(request)
+        for version, event in reversed(journal.view.events_since_cut):
+            if key and isinstance(event, SummaryPrepared) and event.key == kept.key:
+                yield RunBlocking(partial(self._enter, key, version, event, journal))
+                return
+
+    def _shared_key(self, request: SummaryRequest) -> str:
+        service, model = self.artifact_service, _model(self, request)
+        if not model or service is None or service.opener is None:
+            return ""
+        return shared_key(request.plan, request.view, request.context, model, service.reading_as)
+
+    def _found(self, key: str, journal: Journal) -> SummaryPrepared | None:
+        service = self.artifact_service
+        try:
+            if service is None or (store := service.store) is None:
+                return None
+            about = store.describe(artifact_id(key.encode()), service.reader)
+            version = version_in(about.path)
+            page: Sequence[Recorded] = journal.store.read(
+                about.timeline, after=version - 1, limit=1
+            )
+            hidden = open_view(journal.store.load_window(about.timeline)).state.withheld
+        except AccessRefusedError:  # nobody has paid yet
+            return None
+        except Exception:
+            log.exception("whether a summary was paid for elsewhere cannot be found out")
+            return None
+        found = page[0][1] if page else None
+        if hidden or not isinstance(found, SummaryPrepared) or found.key != about.about:
+            return None  # it may quote what is hidden there
+        return found
+
+    def _enter(self, key: str, version: int, event: SummaryPrepared, journal: Journal) -> None:
+        from persistence import ArtifactDescription
+
+        service = self.artifact_service
+        try:
+            if service and (store := service.store):
+                about = ArtifactDescription(
+                    timeline=journal.id,
+                    tenant=service.reader.tenant,
+                    expires_at=service.expires_at(),
+                    mime=KEY_TYPE,
+                    path=label_of(version),
+                    about=event.key,
+                )
+                store.put(key.encode(), about)
+        except Exception:
+            log.exception("a summary could not be shared; other timelines will ask for their own")
+
+
+def _model(paid: PaidSummaries, request: SummaryRequest) -> str:
+    return model_asked(paid.summarizer, request.context.model.name)
