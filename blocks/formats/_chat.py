@@ -21,7 +21,7 @@ from blocks.formats._usage import usage_in
 
 OPENAI: Final = "openai"
 REFUSAL: Final = "refusal"
-_REASONING: Final = ("reasoning_content", "reasoning")
+REASONING: Final = ("reasoning_content", "reasoning")
 """Under which names servers of open models tell what a model thought."""
 _NOTHING: Final[Json] = {}
 
@@ -44,7 +44,7 @@ def read(message: Json) -> Iterator[Message]:
 
 def _spoken(message: Json) -> Iterator[Content]:
     """Reasoning, text and calls of an assistant's message."""
-    for name in [name for name in _REASONING if string(message.get(name))][:1]:
+    for name in [name for name in REASONING if string(message.get(name))][:1]:
         yield Thought(value={"type": name, name: message[name]})
     yield from texts(message.get("content"))
     if refusal := string(message.get(REFUSAL)):

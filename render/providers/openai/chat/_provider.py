@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 import attrs
 
 from blocks import BlockId, Part, TurnId, UsageRecorded
-from blocks.formats import usage_in
+from blocks.formats import REASONING, usage_in
 from render.policy._model import Limits, Model, Rates
 from render.policy._provider import (
     Answer,
@@ -55,8 +55,11 @@ class OpenAIChat:
     def encoder(self, counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
         """Groups as messages."""
         listed = limits_of(model).marks_max > 0
-        encoding = Encoding(counter=counter, keep_thinking=keep_thinking, listed=listed)
-        return Encoder((self.name, counter.name, keep_thinking, listed), encoding.encode)
+        returns = "between_tools" in model.thinking_modes
+        encoding = Encoding(
+            counter=counter, keep_thinking=keep_thinking, listed=listed, returns_thinking=returns
+        )
+        return Encoder((self.name, counter.name, keep_thinking, listed, returns), encoding.encode)
 
     def tool_tokens(self, tool: Json, counter: TokenCounter) -> int:
         """As the form is said to be in which it is sent to the model."""
@@ -124,6 +127,8 @@ class OpenAIChat:
         for message in (*system, *messages):
             role = str(message.get("role") or "")
             content: object = message.get("content")
+            thoughts = ((name, message.get(name)) for name in REASONING)
+            yield from ((role, {"type": name, "text": text}) for name, text in thoughts if text)
             if role == "tool":
                 yield role, message
             elif isinstance(content, list):
@@ -161,7 +166,7 @@ class OpenAIChat:
         return {"messages": appended([], texts)}
 
     def without_thinking(self, request: Json) -> Json:
-        """There is none in it."""
+        """As it is: what it holds of it has no signature that could be refused."""
         return request
 
     def refusal(self, part: Part, where: Where) -> str:
