@@ -85,8 +85,9 @@ def test_texts_in_a_list_are_one_text() -> None:
     assert block.text == "ab"
 
 
-def test_the_last_call_of_an_answer_that_was_cut_off_is_discarded() -> None:
-    blocks = read(answer("length", content="so", tool_calls=[CALL, CUSTOM])).blocks
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+def test_the_last_call_of_an_answer_that_was_cut_off_is_discarded(reason: str) -> None:
+    blocks = read(answer(reason, content="so", tool_calls=[CALL, CUSTOM])).blocks
     assert [tag_of(block) for block in blocks] == ["assistant.completion", "react.tool.call"]
 
 
@@ -119,6 +120,7 @@ def test_usage_alone_is_an_answer() -> None:
         (answer(tool_calls=["hm"]), r"tool_calls\.0\.id is a text"),
         (answer(tool_calls=[{**CALL, "id": None}]), "id is a text"),
         (answer(tool_calls=[{**CALL, "id": " "}]), "id is empty"),
+        (answer(function_call={"name": "f", "arguments": "{}"}), "function_call has no id"),
         ({**answer(content="so"), "model": 5}, "model is a text"),
         (None, "not None"),
     ],
