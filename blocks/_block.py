@@ -275,8 +275,8 @@ def _thought(value: object) -> str:
     """A text, or the texts of a list of parts."""
     if not isinstance(value, list):
         return value if isinstance(value, str) else ""
-    parts = (part for part in cast("list[object]", value) if isinstance(part, dict))
-    texts = (cast("dict[str, Any]", part).get("text") for part in parts)
+    parts = [cast("dict[str, Any]", p) for p in cast("list[Any]", value) if isinstance(p, dict)]
+    texts = (part.get("text") for part in parts)
     return "\n\n".join(text for text in texts if isinstance(text, str) and text)
 
 

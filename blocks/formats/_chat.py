@@ -55,8 +55,8 @@ def _spoken(message: Json) -> Iterator[Content]:
 def texts(content: Any, known: Json = _NOTHING, source: str = "") -> Iterator[Said | Verbatim]:
     """What a message of the model's says: one text, and what else is in it; `known`: what goes back with the
     text."""
-    listed = content if isinstance(content, list) else [content]
-    parts = [{"text": part} if isinstance(part, str) else obj(part) for part in items(listed)]
+    listed = items(content) if isinstance(content, list) else [content]
+    parts = [{"text": part} if isinstance(part, str) else obj(part) for part in listed]
     text = "".join(string(part.get("text")) or string(part.get(REFUSAL)) for part in parts)
     if text.strip():
         refused = {REFUSAL: True} if any(part.get("type") == REFUSAL for part in parts) else {}

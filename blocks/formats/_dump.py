@@ -41,10 +41,11 @@ def as_json(response: object, wanted: str = "a response is wanted") -> Json:
         ArgumentError: it is neither; `wanted` says what it should have been.
     """
     _refuse_awaitable(response, wanted)
-    found = response if isinstance(response, Mapping) else _dumped(response)
-    if found is None:
+    if isinstance(response, Mapping):
+        return dict(cast("Mapping[str, Any]", response))
+    if (found := _dumped(response)) is None:
         raise ArgumentError(f"{wanted}, not {in_words(response)}")
-    return dict(cast("Mapping[str, Any]", found))
+    return dict(found)
 
 
 def _refuse_awaitable(value: object, wanted: str) -> None:

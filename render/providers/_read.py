@@ -35,20 +35,7 @@ def response_json(response: object, field: str, **said: tuple[str, ...]) -> Json
     """
     wanted = wanted_of(field)
     found = as_json(response, wanted)
-    if found.get("error") or found.get("type") == "error":
-        why = fields(found.get("error")).get("message") or "without a message"
-        raise MisuseError(f"record(): an error of the provider's, and no response: {why}")
-    for name, whose in _APIS.items():
-        if name in found and field not in found:
-            raise MisuseError(f"{wanted}, not {whose}")
-    for name, right in said.items():
-        if found.get(name) not in (None, *right):
-            told = in_words(found[name])
-            raise MisuseError(f"{wanted}: its {name} is {right[0]!r}, not {told}")
-    for name in _TEXTS:
-        value: object = found.get(name)
-        if value is not None and not isinstance(value, str):
-            raise MisuseError(f"record(): the response's {name} is a text, not {in_words(value)}")
+    _check_head(found, field, said)
     listed: object = found.get(field)
     if not isinstance(listed, list | tuple):
         raise MisuseError(f"{wanted}; its {field} is a list, not {in_words(listed)}")
@@ -57,6 +44,23 @@ def response_json(response: object, field: str, **said: tuple[str, ...]) -> Json
         usage = plain(as_json(usage, wanted))
     read = [_item(item, f"{field}.{number}") for number, item in enumerate(items)]
     return {**found, field: read, "usage": usage}
+
+
+def _check_head(found: Json, field: str, said: Mapping[str, tuple[str, ...]]) -> None:
+    if found.get("error") or found.get("type") == "error":
+        why = fields(found.get("error")).get("message") or "without a message"
+        raise MisuseError(f"record(): an error of the provider's, and no response: {why}")
+    for name, whose in _APIS.items():
+        if name in found and field not in found:
+            raise MisuseError(f"{wanted_of(field)}, not {whose}")
+    for name, right in said.items():
+        if found.get(name) not in (None, *right):
+            told = in_words(found[name])
+            raise MisuseError(f"{wanted_of(field)}: its {name} is {right[0]!r}, not {told}")
+    for name in _TEXTS:
+        value: object = found.get(name)
+        if value is not None and not isinstance(value, str):
+            raise MisuseError(f"record(): the response's {name} is a text, not {in_words(value)}")
 
 
 def _item(item: object, where: str) -> Json:

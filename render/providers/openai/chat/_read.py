@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from blocks import BlockId, MisuseError, TurnId, in_words
-from blocks.formats import Answer, Json, as_json, obj, objs, plain
+from blocks.formats import Answer, Json, as_json, items, obj, objs, plain
 from render.providers._read import answer_in, check_name, response_json, wanted_of
 
 FIELD: Final = "choices"
@@ -46,7 +46,7 @@ def _check(message: Any, where: str) -> None:
         raise MisuseError(f"{where}: tool_calls is a list, not {in_words(calls)}")
     if found.get("function_call"):
         raise MisuseError(f"{where}: function_call has no id; give the model tools, not functions")
-    for number, call in enumerate(plain(calls)):
+    for number, call in enumerate(items(calls)):
         _check_call(obj(call), f"{where}.tool_calls.{number}")
 
 
