@@ -52,14 +52,15 @@ def _message(item: Json, own: str) -> Iterator[Message]:
     content = item.get("content")
     match dialogue(item.get("role")):
         case "assistant":
-            yield Message(role="assistant", content=tuple(_texts(item)))
+            yield Message(role="assistant", content=tuple(said_in(item)))
         case "tool" | None:
             pass
         case role:
             yield Message(role=role, id=own, content=parts_of(content))
 
 
-def _texts(item: Json) -> Iterator[Content]:
+def said_in(item: Json) -> Iterator[Content]:
+    """What a message of the model's says."""
     phase = {"phase": item["phase"]} if isinstance(item.get("phase"), str) else {}
     return texts(item.get("content"), phase, _id(item))
 
@@ -121,7 +122,7 @@ def response(found: Json) -> Response | None:
         if item.get("type", "message") != "message":
             content.append(spoken(item))
         elif item.get("role") in (None, "assistant"):  # a compaction repeats what the user said
-            content += _texts(item)
+            content += said_in(item)
     own = string(found.get("id"))
     return Response(
         message=Message(role="assistant", id=own, content=tuple(content)),
