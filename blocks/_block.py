@@ -4,7 +4,7 @@ The tag is the name on disk and in SQL.  It is a plain string, so a class or a w
 renamed without touching a stored byte; a released tag never changes its meaning.
 """
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, cast
 
 from msgspec import Struct
 
@@ -247,6 +247,10 @@ def tag_of(block: Block) -> str:
     return str(block.__struct_config__.tag)
 
 
+_THOUGHTS: Final = ("thinking", "reasoning_content", "reasoning", "content", "summary")
+"""Where providers put what a model thought: Anthropic, servers of open models, OpenAI."""
+
+
 def text_of(block: Block) -> str:
     """The text of a block, for reading, searching and quoting; never JSON-escaped."""
     match block:
@@ -259,11 +263,21 @@ def text_of(block: Block) -> str:
         case ToolCall():
             return f"{block.name}\n{leaves(block.input)}"
         case AssistantThinking():
-            return str(block.provider.get("thinking", ""))
+            known = map(block.provider.get, _THOUGHTS)
+            return next((text for value in known if (text := _thought(value))), "")
         case TurnHeader() | RangeSummary():
             return ""
         case _:
             return block.text
+
+
+def _thought(value: object) -> str:
+    """A text, or the texts of a list of parts."""
+    if not isinstance(value, list):
+        return value if isinstance(value, str) else ""
+    parts = [cast("dict[str, Any]", p) for p in cast("list[Any]", value) if isinstance(p, dict)]
+    texts = (part.get("text") for part in parts)
+    return "\n\n".join(text for text in texts if isinstance(text, str) and text)
 
 
 def images_of(block: Block) -> tuple[ImagePart | DocumentPart | ProviderPart, ...]:

@@ -77,7 +77,6 @@ from render.providers import refusal as refusal
 from render.providers.anthropic import REPLAYED as REPLAYED
 from render.providers.anthropic import RequestValidator as RequestValidator
 from render.providers.anthropic import validate_request as validate_request
-from render.providers.anthropic._read import as_json as as_json
 from render.stages._account_table import format_account as format_account
 from render.stages._budget import Account as Account
 from render.stages._budget import account as account

@@ -9,7 +9,6 @@ the log, and of what came back.  Nothing here waits: a stage that needs the worl
 
 from collections.abc import Generator, Iterable, Sequence
 from hashlib import sha256
-from itertools import chain
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -23,6 +22,7 @@ from render.stages._cache_points import CachePoint, place_cache_points
 from render.stages._clip import clip_oversized
 from render.stages._images import limit_images
 from render.stages._misfit import cannot_fit
+from render.stages._notices import notices_of
 from render.stages._prune import prune_expired
 from render.stages._rehydrate import Returned
 from render.stages._rendered import Rendered
@@ -91,6 +91,7 @@ def show(
     marks = [(point.piece, point.spot) for point in points]
     messages = provider.messages(pieces, marks, [artifact.text for artifact in returned])
     request = provider.request(prefix.system, prefix.tools, messages, context.cache_key)
+    missed = unread(shown, provider) if view.pictured else ()
     sizes = account(view, context, sum(artifact.tokens for artifact in returned))
     misfit = None
     if sizes.total > target_of(context):
@@ -112,8 +113,7 @@ def show(
         rehydrated=tuple(artifact.artifact for artifact in returned),
         notices=(
             *context.notices,
-            *chain.from_iterable(map(attrgetter("notices"), pieces)),
-            *(unread(shown, provider) if view.pictured else ()),
+            *notices_of(shown, encoder, pieces, missed),
         ),
         violations=(validator or provider.validator()).check(request, context.model),
         cannot_fit=misfit,

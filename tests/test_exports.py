@@ -35,10 +35,10 @@ EXPORTS = {
         written_paths
     """,
     "blocks.formats": """
-        Answer BlockMaker Call Content FORMATS Format Json Message Response Result Role Said Stream
-        Thought Verbatim answer_of anthropic_usage_in checked_format count dumped event_of items
-        messages_from messages_in obj objs parts_from parts_in parts_of response_from response_in stream_of string
-        tool_input usage_in
+        Answer BlockMaker Call Content FORMATS Format Json Message REASONING Response Result Role Said Stream
+        Thought Verbatim answer_of anthropic_usage_in as_json checked_format count dumped event_of items
+        messages_from messages_in obj objs parts_from parts_in parts_of plain response_from response_in spelled stream_of
+        string tool_input usage_in usage_of
     """,
     "render": """
         Account Action Answer AnyProposal BringBack CachePoint CannotFit Cause Clear
@@ -48,7 +48,7 @@ EXPORTS = {
         Policy Prompt Provider REPLAYED Rates RUNGS RangePlan Redaction RejectedAnswerError
         Rendered RequestValidator Returned Rung RungName RungScope Segment Shown Spot Summarize
         Summary SummaryRoom ThinkingRule TokenCounter ToolPolicy Validator View Violation Where
-        account apply_compaction apply_range as_json clip_oversized commit
+        account apply_compaction apply_range clip_oversized commit
         compaction_due compaction_event continued decide extractive fits_after fitted_at
         fitting_range fold format_account format_summary gains_enough handed_out is_cold limit_images
         merge_summaries normalised open_view overflow_of parse_answer plan_at

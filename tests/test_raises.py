@@ -44,7 +44,6 @@ from render import (
     Model,
     Policy,
     ToolPolicy,
-    as_json,
     provider_of,
 )
 from tests import _builders as make
@@ -198,7 +197,6 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
     "Rendered.openai_chat": {
         "MisuseError": lambda _: make.shown(make.view_of(make.prompt("go"))).openai_chat()
     },
-    "as_json": {"MisuseError": lambda _: as_json(5)},
     "provider_of": {"MisuseError": lambda _: provider_of(Model(name="x", provider="y"))},
     "ArtifactStore": {"ClosedError": lambda _: closed().artifacts()},  # type: ignore[attr-defined]  # of one store
     "ArtifactStore.put": {"MisuseError": lambda _: memory().artifacts().put(b"x", SECRET)},

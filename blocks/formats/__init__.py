@@ -13,7 +13,10 @@ from blocks.formats._blocks import Answer as Answer
 from blocks.formats._blocks import BlockMaker as BlockMaker
 from blocks.formats._blocks import answer_of as answer_of
 from blocks.formats._blocks import parts_in as parts_in
+from blocks.formats._chat import REASONING as REASONING
+from blocks.formats._dump import as_json as as_json
 from blocks.formats._dump import dumped as dumped
+from blocks.formats._dump import plain as plain
 from blocks.formats._formats import FORMATS as FORMATS
 from blocks.formats._formats import Format as Format
 from blocks.formats._formats import checked_format as checked_format
@@ -27,6 +30,7 @@ from blocks.formats._json import count as count
 from blocks.formats._json import items as items
 from blocks.formats._json import obj as obj
 from blocks.formats._json import objs as objs
+from blocks.formats._json import spelled as spelled
 from blocks.formats._json import string as string
 from blocks.formats._json import tool_input as tool_input
 from blocks.formats._message import Call as Call
@@ -44,3 +48,4 @@ from blocks.formats._stream import event_of as event_of
 from blocks.formats._stream import stream_of as stream_of
 from blocks.formats._usage import anthropic_usage_in as anthropic_usage_in
 from blocks.formats._usage import usage_in as usage_in
+from blocks.formats._usage import usage_of as usage_of

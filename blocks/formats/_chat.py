@@ -20,7 +20,10 @@ from blocks.formats._parts import part_of, parts_of
 from blocks.formats._usage import usage_in
 
 OPENAI: Final = "openai"
-_REASONING = ("reasoning_content", "reasoning")
+REFUSAL: Final = "refusal"
+REASONING: Final = ("reasoning_content", "reasoning")
+"""Under which names servers of open models tell what a model thought."""
+_NOTHING: Final[Json] = {}
 
 
 def read(message: Json) -> Iterator[Message]:
@@ -41,18 +44,28 @@ def read(message: Json) -> Iterator[Message]:
 
 def _spoken(message: Json) -> Iterator[Content]:
     """Reasoning, text and calls of an assistant's message."""
-    for name in _REASONING:
-        if text := string(message.get(name)):
-            yield Thought(value={"type": name, name: text})
-    content = message.get("content")
-    for item in items(content) if isinstance(content, list) else [content]:
-        yield from said(item)
-    if refusal := string(message.get("refusal")):
-        yield Said(text=refusal)
+    for name in [name for name in REASONING if string(message.get(name))][:1]:
+        yield Thought(value={"type": name, name: message[name]})
+    yield from texts(message.get("content"))
+    if refusal := string(message.get(REFUSAL)):
+        yield from texts([{"type": REFUSAL, REFUSAL: refusal}])
     yield from calls(message)
 
 
-def said(item: Any) -> Iterator[Content]:
+def texts(content: Any, known: Json = _NOTHING, source: str = "") -> Iterator[Said | Verbatim]:
+    """What a message of the model's says: one text, and what else is in it; `known`: what goes back with the
+    text."""
+    listed = items(content) if isinstance(content, list) else [content]
+    parts = [{"text": part} if isinstance(part, str) else obj(part) for part in listed]
+    text = "".join(string(part.get("text")) or string(part.get(REFUSAL)) for part in parts)
+    if text.strip():
+        refused = {REFUSAL: True} if any(part.get("type") == REFUSAL for part in parts) else {}
+        yield Said(text=text, provider={**known, **refused}, source=source)
+    for part in parts:
+        yield from (found for found in said(part) if isinstance(found, Verbatim))
+
+
+def said(item: Any) -> Iterator[Said | Verbatim]:
     """One item of an assistant's content."""
     part = part_of(item)
     if isinstance(part, TextPart):
@@ -88,9 +101,9 @@ def _call(call: Json) -> Call:
 
 def response(completion: Json) -> Response | None:
     """A completion; None: it is none."""
-    choices = objs(completion.get("choices"))
-    message = obj(choices[0].get("message")) if choices else {}
-    if not message:
+    choices = objs(completion.get("choices")) or [{}]
+    message = obj(choices[0].get("message"))
+    if not message and not completion.get("usage"):
         return None
     own, model = string(completion.get("id")), string(completion.get("model"))
     [read_message] = read({**message, "role": "assistant", "id": own})

@@ -25,14 +25,32 @@ def dumped(value: object, what: str) -> Json:
         ArgumentError: it is nothing that has fields; `what` says what it should have been.
         CodecError: it holds what cannot be stored; it says where.
     """
-    if inspect.isawaitable(value):
-        raise ArgumentError(f"{what} is wanted, not {in_words(value)}: await it first")
+    _refuse_awaitable(value, f"{what} is wanted")
     if isinstance(value, _PLAIN | bytes | type | Sequence):
         raise ArgumentError(f"{what} is wanted, not {in_words(value)}")
     found = plain(value)
     if not isinstance(found, dict):
         raise ArgumentError(f"{what} is wanted, not {in_words(value)}")
     return cast("Json", found)
+
+
+def as_json(response: object, wanted: str = "a response is wanted") -> Json:
+    """The JSON of an SDK's object (anything with `to_dict` or `model_dump`), or of a mapping.
+
+    Raises:
+        ArgumentError: it is neither; `wanted` says what it should have been.
+    """
+    _refuse_awaitable(response, wanted)
+    if isinstance(response, Mapping):
+        return dict(cast("Mapping[str, Any]", response))
+    if (found := _dumped(response)) is None:
+        raise ArgumentError(f"{wanted}, not {in_words(response)}")
+    return dict(found)
+
+
+def _refuse_awaitable(value: object, wanted: str) -> None:
+    if inspect.isawaitable(value):
+        raise ArgumentError(f"{wanted}, not {in_words(value)}: await it first")
 
 
 def plain(value: object) -> Any:
@@ -68,7 +86,10 @@ def _json(value: Any, depth: int) -> Any:
         return b64encode(value).decode()
     if isinstance(value, Mapping):
         fields = cast("Mapping[Any, Any]", value).items()
-        return {str(key): _json(inner, depth + 1) for key, inner in fields}
+        return {
+            key if isinstance(key, int) else str(key): _json(inner, depth + 1)
+            for key, inner in fields
+        }
     if isinstance(value, list | tuple | set | frozenset):
         return [_json(inner, depth + 1) for inner in cast("Sequence[Any]", value)]
     own = _fields(value)
@@ -76,17 +97,11 @@ def _json(value: Any, depth: int) -> Any:
 
 
 def _fields(value: Any) -> Mapping[str, Any] | None:
-    """What an object says of itself; None: nothing."""
+    """What an object says of itself, or has; None: nothing."""
     if isinstance(value, type):
         return None
-    for name in _DUMPS:
-        dump = getattr(value, name, None)
-        if callable(dump):
-            # An SDK's models complain about content that they do not know; it is kept as it is.
-            is_sdk = name == "to_dict" and hasattr(value, "model_dump")
-            found: object = dump(warnings=False) if is_sdk else dump()
-            if isinstance(found, Mapping):
-                return cast("Mapping[str, Any]", found)
+    if (found := _dumped(value)) is not None:
+        return found
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, msgspec.Struct):
@@ -95,4 +110,17 @@ def _fields(value: Any) -> Mapping[str, Any] | None:
     if isinstance(own, dict) and own:
         known = cast("dict[str, Any]", own).items()
         return {name: inner for name, inner in known if not name.startswith("_")}
+    return None
+
+
+def _dumped(value: Any) -> Mapping[str, Any] | None:
+    """What an object says of itself; None: nothing."""
+    for name in _DUMPS:
+        dump = getattr(value, name, None)
+        if callable(dump) and not isinstance(value, type):
+            # An SDK's models complain about content that they do not know; it is kept as it is.
+            is_sdk = name == "to_dict" and hasattr(value, "model_dump")
+            found: object = dump(warnings=False) if is_sdk else dump()
+            if isinstance(found, Mapping):
+                return cast("Mapping[str, Any]", found)
     return None

@@ -1,9 +1,12 @@
 """Foreign JSON, read without trust: what is not of the asked type is empty, never an error."""
 
-from json import dumps
+from json import dumps, loads
 from typing import Any, TypeAlias, cast
 
 import msgspec
+
+from blocks._codec import clean_json
+from blocks._errors import CodecError
 
 Json: TypeAlias = dict[str, Any]
 
@@ -36,18 +39,25 @@ def count(value: Any) -> int:
 
 
 def tool_input(value: Any) -> Json:
-    """A tool's input as an object; APIs with JSON in text leave it to us to parse it."""
-    parsed = value
-    if isinstance(value, str):
-        try:
-            parsed = msgspec.json.decode(value)
-        except (ValueError, RecursionError):
-            parsed = value
+    """A tool's input as an object; APIs with JSON in text leave it to us to parse it.
+
+    What is no object, or none that could be stored, is one with a text: what the model wrote.
+    """
+    parsed = _parsed(value) if isinstance(value, str) else value
     if isinstance(parsed, dict):
         return cast("Json", parsed)
-    if value is None or value == "":
+    if value is None or parsed == "":
         return {}
     return {"input": value if isinstance(value, str) else msgspec.json.encode(value).decode()}
+
+
+def _parsed(text: str) -> object:
+    if not text.strip():
+        return ""
+    try:
+        return clean_json(loads(text))
+    except (ValueError, RecursionError, CodecError):
+        return text
 
 
 def written(arguments: Any) -> Json:
@@ -55,5 +65,9 @@ def written(arguments: Any) -> Json:
     from what they say."""
     if not isinstance(arguments, str):
         return {}
-    plain = dumps(tool_input(arguments), ensure_ascii=False, separators=(",", ":"))
-    return {} if arguments == plain else {"arguments": arguments}
+    return {} if arguments == spelled(tool_input(arguments)) else {"arguments": arguments}
+
+
+def spelled(given: Json) -> str:
+    """Arguments as text, where nobody knows how a model wrote them."""
+    return dumps(given, ensure_ascii=False, separators=(",", ":"))

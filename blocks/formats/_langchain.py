@@ -67,7 +67,7 @@ def _said(item: Any, *, is_anthropic: bool) -> Iterator[Content]:
     if kind_of(obj(item)) in _THINKING:
         yield Thought(value=obj(item), source=string(obj(item).get("id")))
     elif obj(item).get("type") == "message":
-        yield from _responses.texts(item)
+        yield from _responses.said_in(item)
     elif not is_anthropic:
         yield from _chat.said(item)
     elif (found := _anthropic.said(item)) is not None:

@@ -10,15 +10,14 @@ from typing import Any, Final
 import msgspec
 
 from blocks._content import DocumentPart, ImagePart, Part, TextPart
-from blocks.formats._chat import OPENAI, said
-from blocks.formats._json import Json, items, obj, objs, string, tool_input, written
+from blocks.formats._chat import OPENAI, texts
+from blocks.formats._json import Json, obj, objs, string, tool_input, written
 from blocks.formats._message import (
     Call,
     Content,
     Message,
     Response,
     Result,
-    Said,
     Thought,
     Verbatim,
     dialogue,
@@ -53,26 +52,17 @@ def _message(item: Json, own: str) -> Iterator[Message]:
     content = item.get("content")
     match dialogue(item.get("role")):
         case "assistant":
-            yield Message(role="assistant", content=tuple(texts(item)))
+            yield Message(role="assistant", content=tuple(said_in(item)))
         case "tool" | None:
             pass
         case role:
             yield Message(role=role, id=own, content=parts_of(content))
 
 
-def texts(item: Json) -> Iterator[Content]:
-    """What a message of the model's says: one text, and what else is in it."""
-    own, content = _id(item), item.get("content")
-    found = [
-        c for p in (items(content) if isinstance(content, list) else [content]) for c in said(p)
-    ]
-    text = "".join(part.text for part in found if isinstance(part, Said))
-    if text.strip():
-        known = {"phase": item["phase"]} if isinstance(item.get("phase"), str) else {}
-        refused = any(part.get("type") == "refusal" for part in objs(content))
-        provider = {**known, "refusal": True} if refused else known
-        yield Said(text=text, provider=provider, source=own)
-    yield from (part for part in found if not isinstance(part, Said))
+def said_in(item: Json) -> Iterator[Content]:
+    """What a message of the model's says."""
+    phase = {"phase": item["phase"]} if isinstance(item.get("phase"), str) else {}
+    return texts(item.get("content"), phase, _id(item))
 
 
 def spoken(item: Json) -> Content:
@@ -129,7 +119,10 @@ def response(found: Json) -> Response | None:
     for item in objs(found["output"]):
         if item.get("status") == "incomplete" and item.get("type") in _CALLS:
             continue  # cut off anywhere
-        content += texts(item) if item.get("type", "message") == "message" else [spoken(item)]
+        if item.get("type", "message") != "message":
+            content.append(spoken(item))
+        elif item.get("role") in (None, "assistant"):  # a compaction repeats what the user said
+            content += said_in(item)
     own = string(found.get("id"))
     return Response(
         message=Message(role="assistant", id=own, content=tuple(content)),

@@ -1,11 +1,14 @@
 """What a response says about its cost, with one meaning: input without what came from the cache or went
 into it, what came from there, what went there, output."""
 
+from collections.abc import Callable
 from typing import Final
+
+from msgspec.structs import replace
 
 from blocks._events import UsageRecorded
 from blocks._ids import EventId
-from blocks.formats._json import Json, count, obj
+from blocks.formats._json import Json, count, obj, string
 
 _DETAILS: Final = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
 _READ: Final = ("cached_tokens", "cache_read", "cache_read_tokens")
@@ -50,6 +53,13 @@ def anthropic_usage_in(found: Json) -> UsageRecorded | None:
         written=count(found.get("cache_creation_input_tokens")),
         output=count(found.get("output_tokens")),
     )
+
+
+def usage_of(response: Json, read: Callable[[Json], UsageRecorded | None]) -> UsageRecorded | None:
+    """What a response says about its cost, with the model and the id that it names."""
+    usage = read(obj(response.get("usage")))
+    named = {"model": string(response.get("model")), "response": string(response.get("id"))}
+    return usage and replace(usage, **named)
 
 
 def spent(*, uncached: int, read: int, written: int, output: int) -> UsageRecorded:

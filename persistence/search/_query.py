@@ -15,7 +15,6 @@ from typing import Final
 import attrs
 
 from blocks import (
-    AssistantThinking,
     Block,
     DocumentPart,
     MisuseError,
@@ -130,9 +129,6 @@ def searched_text(block: Block) -> str:
             return "\n".join(_texts(block.parts))
         case UserAttachment():
             return "\n".join((block.name, *_texts((block.part,))))
-        case AssistantThinking():
-            thinking = block.provider.get("thinking")
-            return thinking if isinstance(thinking, str) else ""
         case _:
             return text_of(block)
 

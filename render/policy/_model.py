@@ -111,7 +111,8 @@ class Model:
     thinking_bound: bool = True
     """Whether a thinking block's signature binds to everything before it."""
     thinking_modes: tuple[ThinkingMode, ...] = attrs.field(default=(), converter=_modes)
-    """Types that the request's `thinking` may have; empty: not known."""
+    """Types that the request's `thinking` may have; empty: not known. Behind Chat Completions, a model with
+    `between_tools` is sent the reasoning back that led to its calls."""
     system_messages: bool = False
     """Whether a message of role `system` may stand between the others."""
 

@@ -90,6 +90,7 @@ class Piece:
     """Tokens of its notes, which outlive every compaction."""
     digest: bytes = b""
     notices: tuple[str, ...] = ()
+    """Each ends in a colon and the place that it is about: what says the same is told once."""
     marked: dict[Any, Any] = attrs.field(factory=dict[Any, Any], init=False, repr=False)
     """`items` with cache marks, by their spots; the provider fills it in."""
 

@@ -1,8 +1,7 @@
 """Parts that a provider does not take: a request tells them by name, and its notices say so."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import chain
 
 from blocks import DocumentPart, ImagePart, ProviderPart, images_of
 from render.policy._provider import Provider, Where
@@ -10,10 +9,10 @@ from render.view._group import Entry, Group, Place
 from render.view._view import Shown
 
 
-def unread(shown: Shown, provider: Provider) -> Iterator[str]:
-    """A notice for each; the log keeps the originals."""
+def unread(shown: Shown, provider: Provider) -> Sequence[tuple[str, ...]]:
+    """A notice for each, by groups; the log keeps the originals."""
     find = partial(_unread_of, provider=provider)
-    return chain.from_iterable(shown.group_memo.each(("unread", provider.name), shown.groups, find))
+    return shown.group_memo.each(("unread", provider.name), shown.groups, find)
 
 
 def _unread_of(group: Group, provider: Provider) -> tuple[str, ...]:

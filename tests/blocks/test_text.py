@@ -2,7 +2,20 @@
 
 from typing import Any
 
-from blocks import DocumentPart, ImagePart, ProviderPart, TextPart, images_of, leaves, text_of
+import pytest
+
+from blocks import (
+    AssistantThinking,
+    BlockId,
+    DocumentPart,
+    ImagePart,
+    ProviderPart,
+    TextPart,
+    TurnId,
+    images_of,
+    leaves,
+    text_of,
+)
 from tests import _builders as make
 
 
@@ -31,6 +44,33 @@ def test_no_nesting_is_too_deep() -> None:
     for _ in range(100_000):
         deep = [deep]
     assert leaves(deep) == "end"
+
+
+@pytest.mark.parametrize(
+    ("provider", "said"),
+    [
+        ({"type": "thinking", "thinking": "so", "signature": "s"}, "so"),
+        ({"type": "redacted_thinking", "data": "sealed"}, ""),
+        ({"type": "reasoning", "summary": [], "encrypted_content": "sealed"}, ""),
+        ({"type": "reasoning", "summary": [{"text": "a"}, {"text": "b"}, 5]}, "a\n\nb"),
+        (
+            {
+                "type": "reasoning",
+                "content": [{"type": "reasoning_text", "text": "so"}],
+                "summary": [],
+            },
+            "so",
+        ),
+        ({"type": "reasoning_content", "reasoning_content": "so"}, "so"),
+        ({"type": "reasoning", "reasoning": "so"}, "so"),
+        ({"thinking": 5, "summary": "so"}, "so"),
+    ],
+)
+def test_thinking_is_read_as_far_as_its_provider_shows_it(
+    provider: dict[str, Any], said: str
+) -> None:
+    thinking = AssistantThinking(id=BlockId("b"), turn=TurnId("t"), provider=provider)
+    assert text_of(thinking) == said
 
 
 def test_headers_and_summaries_have_none() -> None:

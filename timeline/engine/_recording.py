@@ -1,20 +1,10 @@
 """What a model answered: read, whole or as it comes, and recorded once."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Callable
 
 import attrs
-from msgspec.structs import replace
 
-from blocks import (
-    AssistantCompletion,
-    AssistantThinking,
-    Block,
-    BlockId,
-    OpaqueBlock,
-    ToolCall,
-    TurnId,
-)
+from blocks import BlockId, TurnId
 from blocks.formats import (
     Answer,
     Format,
@@ -47,24 +37,4 @@ class Reading:
         if name is not None:
             provider = PROVIDERS[name]
             response = dumped(response, f"a response of the format {name!r}")
-        answer = provider.read(response, self.new_id, self.turn)
-        return attrs.evolve(answer, blocks=tuple(_sourced(b, answer.id) for b in answer.blocks))
-
-
-def _sourced(block: Block, response: str) -> Block:
-    """The block with the id of the item that it was or, where items have none, of the response."""
-    if block.source:
-        return block
-    match block:
-        case OpaqueBlock():
-            source = _id_in(block.fields.get("value")) or response
-            return OpaqueBlock(block.tag, {**block.fields, "source": source}) if source else block
-        case AssistantThinking() | AssistantCompletion() | ToolCall():
-            return replace(block, source=_id_in(block.provider) or response)
-        case _:
-            return replace(block, source=response)
-
-
-def _id_in(value: object) -> str:
-    found: object = cast("Mapping[str, Any]", value).get("id") if isinstance(value, Mapping) else ""
-    return found if isinstance(found, str) else ""
+        return provider.read(response, self.new_id, self.turn)

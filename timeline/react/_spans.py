@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from blocks import ToolCall
-from render import Json, as_json
+from blocks.formats import as_json
+from render import Json
 from timeline._timeline import Shell
 from timeline.observe._traces import (
     Span,

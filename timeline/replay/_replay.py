@@ -51,7 +51,8 @@ class Replay:
     points: list[Point] = attrs.field(factory=list[Point])
     milliseconds: list[float] = attrs.field(factory=list[float])
     decisions: list[Event] = attrs.field(factory=list[Event])
-    notices: dict[str, None] = attrs.field(factory=dict[str, None])
+    notices: dict[str, str] = attrs.field(factory=dict[str, str])
+    """By what they say; as the latest request that says it has it."""
     violations: int = 0
     over_window: int = 0
     cannot_fit: int = 0
@@ -125,7 +126,7 @@ class Replay:
             )
         )
         self.decisions += rendered.decisions
-        self.notices |= dict.fromkeys(rendered.notices)
+        self.notices |= {n.rpartition(": ")[0]: n for n in rendered.notices}
         self.violations += len(rendered.violations)
         self.over_window += not rendered.fits
         reason = rendered.cannot_fit

@@ -86,4 +86,4 @@ def _milliseconds(values: Sequence[float]) -> Milliseconds:
 
 def _notices(replay: Replay) -> tuple[str, ...]:
     read = (f"line {n.line}: {n.text}" if n.line else n.text for n in replay.session.notices)
-    return (*read, *replay.notices)[:NOTICES_MAX]
+    return (*read, *replay.notices.values())[:NOTICES_MAX]

@@ -20,7 +20,7 @@ from blocks import (
     TurnId,
     UsageRecorded,
 )
-from blocks.formats import Answer
+from blocks.formats import Answer, as_json
 from render import (
     PROMPT_VERSION,
     Context,
@@ -30,7 +30,6 @@ from render import (
     RejectedAnswerError,
     Summary,
     SummaryRoom,
-    as_json,
     continued,
     merge_summaries,
     parse_answer,

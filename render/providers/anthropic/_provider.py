@@ -9,6 +9,7 @@ from typing import Any, Final
 import attrs
 
 from blocks import BlockId, Part, TurnId, UsageRecorded
+from blocks.formats import anthropic_usage_in, as_json
 from render.policy._model import Limits, Model, Rates, ThinkingRule
 from render.policy._provider import (
     Answer,
@@ -21,6 +22,7 @@ from render.policy._provider import (
 )
 from render.providers._definitions import FREE_SCHEMA, definition_of
 from render.providers._names import MIDWAY, tool_name
+from render.providers._read import usage_in_response, wanted_of
 from render.providers.anthropic._count import RESULT_TOKENS, tool_tokens
 from render.providers.anthropic._encode import Encoding
 from render.providers.anthropic._flatten import contents_of, segment_of, text_of_content
@@ -33,7 +35,7 @@ from render.providers.anthropic._kinds import (
 from render.providers.anthropic._overflow import overflow_of
 from render.providers.anthropic._parts import refusal
 from render.providers.anthropic._prices import rates_of
-from render.providers.anthropic._read import answer_of, as_json, usage_of
+from render.providers.anthropic._read import FIELD, answer_of
 from render.providers.anthropic.validator._message_rules import message_facts
 from render.providers.anthropic.validator._validate import RequestValidator
 from render.view._provider_blocks import Json
@@ -183,11 +185,11 @@ class Anthropic:
 
     def stop(self, response: object) -> str:
         """As it says."""
-        return str(as_json(response).get("stop_reason") or "")
+        return str(as_json(response, wanted_of(FIELD)).get("stop_reason") or "")
 
     def usage(self, response: object) -> UsageRecorded | None:
         """Its `usage`, which counts what was cached apart."""
-        return usage_of(response)
+        return usage_in_response(response, FIELD, anthropic_usage_in)
 
     def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:
         """From the text of the error: the API has no code for it."""

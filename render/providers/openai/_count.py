@@ -33,7 +33,7 @@ provider's own agent, Codex, estimates it.)"""
 def content_tokens(content: Json, counter: TokenCounter) -> int:
     """Tokens of one content part, item or message, its envelope included."""
     match content.get("type") or content.get("role"):
-        case "input_text" | "output_text" | "text":
+        case "input_text" | "output_text" | "text" | "reasoning_content":
             return counter.count(_string(content.get("text")))
         case "message" | "assistant" | "user" | "system" | "developer":
             return counter.count(_string(content.get("content")))
@@ -44,6 +44,8 @@ def content_tokens(content: Json, counter: TokenCounter) -> int:
         case "function_call_output" | "custom_tool_call_output" | "tool":
             output: object = content.get("output", content.get("content"))
             return RESULT_TOKENS + _output_tokens(output, counter)
+        case "reasoning" if "text" in content:
+            return counter.count(_string(content["text"]))
         case "reasoning" | "compaction":
             return _sealed_tokens(content)
         case "input_image" | "image_url" | "input_file" | "file":

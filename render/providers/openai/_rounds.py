@@ -12,13 +12,14 @@ Repairs, each with a notice; the log keeps the original:
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from json import dumps, loads
+from json import loads
 from typing import Any, Final, cast
 
 import attrs
 import msgspec
 
 from blocks import Note, OpaqueBlock, Part, TextPart, ToolCall, ToolResult, clean_json
+from blocks.formats import spelled
 from render.policy._provider import Piece, Spot, TokenCounter
 from render.providers._heard import heard
 from render.providers._names import CONTINUE, INTERRUPTED, NO_OUTPUT
@@ -94,7 +95,7 @@ def arguments_of(call: ToolCall) -> str:
     written: object = call.provider.get("arguments")
     if isinstance(written, str) and is_object(written):
         return written
-    return dumps(call.input, ensure_ascii=False, separators=(",", ":"))
+    return spelled(call.input)
 
 
 def is_object(text: str) -> bool:

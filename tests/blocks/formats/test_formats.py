@@ -284,6 +284,56 @@ def test_a_list_that_a_tool_returned_keeps_its_pictures_and_its_objects() -> Non
 
 
 @pytest.mark.parametrize(
+    ("written", "asked", "kept"),
+    [
+        ('{"a":1}', {"a": 1}, {}),
+        ('{ "a": 1 }', {"a": 1}, {"arguments": '{ "a": 1 }'}),
+        ({"a": 1}, {"a": 1}, {}),
+        ("", {}, {"arguments": ""}),
+        (" ", {}, {"arguments": " "}),
+        (None, {}, {}),
+        ("[1]", {"input": "[1]"}, {"arguments": "[1]"}),
+        ([1], {"input": "[1]"}, {}),
+        ('{"a": ', {"input": '{"a": '}, {"arguments": '{"a": '}),
+        ('{"a":"\\ud83d"}', {"a": "\\ud83d"}, {"arguments": '{"a":"\\ud83d"}'}),
+        (f'{{"a":{"9" * 5_000}}}', {"input": f'{{"a":{"9" * 5_000}}}'}, None),
+        ("[" * 300, {"input": "[" * 300}, None),
+    ],
+)
+def test_arguments_are_an_object_whatever_the_model_wrote(
+    written: Any, asked: dict[str, Any], kept: dict[str, Any] | None
+) -> None:
+    call = {"id": "c", "function": {"name": "f", "arguments": written}}
+    [found] = read({"role": "assistant", "tool_calls": [call]}, name="openai.chat")
+    kept = {"arguments": written} if kept is None else kept
+    assert found.content == (Call(call_id="c", name="f", input=asked, provider=kept),)
+
+
+def test_the_texts_of_one_message_are_one_and_say_that_they_refuse() -> None:
+    parts = [{"type": "text", "text": "No"}, {"type": "text", "text": " "}, "way."]
+    refused = {"type": "refusal", "refusal": "No."}
+    for content, text, refuses in ((parts, "No way.", {}), ([refused], "No.", {"refusal": True})):
+        [chat] = read({"role": "assistant", "content": content}, name="openai.chat")
+        assert chat.content == (Said(text=text, provider=refuses),)
+        item = {"type": "message", "role": "assistant", "id": "m", "content": content}
+        [found] = read({**item, "phase": "final_answer"}, name="openai.responses")
+        known = {"phase": "final_answer", **refuses}
+        assert found.content == (Said(text=text, provider=known, source="m"),)
+    [chat] = read({"role": "assistant", "content": None, "refusal": "No."}, name="openai.chat")
+    assert chat.content == (Said(text="No.", provider={"refusal": True}),)
+    assert not read({"role": "assistant", "content": " ", "refusal": None}, name="openai.chat")[
+        0
+    ].content
+
+
+def test_a_compaction_that_repeats_what_the_user_said_says_nothing_for_the_model() -> None:
+    user = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}
+    item = {"type": "compaction", "encrypted_content": "sealed"}
+    found = response_from({"output": [user, item]}, "openai.responses").message.content
+    assert found == (Verbatim(value=item, vendor="openai"),)
+
+
+@pytest.mark.parametrize(
     ("name", "response"),
     [
         ("anthropic", {"role": "assistant", "content": "ok", "usage": {"input_tokens": 10, "cache_read_input_tokens": 80, "cache_creation_input_tokens": 10, "output_tokens": 5}}),

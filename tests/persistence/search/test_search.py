@@ -199,8 +199,18 @@ def test_everything_that_a_block_says_is_searched_and_no_stand_in(store: EventSt
         AssistantThinking(id=BlockId("c"), turn=TurnId("t1"), provider={"thinking": "hm, odd"}),
         call("c1", command="make all", nested={"deep": ["leaf"]}),
         OpaqueBlock("their.kind", {"id": "o", "turn": "t1", "text": "foreign words"}),
+        AssistantThinking(
+            id=BlockId("d"), turn=TurnId("t1"), provider={"summary": [{"text": "perhaps rather"}]}
+        ),
     )
-    for query, version in (("plan.md", 1), ("x.pdf", 2), ("odd", 3), ("leaf", 4), ("foreign", 5)):
+    for query, version in (
+        ("plan.md", 1),
+        ("x.pdf", 2),
+        ("odd", 3),
+        ("leaf", 4),
+        ("foreign", 5),
+        ("rather", 6),
+    ):
         assert [hit.version for hit in search_blocks(store, query)] == [version], query
     assert search_blocks(store, "image") == []
     assert search_blocks(store, "aGVsbG8") == []

@@ -25,6 +25,7 @@ from blocks import (
     ToolCall,
     text_of_parts,
 )
+from blocks.formats import REASONING
 from render.policy._provider import Piece, TokenCounter
 from render.providers._names import tool_name, wire_id
 from render.providers.openai._kinds import CHAT_ID_LENGTH_MAX
@@ -56,6 +57,8 @@ class Encoding:
     keep_thinking: bool = True
     listed: bool = False
     """Whether what can carry a cache mark is a list of parts, and no plain text."""
+    returns_thinking: bool = False
+    """Whether reasoning goes back with the calls that it led to."""
 
     def encode(self, group: Group) -> Piece:
         """The group in the provider's words, as it is."""
@@ -74,14 +77,17 @@ class Encoding:
 
     def _said(self, group: Group, notices: list[str]) -> Iterator[Sent]:
         """The assistant's message."""
+        thoughts: list[tuple[int, Json]] = []
         texts: list[tuple[int, Json]] = []
         calls: list[tuple[int, Json]] = []
         for entry in group.placed(Place.RESPONSE):
             match entry.block:
                 case ToolCall() as call:
                     calls.append((entry.version, _call(entry, call)))
-                case AssistantThinking():
-                    if self.keep_thinking:
+                case AssistantThinking(provider=own):
+                    if self.keep_thinking and self.returns_thinking and (known := _thought(own)):
+                        thoughts.append((entry.version, known))
+                    elif self.keep_thinking:
                         notices.append(f"thinking is not sent in a chat: {entry.path}")
                 case AssistantCompletion(text=text) if text.strip():
                     texts.append((entry.version, {"type": "text", "text": text}))
@@ -94,9 +100,12 @@ class Encoding:
         if texts or calls:
             said = SEPARATOR.join(content["text"] for _, content in texts)
             message: Json = {"role": "assistant", "content": said or None}
+            thoughts = thoughts if calls else []  # what led to no call is read by nobody again
+            if thoughts:
+                message[thoughts[0][1]["type"]] = SEPARATOR.join(t["text"] for _, t in thoughts)
             if calls:
                 message["tool_calls"] = [call for _, call in calls]
-            yield Sent(item=message, by_model=True, contents=(*texts, *calls))
+            yield Sent(item=message, by_model=True, contents=(*thoughts, *texts, *calls))
 
     def _tool_message(self, call: Entry, version: int, parts: Sequence[Part]) -> Sent:
         contents = [content_of(_as_text(part), _PARTS) for part in parts]
@@ -112,6 +121,13 @@ class Encoding:
         content = contents if texts is None else SEPARATOR.join(texts)
         message = {"role": "user", "content": content}
         return Sent(item=message, by_model=False, contents=tuple(heard))
+
+
+def _thought(own: Json) -> Json | None:
+    """What a server told of its model's reasoning, under the name that it has there."""
+    name: object = own.get("type")
+    text: object = own.get(name) if isinstance(name, str) and name in REASONING else None
+    return {"type": name, "text": text} if isinstance(text, str) and text else None
 
 
 def _call(entry: Entry, call: ToolCall) -> Json:

@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 import attrs
 
 from blocks import BlockId, Part, TurnId, UsageRecorded
+from blocks.formats import REASONING, usage_in
 from render.policy._model import Limits, Model, Rates
 from render.policy._provider import (
     Answer,
@@ -20,6 +21,7 @@ from render.policy._provider import (
 )
 from render.providers._definitions import definition_of
 from render.providers._names import MIDWAY, tool_name
+from render.providers._read import usage_in_response
 from render.providers.openai._count import definition_tokens
 from render.providers.openai._flatten import segment_of, text_of_content
 from render.providers.openai._limits import limits_of
@@ -29,7 +31,7 @@ from render.providers.openai._prices import rates_of
 from render.providers.openai._rounds import assembled, cache_options, with_mark
 from render.providers.openai._tools import chat_tool
 from render.providers.openai.chat._encode import SEPARATOR, Encoding
-from render.providers.openai.chat._read import answer_of, stop_of, usage_of
+from render.providers.openai.chat._read import FIELD, answer_of, stop_of
 from render.providers.openai.chat.validator._validate import ChatValidator
 from render.view._provider_blocks import Json
 
@@ -53,8 +55,11 @@ class OpenAIChat:
     def encoder(self, counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
         """Groups as messages."""
         listed = limits_of(model).marks_max > 0
-        encoding = Encoding(counter=counter, keep_thinking=keep_thinking, listed=listed)
-        return Encoder((self.name, counter.name, keep_thinking, listed), encoding.encode)
+        returns = "between_tools" in model.thinking_modes
+        encoding = Encoding(
+            counter=counter, keep_thinking=keep_thinking, listed=listed, returns_thinking=returns
+        )
+        return Encoder((self.name, counter.name, keep_thinking, listed, returns), encoding.encode)
 
     def tool_tokens(self, tool: Json, counter: TokenCounter) -> int:
         """As the form is said to be in which it is sent to the model."""
@@ -122,6 +127,8 @@ class OpenAIChat:
         for message in (*system, *messages):
             role = str(message.get("role") or "")
             content: object = message.get("content")
+            thoughts = ((name, message.get(name)) for name in REASONING)
+            yield from ((role, {"type": name, "text": text}) for name, text in thoughts if text)
             if role == "tool":
                 yield role, message
             elif isinstance(content, list):
@@ -159,7 +166,7 @@ class OpenAIChat:
         return {"messages": appended([], texts)}
 
     def without_thinking(self, request: Json) -> Json:
-        """There is none in it."""
+        """As it is: what it holds of it has no signature that could be refused."""
         return request
 
     def refusal(self, part: Part, where: Where) -> str:
@@ -176,7 +183,7 @@ class OpenAIChat:
 
     def usage(self, response: object) -> UsageRecorded | None:
         """Its `usage`, which counts what was cached as input."""
-        return usage_of(response)
+        return usage_in_response(response, FIELD, usage_in)
 
     def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:
         """By the error's code; of other servers, by their words."""

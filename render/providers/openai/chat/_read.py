@@ -1,166 +1,66 @@
-"""An answer of Chat Completions, read: is it one, what did the model say, and what did it cost?"""
+"""An answer of Chat Completions: is it one, and why did the model stop?"""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, cast
+from collections.abc import Callable
+from typing import Any, Final
 
-from blocks import (
-    AssistantCompletion,
-    AssistantThinking,
-    Block,
-    BlockId,
-    MisuseError,
-    TurnId,
-    UsageRecorded,
-    in_words,
-)
-from render.policy._provider import Answer
-from render.providers._facts import fields
-from render.providers.openai._read import (
-    as_json,
-    call_of,
-    checked_contents,
-    checked_text,
-    usage_in,
-)
-from render.view._provider_blocks import Json
+from blocks import BlockId, MisuseError, TurnId, in_words
+from blocks.formats import Answer, Json, as_json, items, obj, objs, plain
+from render.providers._read import answer_in, check_name, response_json, wanted_of
 
-WANTED: Final = (
-    "record() takes an answer of OpenAI's Chat Completions API (the SDK's object, or its JSON)"
-)
-_FOREIGN: Final = {
-    "output": "a response of OpenAI's Responses API",
-    "content": "a response of Anthropic's",
-    "candidates": "a response of the Gemini API",
-}
+FIELD: Final = "choices"
 _STOPS: Final = {
     "stop": "end_turn",
     "tool_calls": "end_turn",
+    "function_call": "end_turn",
     "length": "max_tokens",
     "content_filter": "refusal",
 }
-_REASONING: Final = ("reasoning_content", "reasoning")
-"""Under which names open models' servers tell what a model thought."""
-
-
-def message_of(response: object) -> tuple[Json, Json]:
-    """An answer as JSON, and the message in it; without a choice, an empty one.
-
-    Raises:
-        MisuseError: it is none, is of another API, or holds what no log can show.
-    """
-    found = as_json(response, WANTED)
-    for name, whose in _FOREIGN.items():
-        if name in found and "choices" not in found:
-            raise MisuseError(f"{WANTED}, not {whose}")
-    if found.get("error"):
-        error = as_json(found["error"], WANTED)
-        said = error.get("message") or "without a message"
-        raise MisuseError(f"record(): an error of the provider's, and no response: {said}")
-    for name in ("id", "model"):
-        value: object = found.get(name)
-        if value is not None and not isinstance(value, str):
-            raise MisuseError(f"record(): the answer's {name} is a text, not {in_words(value)}")
-    choices: object = found.get("choices")
-    if not isinstance(choices, list | tuple):
-        raise MisuseError(f"{WANTED}; its choices are a list, not {in_words(choices)}")
-    listed = cast("Sequence[object]", choices)
-    if len(listed) > 1:
-        raise MisuseError(f"record(): {len(listed)} choices; a log takes one: record the one taken")
-    if not listed and not found.get("usage"):
-        raise MisuseError("record(): the answer is empty: it has neither choices nor usage")
-    return found, _choice(listed[0]) if listed else {}
-
-
-def _choice(choice: object) -> Json:
-    where = "record(): choices.0"
-    try:
-        found = as_json(choice, WANTED)
-        message = as_json(found.get("message"), WANTED)
-    except MisuseError:
-        raise MisuseError(f"{where} holds no message; a stream's chunks are none") from None
-    if message.get("role") not in (None, "assistant"):
-        raise MisuseError(f"{where}: its role is 'assistant', not {in_words(message.get('role'))}")
-    calls: object = message.get("tool_calls")
-    if calls is not None and not isinstance(calls, list | tuple):
-        raise MisuseError(f"{where}: tool_calls is a list, not {in_words(calls)}")
-    listed = cast("Sequence[object]", calls or ())
-    read = [_call(call, f"{where}.tool_calls.{number}") for number, call in enumerate(listed)]
-    if found.get("finish_reason") == "length":
-        read = read[:-1]  # its arguments may be cut anywhere
-    return {**message, "tool_calls": read}
-
-
-def _call(call: object, where: str) -> Json:
-    """A call's id, name, and arguments or input.
-
-    Raises:
-        MisuseError: it is none.
-    """
-    try:
-        found = as_json(call, WANTED)
-        inner = as_json(found.get("function") or found.get("custom"), WANTED)
-    except MisuseError:
-        raise MisuseError(f"{where} is a call, not {in_words(call)}") from None
-    identity, name = checked_text(found, "id", where), checked_text(inner, "name", where)
-    if not identity.strip() or not name.strip():
-        raise MisuseError(f"{where}: a call has an id and a name")
-    given: Json = {key: inner[key] for key in ("arguments", "input") if key in inner}
-    return {"call_id": identity, "name": name, **given}
 
 
 def answer_of(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
     """The blocks of an answer, and its usage.
 
-    The last tool call of an answer that was cut off is discarded: its arguments may be cut anywhere.
-
     Raises:
-        MisuseError: it is no such answer.
+        MisuseError: it is none, or holds what no log can show.
         CodecError: it holds what cannot be stored; it says where.
     """
-    found, message = message_of(response)
-    checked_contents([message], "choices")
-    own: str = found.get("id") or ""
-    blocks = tuple(blocks_of(message, new_id, turn, own))
-    return Answer(id=own, blocks=blocks, usage=usage_of(found))
+    found = response_json(response, FIELD)
+    choices: list[Json] = found[FIELD]
+    if len(choices) > 1:
+        raise MisuseError(
+            f"record(): {len(choices)} choices; a log takes one: record the one taken"
+        )
+    for choice in choices:
+        _check(choice.get("message"), "record(): choices.0")
+    return answer_in(found, FIELD, "openai.chat", new_id, turn)
 
 
-def blocks_of(
-    message: Json, new_id: Callable[[], BlockId], turn: TurnId, response: str
-) -> Iterator[Block]:
-    """What an assistant's message holds, in the order in which it was said."""
-    name = next((name for name in _REASONING if isinstance(message.get(name), str)), "")
-    if name and message[name]:
-        thought = {"type": name, name: message[name]}
-        yield AssistantThinking(id=new_id(), turn=turn, response=response, provider=thought)
-    for field in ("content", "refusal"):
-        if text := _text(message.get(field)):
-            known: Json = {"refusal": True} if field == "refusal" else {}
-            yield AssistantCompletion(
-                id=new_id(), turn=turn, response=response, text=text, provider=known
-            )
-    for call in message.get("tool_calls") or ():
-        yield call_of(call, {}, new_id(), turn, response)
+def _check(message: Any, where: str) -> None:
+    if not isinstance(message, dict):
+        raise MisuseError(f"{where} holds no message; a stream's chunks are none")
+    found = obj(message)
+    if found.get("role") not in (None, "assistant"):
+        raise MisuseError(f"{where}: its role is 'assistant', not {in_words(found.get('role'))}")
+    calls: Any = found.get("tool_calls") or []
+    if not isinstance(calls, list):
+        raise MisuseError(f"{where}: tool_calls is a list, not {in_words(calls)}")
+    if found.get("function_call"):
+        raise MisuseError(f"{where}: function_call has no id; give the model tools, not functions")
+    for number, call in enumerate(items(calls)):
+        _check_call(obj(call), f"{where}.tool_calls.{number}")
 
 
-def _text(content: object) -> str:
-    """A text, or the texts of a list of parts, as some servers give them."""
-    if not isinstance(content, list | tuple):
-        return content if isinstance(content, str) else ""
-    texts = (fields(part).get("text") for part in cast("Sequence[object]", content))
-    return "".join(text for text in texts if isinstance(text, str))
-
-
-def usage_of(response: object) -> UsageRecorded | None:
-    """What an answer says about its cost, if it says anything."""
-    found = as_json(response, WANTED)
-    return usage_in(found, WANTED)
+def _check_call(call: Json, where: str) -> None:
+    inner = obj(call.get("function")) or obj(call.get("custom"))
+    check_name(call, "id", where)
+    check_name(inner, "name", where)
 
 
 def stop_of(response: object) -> str:
     """Why the model stopped, in the words of the Messages API; some servers say `stop` with calls, too."""
-    found, message = message_of(response)
-    choices = cast("Sequence[object]", found["choices"])
-    reason = str(as_json(choices[0], WANTED).get("finish_reason") or "") if choices else ""
-    if reason in ("stop", "tool_calls", "function_call") and message["tool_calls"]:
+    [choice] = objs(plain(as_json(response, wanted_of(FIELD)).get(FIELD)))[:1] or [{}]
+    message, reason = obj(choice.get("message")), str(choice.get("finish_reason") or "")
+    stop = _STOPS.get(reason, reason)
+    if stop == "end_turn" and message.get("tool_calls"):
         return "tool_use"
-    return "refusal" if message.get("refusal") else _STOPS.get(reason, reason)
+    return "refusal" if message.get("refusal") else stop

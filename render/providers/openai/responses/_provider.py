@@ -6,6 +6,7 @@ from typing import Any, Final, cast
 import attrs
 
 from blocks import BlockId, Part, TurnId, UsageRecorded
+from blocks.formats import usage_in
 from render.policy._model import Limits, Model, Rates
 from render.policy._provider import (
     Answer,
@@ -18,6 +19,7 @@ from render.policy._provider import (
 )
 from render.providers._definitions import definition_of
 from render.providers._names import MIDWAY, tool_name
+from render.providers._read import usage_in_response
 from render.providers.openai._count import definition_tokens
 from render.providers.openai._flatten import segment_of, text_of_content
 from render.providers.openai._limits import limits_of
@@ -27,7 +29,7 @@ from render.providers.openai._prices import rates_of
 from render.providers.openai._rounds import assembled, cache_options, with_mark
 from render.providers.openai._tools import response_tool
 from render.providers.openai.responses._encode import Encoding
-from render.providers.openai.responses._read import answer_of, stop_of, usage_of
+from render.providers.openai.responses._read import FIELD, answer_of, stop_of
 from render.providers.openai.responses.validator._validate import ResponsesValidator
 from render.view._provider_blocks import Json
 
@@ -159,7 +161,7 @@ class OpenAIResponses:
 
     def usage(self, response: object) -> UsageRecorded | None:
         """Its `usage`, which counts what was cached as input."""
-        return usage_of(response)
+        return usage_in_response(response, FIELD, usage_in)
 
     def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:
         """By the error's code; of other servers, by their words."""

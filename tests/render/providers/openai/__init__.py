@@ -3,6 +3,5 @@
 _kinds, _limits, _rounds: test_agents.py, test_logs.py
 _media: responses/validator/test_rules.py, chat/validator/test_rules.py
 _prices: test_flatten.py
-_read: responses/test_read.py, chat/test_read.py
 _tools: ../test_definitions.py
 """

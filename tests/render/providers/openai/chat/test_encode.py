@@ -120,6 +120,31 @@ def test_thinking_is_not_sent_and_a_notice_says_so(provider: dict[str, Any]) -> 
     assert shown(*blocks, keep_thinking=False).notices == ()
 
 
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+def test_a_model_that_thinks_between_tools_is_sent_back_what_led_to_its_calls(name: str) -> None:
+    """Under the name that its server gave it, in every later request; without calls, nobody reads it."""
+    model = attrs.evolve(LOCAL, thinking_modes=("between_tools",))
+    thinking = thought(response="r", provider={"type": name, name: "which files are there?"})
+    last = thought(response="s", provider={"type": name, name: "enough"})
+    blocks = (prompt("go"), thinking, call("a", response="r"), result("a"), last)
+    log = (*blocks, said("done", response="s"), prompt("more"))
+    rendered = shown(*log, model=model)
+    found = rendered.openai_chat()["messages"]
+    assert [message.get(name) for message in found] == [
+        None, "which files are there?", None, None, None,
+    ]  # fmt: skip
+    assert rendered.notices == ()
+    plain, sealed = shown(*log), shown(*log, model=model, keep_thinking=False)
+    assert name not in str(plain.openai_chat()["messages"])
+    assert sealed.openai_chat() == plain.openai_chat()
+    assert rendered.tokens > plain.tokens
+    provider = provider_of(model)
+    contents = [content for _, content in provider.contents([], [], found)]
+    assert {"type": name, "text": "which files are there?"} in contents
+    foreign = (prompt("go"), thought(response="r"), call("a", response="r"), result("a"))
+    assert len(shown(*foreign, model=model).notices) == 1
+
+
 def test_a_call_of_a_custom_tool_stays_one() -> None:
     made = call("a", name="patch", input="***")
     free = ToolCall(

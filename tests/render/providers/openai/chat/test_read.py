@@ -85,8 +85,9 @@ def test_texts_in_a_list_are_one_text() -> None:
     assert block.text == "ab"
 
 
-def test_the_last_call_of_an_answer_that_was_cut_off_is_discarded() -> None:
-    blocks = read(answer("length", content="so", tool_calls=[CALL, CUSTOM])).blocks
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+def test_the_last_call_of_an_answer_that_was_cut_off_is_discarded(reason: str) -> None:
+    blocks = read(answer(reason, content="so", tool_calls=[CALL, CUSTOM])).blocks
     assert [tag_of(block) for block in blocks] == ["assistant.completion", "react.tool.call"]
 
 
@@ -109,16 +110,17 @@ def test_usage_alone_is_an_answer() -> None:
         ({"output": []}, "not a response of OpenAI's Responses API"),
         ({"content": []}, "not a response of Anthropic's"),
         ({"error": {"message": "boom"}}, "an error of the provider's.*boom"),
-        ({"choices": "hm"}, "its choices are a list"),
+        ({"choices": "hm"}, "its choices is a list"),
         ({"choices": []}, "empty"),
-        ({"choices": [1, 2]}, "2 choices"),
+        ({"choices": [{}, {}]}, "2 choices"),
         ({"choices": [{"delta": {"content": "hm"}}]}, "a stream's chunks are none"),
-        ({"choices": ["hm"]}, "choices.0 holds no message"),
+        ({"choices": ["hm"]}, "choices.0 is an object"),
         (answer(role="user"), "its role is 'assistant', not 'user'"),
         (answer(tool_calls="hm"), "tool_calls is a list"),
-        (answer(tool_calls=["hm"]), r"tool_calls\.0 is a call, not 'hm'"),
+        (answer(tool_calls=["hm"]), r"tool_calls\.0\.id is a text"),
         (answer(tool_calls=[{**CALL, "id": None}]), "id is a text"),
-        (answer(tool_calls=[{**CALL, "id": " "}]), "has an id and a name"),
+        (answer(tool_calls=[{**CALL, "id": " "}]), "id is empty"),
+        (answer(function_call={"name": "f", "arguments": "{}"}), "function_call has no id"),
         ({**answer(content="so"), "model": 5}, "model is a text"),
         (None, "not None"),
     ],

@@ -81,8 +81,8 @@ def test_every_item_becomes_a_block_in_its_order() -> None:
     [
         ('{ "command": "ls" }', {"command": "ls"}),
         ('{"command": ', {"input": '{"command": '}),
-        ("[1]", {"input": [1]}),
-        ('"x"', {"input": "x"}),
+        ("[1]", {"input": "[1]"}),
+        ('"x"', {"input": '"x"'}),
     ],
 )
 def test_arguments_are_kept_as_written_where_they_would_be_sent_otherwise(
@@ -171,10 +171,10 @@ async def _later() -> None:
         (response(object="chat.completion"), "not 'chat.completion'"),
         (response(id=5, usage=USAGE), "id is a text"),
         ({"output": "hm"}, "its output is a list"),
-        (response("hm"), "output.0 is an item"),
+        (response("hm"), "output.0 is an object"),
         (response({}), "output.0: no item of a response has the type"),
-        (response(MESSAGE, {**CALL, "call_id": None}), "output.1: call_id is a text"),
-        (response({**CALL, "name": " "}), "output.0: name is empty"),
+        (response(MESSAGE, {**CALL, "call_id": None}), "output.1.call_id is a text"),
+        (response({**CALL, "name": " "}), "output.0.name is empty"),
         (response({"type": "function_call_output"}), "what a caller answers"),
         ("hm", "not 'hm'"),
         (None, "not None"),

@@ -1,0 +1,40 @@
+"""What a request has to say about itself, each thing once: with the first place of it, and how many more there are."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from render.policy._provider import Encoder, Piece
+from render.view._view import Shown
+
+_Told: TypeAlias = Mapping[str, tuple[str, int]]
+"""By what a notice says: where it is so first, and how often."""
+_NOTHING: Final[_Told] = {}
+
+
+def notices_of(
+    shown: Shown, encoder: Encoder, pieces: Sequence[Piece], missed: Sequence[Sequence[str]]
+) -> Iterator[str]:
+    """Those of pieces, and of parts that the provider does not take; only what is new is looked at."""
+    memo, key = shown.group_memo, encoder.key
+    yield from _spelled(memo.chained(("notices", key), pieces, _NOTHING, _with_piece))
+    yield from _spelled(memo.chained(("missed", key), missed, _NOTHING, _with))
+
+
+def _with_piece(told: _Told, piece: Piece) -> _Told:
+    return _with(told, piece.notices)
+
+
+def _with(told: _Told, notices: Sequence[str]) -> _Told:
+    if not notices:
+        return told
+    known = dict(told)
+    for notice in notices:
+        what, _, where = notice.rpartition(": ")
+        first, often = known.get(what, (where, 0))
+        known[what] = first, often + 1
+    return known
+
+
+def _spelled(chain: Sequence[_Told]) -> Iterator[str]:
+    for what, (first, often) in chain[-1].items() if chain else ():
+        yield f"{what}: {first} and {often - 1} more" if often > 1 else f"{what}: {first}"
