@@ -2,8 +2,8 @@
 
 Rows about checkpoints in a command line:
 
-    000-1   timeline/test_policies.py (checkpoint), timeline/summarizers/test_anthropic.py (another model)
-    000-2   here, timeline/summarizers/test_anthropic.py (provenance), persistence/duckdb/test_views.py
+    000-1   timeline/test_policies.py (checkpoint), timeline/summarizers/test_model.py (another model)
+    000-2   here, timeline/summarizers/test_model.py (provenance), persistence/duckdb/test_views.py
     000-3   here
     000-4   timeline/summarizers/test_failures.py
     000-5   timeline/summarizers/test_failures.py
@@ -18,9 +18,9 @@ Rows about compaction inside an agent loop:
     002-2   here
     002-3   timeline/test_policies.py (last-messages)
     002-4   here, test_guarantees.py, render/compaction/test_cut.py
-    002-5   timeline/summarizers/test_anthropic.py, here (rounds)
-    002-6   here, timeline/summarizers/test_anthropic.py
-    002-7   timeline/summarizers/test_anthropic.py (quoted chunks)
+    002-5   timeline/summarizers/test_model.py, here (rounds)
+    002-6   here, timeline/summarizers/test_model.py
+    002-7   timeline/summarizers/test_model.py (quoted chunks)
     002-8   timeline/summarizers/test_failures.py
     002-9   here
     002-10  timeline/react/test_stops.py, timeline/react/test_long.py
@@ -40,7 +40,7 @@ Rows of the block timeline that need a model, a hook or a threshold:
 
     003-1   here
     003-2   timeline/react/test_faults.py
-    003-9   timeline/summarizers/test_anthropic.py
+    003-9   timeline/summarizers/test_model.py
     003-15  timeline/observe/test_hooks.py
 
 The rows about an immutable log, a plan and a renderer have a list of their own:

@@ -3,7 +3,7 @@
 001-1   here, test_features_recorded.py, timeline/test_invariants.py
 001-2   here, test_features_recorded.py, render/compaction/rungs/
 001-3   here, test_features_recorded.py, render/compaction/rungs/test_plan.py
-001-4   here, render/summary/test_merge.py, timeline/summarizers/test_anthropic.py
+001-4   here, render/summary/test_merge.py, timeline/summarizers/test_model.py
 001-5   here, test_features_recorded.py, blocks/test_envelope.py, persistence/sessions/test_envelopes.py
 001-6   here, test_features_recorded.py, render/compaction/rungs/test_durability.py, timeline/react/test_declared.py
 001-7   here, test_features_recorded.py, render/stages/test_rehydrate.py, timeline/react/test_reading.py

@@ -393,7 +393,7 @@ def test_repair_saves_what_can_be_read_into_a_new_store(run: Run) -> None:
         connection.execute("UPDATE events SET payload = '[1]' WHERE seq = 9")
     ran = run("repair", "newer.duckdb")
     assert ran.code == 1
-    assert ran.out.startswith(f"lost: invented: events 9 to {head}: ")
-    assert "1 timeline, 8 events, 0 artifacts" in ran.out
+    assert ran.out.startswith("lost: invented: events 9 to 9: ")
+    assert f"1 timeline, {head - 1} events, 0 artifacts" in ran.out
     assert "holds together" in run("verify", "--store", "newer.duckdb").out
     assert run("repair", "newer.duckdb").code == 2

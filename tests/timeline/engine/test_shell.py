@@ -192,6 +192,7 @@ RAISES: dict[str, dict[type[Exception], _Call]] = {
     },
     "notice": {MisuseError: lambda t: t.notice("")},
     "close_calls": {MisuseError: lambda t: t.close_calls("")},
+    "calibrate": {MisuseError: lambda t: t.calibrate()},
     "learn": {MisuseError: lambda t: t.learn(5)},  # type: ignore[arg-type]
     "note": {MisuseError: lambda t: t.note("")},
     "plan": {MisuseError: lambda t: t.plan("")},
