@@ -83,7 +83,7 @@ def result(returned: Json) -> Result:
     return Result(
         call_id=string(returned.get("id")),
         parts=(*texts, *pictures),
-        is_error="error" in response and "output" not in response,
+        is_error="error" in response,
     )
 
 
