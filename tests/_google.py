@@ -63,8 +63,8 @@ class Google:
 
     def generate_content_stream(self, *, model: str, contents: Any, config: Json) -> Iterator[Json]:
         for left in range(self.retries, -1, -1):
-            request = {"json": _body(contents, config)}
-            with self.http.stream("POST", _STREAM.format(model), **request) as response:
+            url, body = _STREAM.format(model), _body(contents, config)
+            with self.http.stream("POST", url, json=body) as response:
                 if response.status_code >= _BROKEN and left:
                     continue
                 if response.is_error:
@@ -97,8 +97,8 @@ class AsyncGoogle:
         self, *, model: str, contents: Any, config: Json
     ) -> AsyncIterator[Json]:
         async def streamed() -> AsyncIterator[Json]:
-            request = {"json": _body(contents, config)}
-            async with self.http.stream("POST", _STREAM.format(model), **request) as response:
+            url, body = _STREAM.format(model), _body(contents, config)
+            async with self.http.stream("POST", url, json=body) as response:
                 async for line in _checked(response).aiter_lines():
                     for chunk in _chunks(line):
                         yield chunk

@@ -13,7 +13,7 @@ from render.providers._definitions import Definition
 from render.providers.gemini._kinds import DOCUMENT_TEXT, SIGNATURE, kind_of
 from render.view._provider_blocks import Json
 
-MESSAGE_TOKENS: Final = 4
+MESSAGE_TOKENS: Final = 3
 CALL_TOKENS: Final = 8
 RESULT_TOKENS: Final = 8
 """What a result costs however short it is."""

@@ -8,7 +8,7 @@ import msgspec
 from blocks import leaves
 from render.policy._provider import Segment, TokenCounter
 from render.providers._definitions import definition_of
-from render.providers.gemini._count import definition_tokens, part_tokens
+from render.providers.gemini._count import MESSAGE_TOKENS, definition_tokens, part_tokens
 from render.providers.gemini._kinds import kind_of
 from render.view._provider_blocks import Json
 
@@ -45,4 +45,4 @@ def text_of_content(content: Json) -> str:
 
 
 def _tokens(part: Json, counter: TokenCounter) -> int:
-    return part_tokens(part, counter)
+    return MESSAGE_TOKENS + part_tokens(part, counter)

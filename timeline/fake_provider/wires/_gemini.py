@@ -244,8 +244,8 @@ def _as_message(content: Json) -> Json:
 
 def _as_block(part: Json) -> Json:
     if call := child(part, "functionCall"):
-        known = {"id": call.get("id"), "name": call.get("name"), "input": call.get("args") or {}}
-        return {"type": "tool_use", **known}
+        known = {"id": call.get("id"), "name": call.get("name")}
+        return {"type": "tool_use", **known, "input": child(call, "args")}
     if returned := child(part, "functionResponse"):
         texts = [str(value) for value in child(returned, "response").values()]
         content = [block for text in texts for block in blocks_of(text)]

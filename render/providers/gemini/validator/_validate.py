@@ -82,7 +82,7 @@ def _check_shape(request: object) -> Iterator[Violation]:
     if not isinstance(config, dict):
         yield violation(Rule.SHAPE, "config", "an object")
         return
-    inner = fields(config)
+    inner = fields(known.get("config"))
     if not isinstance(inner.get("tools", []), list | tuple):
         yield violation(Rule.SHAPE, "tools", "an array")
     parts: object = fields(inner.get("systemInstruction", {"parts": []})).get("parts")

@@ -72,7 +72,7 @@ def test_a_round_is_a_content_of_the_models_and_one_of_the_users() -> None:
 
 
 def test_what_the_model_said_comes_back_as_it_came() -> None:
-    said_parts = [
+    said_parts: list[dict[str, Any]] = [
         {"text": "So. ", **SEAL},
         {"executableCode": {"language": "PYTHON", "code": "1"}, **SEAL},
         {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
@@ -95,7 +95,11 @@ def test_a_summary_of_thoughts_is_not_sent_and_nobody_is_told() -> None:
 
 
 def test_without_thinking_only_what_has_to_be_there_stands_in_for_signatures() -> None:
-    said_parts = [{"text": "", **SEAL}, {"text": "so", **SEAL}, {**CALL, **SEAL}]
+    said_parts: list[dict[str, Any]] = [
+        {"text": "", **SEAL},
+        {"text": "so", **SEAL},
+        {**CALL, **SEAL},
+    ]
     wanted = [{"text": "so"}, {**CALL, "thoughtSignature": UNSIGNED}]
     assert recorded(*said_parts, keep_thinking=False) == wanted
     request = {"contents": [{"role": "user"}, {"role": "model", "parts": said_parts}]}

@@ -14,7 +14,7 @@ PROVIDER = PROVIDERS["gemini"]
 
 def test_parts_come_in_the_order_of_the_cache() -> None:
     tools = [{"name": "look"}]
-    contents = [
+    contents: list[dict[str, Any]] = [
         {"role": "user", "parts": [{"text": "a"}, {"text": "b"}]},
         {"parts": [{"text": "c"}]},
     ]
@@ -25,7 +25,7 @@ def test_parts_come_in_the_order_of_the_cache() -> None:
 def test_parts_are_equal_where_all_of_them_is() -> None:
     plain, sealed = {"text": "a"}, {"text": "a", "thoughtSignature": SEALED}
     segment = PROVIDER.segment("model", plain)
-    assert (segment.kind, segment.ttl, segment.tokens(Letters())) == ("text", 0, 1)
+    assert (segment.kind, segment.ttl, segment.tokens(Letters())) == ("text", 0, 3 + 1)
     assert segment.key == PROVIDER.segment("model", dict(plain)).key
     assert segment.key != PROVIDER.segment("user", plain).key
     assert segment.key != PROVIDER.segment("model", sealed).key

@@ -20,7 +20,7 @@ MIDWAY = {"role": "user", "parts": [{"text": "[the session starts mid-way]"}]}
 def test_the_request_is_exactly_what_the_client_takes() -> None:
     timeline = make.open_timeline(model=MODEL)
     timeline.user("Go.")
-    search = {"googleSearch": {}}
+    search: dict[str, Any] = {"googleSearch": {}}
     rendered = timeline.render(system="You help.", tools=[TOOL, search])
     assert rendered.gemini(max_output_tokens=99) == {
         "model": MODEL.name,
