@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import attrs
 
 from blocks import MisuseError, in_words
-from blocks.formats import Format, Stream, event_of, stream_of
+from blocks.formats import Format, Stream, event_of, obj, objs, stream_of, string
 from render import Json
 
 Options: TypeAlias = Mapping[str, Any]
@@ -183,9 +183,9 @@ def _chunk(chunk: Json) -> str:
 
 def _said(chunk: Json) -> str:
     """The text in a chunk of Gemini's, its thoughts aside."""
-    contents = (candidate.get("content") or {} for candidate in chunk.get("candidates") or ())
-    parts = (part for content in contents for part in content.get("parts") or ())
-    return "".join(str(part.get("text") or "") for part in parts if not part.get("thought"))
+    contents = (obj(candidate.get("content")) for candidate in objs(chunk.get("candidates")))
+    parts = (part for content in contents for part in objs(content.get("parts")))
+    return "".join(string(part.get("text")) for part in parts if not part.get("thought"))
 
 
 _RESPONSES: Final = "responses"
