@@ -14,11 +14,11 @@ from tests.timeline.integrations._play import (
     Program,
     Reader,
     check_log,
+    part,
     programs,
 )
-from tests.timeline.react import test_long as long
-from timeline import AsyncReactAgent, AsyncTimeline, Hooks, ReactAgent, Timeline, model_named
-from timeline.fake_provider import FakeServer
+from timeline import AsyncReactAgent, AsyncTimeline, ReactAgent, Timeline, model_named
+from timeline.fake_provider import FakeServer, Fault
 
 pytestmark = [pytest.mark.network, pytest.mark.filterwarnings("default")]
 
@@ -48,54 +48,50 @@ def test_the_program_of_the_page_goes_on_after_it_was_killed(
     report(**({"streaming": "ok"} if number else {}))
 
 
-def client_of(server: FakeServer) -> genai.Client:
+def read_file(path: str) -> str:
+    """Read a file."""
+    return part(int(path.removeprefix("part-").removesuffix(".log")))
+
+
+def options(server: FakeServer, *, stream: bool) -> dict[str, Any]:
+    """What an agent is made with."""
     retries = {"attempts": 3, "initial_delay": 0.01}
-    return genai.Client(
-        api_key="test", http_options={"base_url": server.url, "retry_options": retries}
-    )
+    found = {"base_url": server.url, "retry_options": retries}
+    return {
+        "client": genai.Client(api_key="test", http_options=found),
+        "tools": [read_file],
+        "system": "You read logs.",
+        "max_tokens": 2_000,
+        "rounds_max": ROUNDS + 1,
+        "stream": stream,
+    }
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_an_agent_of_many_rounds(serve: Callable[..., FakeServer], *, stream: bool) -> None:
-    server, counted = serve(responder=long.script(), window=long.WINDOW), long.Counted()
-    options: Any = {"window": long.WINDOW - long.ANSWER, "model": MODEL}
-    hooks = Hooks(on_after_compaction=[counted.compacted.append])
-    with Timeline.open("agent", hooks=hooks, **options) as timeline:
-        agent = ReactAgent(
-            timeline,
-            client_of(server),
-            tools=[long.read_part],
-            system="You read logs.",
-            max_tokens=long.ANSWER,
-            rounds_max=long.ROUNDS,
-            hooks=counted.of_agent(),
-            stream=stream,
-        )
-        outcome = agent.run(long.TASK)
-        long.check(outcome, [event for _, event in timeline.events()], server, counted)
+    reader = Reader(thinks=True)
+    server = serve(responder=reader)
+    server.fault(Fault.overloaded())
+    with Timeline.open("agent", model=MODEL, window=20_000) as timeline:
+        outcome = ReactAgent(timeline, **options(server, stream=stream)).run("Read all parts.")
+        check_log([event for _, event in timeline.events()])
+    assert (outcome.text, outcome.stop, reader.said) == (LAST_WORDS, "end_turn", ROUNDS)
+    assert server.refused == []
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_an_async_agent_of_many_rounds(serve: Callable[..., FakeServer], *, stream: bool) -> None:
-    server, counted = serve(responder=long.script(), window=long.WINDOW), long.Counted()
+    server = serve(responder=Reader(thinks=True))
 
     async def run() -> None:
-        options: Any = {"window": long.WINDOW - long.ANSWER, "model": MODEL}
-        hooks = Hooks(on_after_compaction=[counted.compacted.append])
-        timeline = await AsyncTimeline.open("agent", hooks=hooks, **options)
-        async with client_of(server).aio as client:
-            agent = AsyncReactAgent(
-                timeline,
-                client,
-                tools=[long.read_part],
-                system="You read logs.",
-                max_tokens=long.ANSWER,
-                rounds_max=long.ROUNDS,
-                hooks=counted.of_agent(),
-                stream=stream,
-            )
-            outcome = await agent.run(long.TASK)
-        long.check(outcome, [event for _, event in await timeline.events()], server, counted)
+        timeline = await AsyncTimeline.open("agent", model=MODEL, window=20_000)
+        given = options(server, stream=stream)
+        async with given["client"].aio as client:
+            agent = AsyncReactAgent(timeline, **{**given, "client": client})
+            outcome = await agent.run("Read all parts.")
+        assert outcome.text == LAST_WORDS
+        check_log([event for _, event in await timeline.events()])
         await timeline.close()
 
     asyncio.run(run())
+    assert server.refused == []
