@@ -9,10 +9,12 @@ from contextlib import ExitStack, asynccontextmanager
 from typing import Any
 
 import attrs
+import httpx2
 import pytest
 from anthropic import Anthropic, AsyncAnthropic
 from openai import AsyncOpenAI, OpenAI
 
+from tests._google import AsyncGoogle, Google
 from timeline.fake_provider import FakeProvider, FakeServer
 
 TIMEOUT_SECONDS = 20.0
@@ -49,6 +51,22 @@ class Practice:
         """The same of OpenAI's."""
         async with AsyncOpenAI(**_given(f"{server.url}/v1", options)) as client:
             yield client
+
+    def google(self, server: FakeServer, max_retries: int = 0) -> Google:
+        """One that speaks Gemini's API."""
+        http = self.stack.enter_context(httpx2.Client(**_http(server.url)))
+        return Google(http, max_retries)
+
+    @asynccontextmanager
+    async def agoogle(self, server: FakeServer, max_retries: int = 0) -> AsyncIterator[AsyncGoogle]:
+        """The same for one event loop."""
+        async with httpx2.AsyncClient(**_http(server.url)) as http:
+            yield AsyncGoogle(http, max_retries)
+
+
+def _http(url: str) -> dict[str, Any]:
+    headers = {"x-goog-api-key": "test"}
+    return {"base_url": url, "headers": headers, "timeout": TIMEOUT_SECONDS}
 
 
 def _given(url: str, options: dict[str, Any]) -> dict[str, Any]:

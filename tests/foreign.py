@@ -95,6 +95,19 @@ def _pydantic_ai(line: Line, _: str) -> Json:
     return {"kind": "request", "parts": parts}
 
 
+def _gemini(line: Line, _: str) -> Json:
+    match line:
+        case User(text):
+            return {"role": "user", "parts": [{"text": text}]}
+        case Tool(call, text):
+            returned = {"id": call, "name": "bash", "response": {"output": text}}
+            return {"role": "user", "parts": [{"functionResponse": returned}]}
+        case Model(text, calls):
+            said = [{"text": text}] if text else []
+            asked = [{"functionCall": {"id": c, "name": "bash", "args": {}}} for c in calls]
+            return {"role": "model", "parts": [*said, *asked]}
+
+
 def _items(line: Line, own: str) -> list[Json]:
     match line:
         case User(text):
@@ -120,6 +133,7 @@ def _items(line: Line, own: str) -> list[Json]:
 _ONE: Mapping[Format, Callable[[Line, str], Json]] = {
     "anthropic": _anthropic,
     "openai.chat": _chat,
+    "gemini": _gemini,
     "langchain": _langchain,
     "pydantic_ai": _pydantic_ai,
 }
@@ -142,6 +156,8 @@ def responded(line: Model, name: Format, own: str) -> Json:
             return {"id": own, "choices": [{"message": message[0], "finish_reason": "stop"}]}
         case "openai.responses":
             return {"id": own, "output": message}
+        case "gemini":
+            return {"responseId": own, "candidates": [{"content": message[0]}]}
         case "langchain":
             return {**message[0], "id": own}
         case _:

@@ -1,19 +1,21 @@
 """How the client of each API is asked: for a response, whole or streamed; by an agent, or for a summary.
 
-The clients are the makers' own, `anthropic.Anthropic()`, `openai.OpenAI()`, or whatever has the same methods.
+The clients are the makers' own, `anthropic.Anthropic()`, `openai.OpenAI()`, `google.genai.Client()`, or whatever has the same methods.
 A streamed response of OpenAI's is put together here: the client's own helper raises where an answer was cut off.
 """
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from operator import attrgetter
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 import attrs
 
 from blocks import MisuseError, in_words
-from blocks.formats import Format, Stream, event_of, stream_of
-from render import Json, Rendered
+from blocks.formats import Format, Stream, event_of, obj, objs, stream_of, string
+from render import Json
+
+Options: TypeAlias = Mapping[str, Any]
 
 
 class ResponseLostError(Exception):
@@ -49,13 +51,20 @@ class Api:
     """Its client, in words."""
     method: str
     """Where the client takes a request."""
+    call: str = "create"
+    """How that is called."""
     limit: str
     """What it calls the tokens that an answer may have."""
+    config: str = ""
+    """Under which argument it takes all but the conversation; empty: every option is an argument."""
     telling: Callable[[], Telling]
 
-    def arguments(self, rendered: Rendered, limit: int) -> Json:
-        """The keyword arguments of a call."""
-        return {"model": rendered.model, self.limit: limit, **rendered.request()}
+    def arguments(self, request: Json, model: str, limit: int, options: Options) -> Json:
+        """The keyword arguments of a call; `options`: what it gets beside its request."""
+        if not self.config:
+            return {**options, **request, "model": model, self.limit: limit}
+        config = {**options.get(self.config, {}), **request.get(self.config, {}), self.limit: limit}
+        return {**options, **request, "model": model, self.config: config}
 
     def create(self, client: Any, arguments: Json) -> Any:
         """A whole response; of an async client to be awaited."""
@@ -66,7 +75,7 @@ class Api:
         return inspect.iscoroutinefunction(inspect.unwrap(self._create(client)))
 
     def _create(self, client: Any) -> Any:
-        return attrgetter(self.method)(client).create
+        return getattr(attrgetter(self.method)(client), self.call)
 
     def check(self, client: object) -> None:
         """Whether something is such a client.
@@ -75,7 +84,7 @@ class Api:
             MisuseError: it is not.
         """
         try:
-            attrgetter(self.method)(client)
+            self._create(client)
         except AttributeError:
             raise MisuseError(f"client is {self.client}, not {in_words(client)}") from None
 
@@ -146,6 +155,20 @@ class _Events:
         return self._stream.response()
 
 
+@attrs.define
+class _Chunks(_Events):
+    """What Google's client streams has no end that one must see to: it is a plain iterator."""
+
+    def texts(self, client: Any, arguments: Json) -> Iterator[str]:
+        for event in client.models.generate_content_stream(**arguments):
+            yield from self._taken(event)
+
+    async def atexts(self, client: Any, arguments: Json) -> AsyncIterator[str]:
+        async for event in await client.models.generate_content_stream(**arguments):
+            for text in self._taken(event):
+                yield text
+
+
 def _delta(event: Json) -> str:
     """The text in an event of the Responses API."""
     return str(event["delta"]) if event.get("type") == "response.output_text.delta" else ""
@@ -158,7 +181,15 @@ def _chunk(chunk: Json) -> str:
     return "".join(str(delta.get("content") or "") for delta in deltas)
 
 
+def _said(chunk: Json) -> str:
+    """The text in a chunk of Gemini's, its thoughts aside."""
+    contents = (obj(candidate.get("content")) for candidate in objs(chunk.get("candidates")))
+    parts = (part for content in contents for part in objs(content.get("parts")))
+    return "".join(string(part.get("text")) for part in parts if not part.get("thought"))
+
+
 _RESPONSES: Final = "responses"
+_MODELS: Final = "models"
 _CHAT: Final = "chat.completions"
 APIS: Final[Mapping[str, Api]] = {
     "anthropic": Api(
@@ -180,6 +211,14 @@ APIS: Final[Mapping[str, Api]] = {
         telling=lambda: _Events(
             _CHAT, "openai.chat", _chunk, {"stream_options": {"include_usage": True}}
         ),
+    ),
+    "gemini": Api(
+        client="a google.genai.Client() (or its .aio)",
+        method=_MODELS,
+        call="generate_content",
+        limit="maxOutputTokens",
+        config="config",
+        telling=lambda: _Chunks(_MODELS, "gemini", _said, {}),
     ),
 }
 """By `Model.provider`."""

@@ -3,6 +3,7 @@
     anthropic          the Messages API
     openai.chat        Chat Completions, and everybody who speaks like it
     openai.responses   items of the Responses API
+    gemini             contents of the Gemini API
     langchain          LangChain's messages
     pydantic_ai        Pydantic AI's
 
@@ -25,6 +26,8 @@ from blocks.formats._formats import messages_in as messages_in
 from blocks.formats._formats import parts_from as parts_from
 from blocks.formats._formats import response_from as response_from
 from blocks.formats._formats import response_in as response_in
+from blocks.formats._gemini import gemini_field as gemini_field
+from blocks.formats._gemini import gemini_usage_in as gemini_usage_in
 from blocks.formats._json import Json as Json
 from blocks.formats._json import count as count
 from blocks.formats._json import items as items

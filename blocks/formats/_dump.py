@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Any, Final, cast
 
 import msgspec
@@ -80,6 +81,8 @@ _encoder = msgspec.json.Encoder(enc_hook=_hook)
 
 
 def _json(value: Any, depth: int) -> Any:
+    if isinstance(value, Enum):  # also one that is a text
+        return _json(value.value, depth + 1)
     if isinstance(value, _PLAIN) or depth > NESTING_MAX:
         return value
     if isinstance(value, bytes | bytearray):

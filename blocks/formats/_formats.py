@@ -8,14 +8,14 @@ import attrs
 from blocks._content import Part
 from blocks._errors import ArgumentError
 from blocks._nearest import did_you_mean, in_words
-from blocks.formats import _anthropic, _chat, _langchain, _pydantic_ai, _responses
+from blocks.formats import _anthropic, _chat, _gemini, _langchain, _pydantic_ai, _responses
 from blocks.formats._dump import dumped, plain
 from blocks.formats._json import Json
 from blocks.formats._message import Message, Response
 from blocks.formats._parts import parts_of
 
 Format: TypeAlias = Literal[
-    "anthropic", "openai.chat", "openai.responses", "langchain", "pydantic_ai"
+    "anthropic", "openai.chat", "openai.responses", "gemini", "langchain", "pydantic_ai"
 ]
 """Whose messages they are."""
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
@@ -32,6 +32,7 @@ _READERS: Final[Mapping[str, _Reader]] = {
     "anthropic": _Reader(_anthropic.read, _anthropic.response),
     "openai.chat": _Reader(_chat.read, _chat.response),
     "openai.responses": _Reader(_responses.read, _responses.response),
+    "gemini": _Reader(_gemini.read, _gemini.response),
     "langchain": _Reader(_langchain.read, _langchain.response),
     "pydantic_ai": _Reader(_pydantic_ai.read, _pydantic_ai.response),
 }

@@ -12,9 +12,12 @@ from blocks._content import DocumentPart, ImagePart, Part, ProviderPart, TextPar
 from blocks.formats._json import Json, obj, string
 
 PDF: Final = "application/pdf"
-_URLS: Final = ("url", "image_url", "file_url")
+_URLS: Final = ("url", "image_url", "file_url", "fileUri", "file_uri")
 _DATA: Final = ("data", "base64", "file_data")
 _MEDIA_TYPES: Final = ("media_type", "mime_type", "mimeType")
+_NESTED: Final = ("inlineData", "inline_data", "fileData", "file_data")
+_STORE: Final = "generativelanguage.googleapis.com/"
+"""Where Gemini's files are; nobody else may fetch one."""
 _MARKS: Final = frozenset({"cache-point", "cachePoint"})
 """Kinds that say something about the prompt and are no content of it."""
 
@@ -35,7 +38,7 @@ def part_of(item: Any) -> Part | None:
         return None
     if (text := block.get("text")) is not None and isinstance(text, str):
         return TextPart(text=text) if text.strip() else None
-    read = _readers(kind)
+    read = _readers(kind) or _gemini(block)
     return read(block) if read else ProviderPart(value=block)
 
 
@@ -50,6 +53,22 @@ def _readers(kind: str) -> Callable[[Json], Part] | None:
     if kind == "refusal":
         return _refusal
     return _FILES.get(kind)
+
+
+def _gemini(block: Json) -> Callable[[Json], Part] | None:
+    """Gemini's parts have no type, but a field for each."""
+    inner = next((name for name in _NESTED if obj(block.get(name))), "")
+    return (lambda part: _nested(obj(part[inner]), part)) if inner else None
+
+
+def _nested(source: Json, block: Json) -> Part:
+    """Data, or a file by its address."""
+    url, media_type = _url(source), _media_type(source)
+    if _STORE in url:
+        return ProviderPart(value=block)
+    if media_type.startswith("image/") and is_web_url(url):
+        return ImagePart(media_type=media_type, url=url)
+    return _file(source, block)
 
 
 def _refusal(block: Json) -> Part:
@@ -96,7 +115,7 @@ def _any_file(block: Json) -> Part:
 
 
 def _file(source: Json, block: Json) -> Part:
-    name = _first(source, ("filename", "name", "identifier"))
+    name = _first(source, ("filename", "name", "identifier", "displayName", "display_name"))
     url, data, media_type = _url(source), _first(source, _DATA), _media_type(source)
     if is_web_url(url) and media_type in ("", PDF):
         return DocumentPart(url=url, name=name)

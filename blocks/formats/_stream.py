@@ -12,6 +12,7 @@ import msgspec
 from blocks._errors import ArgumentError
 from blocks.formats._dump import dumped
 from blocks.formats._formats import Format, checked_format
+from blocks.formats._gemini import gemini_field
 from blocks.formats._json import Json, obj, objs, string
 
 
@@ -207,10 +208,52 @@ class _Responses:
         return {**item, "content": [{"type": "output_text", "text": text} for text in texts]}
 
 
+@attrs.define
+class _Gemini:
+    """Chunks with parts; texts of one kind that follow each other are one, unless they are signed."""
+
+    _head: Json = attrs.field(factory=dict[str, Any], init=False)
+    _parts: list[Json] = attrs.field(factory=list[Json], init=False)
+    _reason: str = attrs.field(default="", init=False)
+
+    def add(self, event: Json) -> None:
+        for name in ("responseId", "modelVersion", "usageMetadata", "promptFeedback"):
+            if known := gemini_field(event, name):
+                self._head[name] = known
+        for candidate in objs(event.get("candidates"))[:1]:
+            self._reason = string(gemini_field(candidate, "finishReason")) or self._reason
+            for part in objs(obj(candidate.get("content")).get("parts")):
+                self._part(_known(part))
+
+    def _part(self, part: Json) -> None:
+        last: Json = self._parts[-1] if self._parts else {}
+        if _is_plain(part) and _is_plain(last) and part.get("thought") == last.get("thought"):
+            self._parts[-1] = {**last, "text": string(last["text"]) + string(part["text"])}
+        else:
+            self._parts.append(part)
+
+    def response(self) -> Json | None:
+        if not (self._parts or self._head.get("usageMetadata") or self.is_over):
+            return None
+        content = {"role": "model", "parts": self._parts}
+        candidates = [{"content": content, "finishReason": self._reason}] if self._parts else []
+        return {**self._head, "candidates": candidates}
+
+    @property
+    def is_over(self) -> bool:
+        return bool(self._reason) or "promptFeedback" in self._head
+
+
+def _is_plain(part: Json) -> bool:
+    """Whether it is a text that nothing is attached to."""
+    return isinstance(part.get("text"), str) and part.keys() <= {"text", "thought"}
+
+
 _STREAMS: Final[Mapping[str, type[Stream]]] = {
     "anthropic": _Anthropic,
     "openai.chat": _Chat,
     "openai.responses": _Responses,
+    "gemini": _Gemini,
 }
 
 

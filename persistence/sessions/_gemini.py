@@ -2,10 +2,8 @@
 
 from typing import Any
 
-import msgspec
-
 from blocks import UsageRecorded, text_of_parts
-from blocks.formats import Json, count, obj, objs, parts_of, string, tool_input
+from blocks.formats import Json, Result, count, messages_in, obj, objs, parts_of, string, tool_input
 from persistence.sessions._builder import Builder
 from persistence.sessions._returned import Returned
 from persistence.sessions._session import Session
@@ -63,17 +61,11 @@ def _respond(builder: Builder, number: int, message: Json, at: float | None) -> 
 
 
 def _returned(call: Json, line: int) -> Returned:
-    responses = [
-        obj(obj(part.get("functionResponse")).get("response")) for part in objs(call.get("result"))
-    ]
-    texts = [_text(response) for response in responses if response]
-    is_error = call.get("status") == "error" or any("error" in r for r in responses)
-    return Returned(parts=parts_of(texts), is_error=is_error, line=line)
-
-
-def _text(response: Json) -> str:
-    value = response.get("output", response.get("error", response))
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    contents = messages_in({"role": "user", "parts": objs(call.get("result"))}, "gemini")
+    found = [c for message in contents for c in message.content if isinstance(c, Result)]
+    parts = tuple(part for result in found for part in result.parts)
+    is_error = call.get("status") == "error" or any(result.is_error for result in found)
+    return Returned(parts=parts, is_error=is_error, line=line)
 
 
 def _usage(response: Stretch, tokens: Json) -> UsageRecorded | None:

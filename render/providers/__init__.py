@@ -7,12 +7,14 @@ from blocks import MisuseError, Part, did_you_mean
 from render.policy._model import Model
 from render.policy._provider import Overflow, Provider, Where
 from render.providers.anthropic import Anthropic
+from render.providers.gemini import Gemini
 from render.providers.openai import OpenAIChat, OpenAIResponses
 
 PROVIDERS: Final[Mapping[str, Provider]] = {
     "anthropic": Anthropic(),
     "openai.responses": OpenAIResponses(),
     "openai.chat": OpenAIChat(),
+    "gemini": Gemini(),
 }
 """By `Model.provider`."""
 

@@ -1,4 +1,4 @@
-"""Definitions of tools, in whichever provider's shape: Anthropic's, OpenAI's for Responses, or for Chat.
+"""Definitions of tools, in whichever provider's shape: Anthropic's, OpenAI's for Responses or for Chat, Gemini's.
 
 A caller has one list of tools and may change the provider; each provider sends them in its own shape.
 """
@@ -37,6 +37,10 @@ FREE_SCHEMA: Json = {
 """Of a tool that takes a text, where a provider has no such tools."""
 
 
+_SCHEMAS = ("input_schema", "parametersJsonSchema", "parameters_json_schema", "parameters")
+"""Of Anthropic's shape, and of Gemini's, which have no type."""
+
+
 def definition_of(tool: Json) -> Definition:
     """Read a definition of any shape; never raises."""
     for nested in ("function", "custom"):
@@ -46,7 +50,8 @@ def definition_of(tool: Json) -> Definition:
     if "input_schema" in tool or (kind is None and tool.get("name")):
         if kind not in (None, "custom"):
             return Definition(other=tool)
-        return _read({**tool, "parameters": tool.get("input_schema")}, "function")
+        schema = next((tool[name] for name in _SCHEMAS if name in tool), None)
+        return _read({**tool, "parameters": schema}, "function")
     if kind in ("function", "custom"):
         return _read(tool, kind)
     return Definition(other=tool)

@@ -104,6 +104,23 @@ class Rendered:
         self._check("openai.chat", "openai_chat()", **asked)
         return {"model": self.model, **self.request(), **asked}
 
+    @checked_call
+    def gemini(self, *, max_output_tokens: int | None = None) -> Json:
+        """The keyword arguments of `client.models.generate_content`, of Google's client: `model`, `contents`,
+        and `config` with `systemInstruction`, `tools`, and `maxOutputTokens`, unless None.
+
+        Contents and lists are fresh, so that callers may add to them; what they hold is shared.
+
+        Raises:
+            MisuseError: it was rendered for another provider, or `max_output_tokens` is no number of
+                tokens.
+        """
+        asked = {} if max_output_tokens is None else {"max_output_tokens": max_output_tokens}
+        self._check("gemini", "gemini()", **asked)
+        request = self.request()
+        limit = {} if max_output_tokens is None else {"maxOutputTokens": max_output_tokens}
+        return {"model": self.model, **request, "config": {**request["config"], **limit}}
+
     def _check(self, provider: str, call: str, **limits: int) -> None:
         if self.provider.name != provider:
             raise MisuseError(f"{call}: this request was rendered for {self.provider.name!r}")

@@ -51,7 +51,9 @@ class RequestSnapshot(SingleFileSnapshotExtension):
         return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
 
 
-@pytest.fixture(params=["anthropic", "openai.chat", "openai.responses", "plain"], autouse=True)
+@pytest.fixture(
+    params=["anthropic", "gemini", "openai.chat", "openai.responses", "plain"], autouse=True
+)
 def provider(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     served = {**PROVIDERS, "plain": PlainText()}[request.param]
     monkeypatch.setitem(cast("Any", PROVIDERS), "anthropic", served)

@@ -95,6 +95,8 @@ def _definitions(tools: Tools) -> Sequence[Json]:
             continue
         if name is None and isinstance(kind, str) and kind not in {"custom", "function"}:
             continue
+        if _is_google(definition):
+            continue
         raise MisuseError(f"{where} has no name (a text){_near_name(named)}")
     return tools or ()
 
@@ -111,3 +113,9 @@ def _listed(value: object, name: str, wanted: str) -> Sequence[object]:
     if not isinstance(value, list | tuple):
         raise MisuseError(f"render(): {name} is {wanted}, not {in_words(value)}")
     return cast("Sequence[object]", value)
+
+
+def _is_google(definition: Mapping[str, Any]) -> bool:
+    """Whether it is a tool of Gemini's, which has one field, and that is its kind: `{"googleSearch": {}}`."""
+    values = list(definition.values())
+    return len(values) == 1 and isinstance(values[0], dict | list)

@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--provider",
         default="",
         metavar="NAME",
-        help="whose request: anthropic, openai.responses or openai.chat (default: the model's)",
+        help="whose request: anthropic, openai.responses, openai.chat or gemini (default: the model's)",
     )
     add("--model", default="", metavar="NAME", help="for the rules of a model")
     add("--thinking", choices=("keep", "drop"), default="keep", help="recorded thinking blocks")

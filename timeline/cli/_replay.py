@@ -43,7 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--provider",
         default="",
         metavar="NAME",
-        help="whose requests: anthropic, openai.responses or openai.chat (default: the model's)",
+        help="whose requests: anthropic, openai.responses, openai.chat or gemini (default: the model's)",
     )
     add(
         "--summarizer",

@@ -61,7 +61,7 @@ class Branching(Removing):
         blocks and usage are committed. Where the stream breaks off, that is what had arrived whole: a text as
         far as it came, no call whose arguments were not finished.
 
-        `format`: `anthropic`, `openai.chat` or `openai.responses`; `rendered`: as for `record`.
+        `format`: `anthropic`, `openai.chat`, `openai.responses` or `gemini`; `rendered`: as for `record`.
 
         Raises:
             ArgumentError: there is no such format, or it has no events.
@@ -83,7 +83,7 @@ class Branching(Removing):
 
         Args:
             messages: All of its messages, oldest first: dicts, or an SDK's or a framework's objects.
-            format: `anthropic`, `openai.chat`, `openai.responses`, `langchain` or `pydantic_ai`.
+            format: `anthropic`, `openai.chat`, `openai.responses`, `gemini`, `langchain` or `pydantic_ai`.
             on_divergence: What to do when a message that was synced or recorded is another one now:
                 `raise`, or `fork` this timeline where the two part and go on in the fork, which is
                 found again by the next call. `follow` does so, too, where the history ends before the

@@ -64,12 +64,14 @@ class Sealing:
         """
         made: list[Event] = []
         tools: dict[CallId, str] = {}
+        is_by_tool = any(own.sensitivity for own in self.policy.tools.values())
         for event in events:
             made.append(event)
             if isinstance(event, BlockAppended) and isinstance(event.block, ToolCall):
                 tools[event.block.call_id] = event.block.name
             if isinstance(event, BlockAppended) and isinstance(event.block, ToolResult):
-                tool = tools.get(event.block.call_id) or _tool_of(event.block, view)
+                call = event.block.call_id
+                tool = (tools.get(call) or _tool_of(event.block, view)) if is_by_tool else ""
                 block = yield from self._sealed(event.block, tool)
                 made[-1] = msgspec.structs.replace(event, block=block)
         return made

@@ -142,7 +142,8 @@ class _Served:
     provider: FakeProvider
 
     async def create(self, wire: Wire, http: Request) -> Response:
-        request = wire.unauthorised(http.headers) or await _json(http)
+        body = wire.unauthorised(http.headers) or await _json(http)
+        request = body if isinstance(body, ApiError) else wire.received(body, http.path_params)
         if isinstance(request, ApiError):
             return self._refused(wire, request)
         return await response(wire, self.provider.create(request, wire), self._request_id)

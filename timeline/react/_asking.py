@@ -105,7 +105,7 @@ class Asker:
 
 def is_lost(error: Exception) -> bool:
     """Whether a response had begun and did not arrive; not: the request was refused or wrong."""
-    status: object = getattr(error, "status_code", None)
+    status: object = getattr(error, "status_code", getattr(error, "code", None))
     if isinstance(status, int):
         return status < _REFUSED
     return not isinstance(error, TypeError | AttributeError)

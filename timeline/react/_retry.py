@@ -89,10 +89,11 @@ def retried(
 def overflow_in(error: BaseException) -> Overflow | None:
     """What an error of the provider's client says about a prompt that was too long.
 
-    Reads what Anthropic's and OpenAI's clients have in common: a status, a body, a message.
+    Reads what the clients of the providers have in common: a status, a body, a message; Google's calls the
+    first two `code` and `details`.
     """
-    status: object = getattr(error, "status_code", None)
-    details = _details(getattr(error, "body", None))
+    status: object = getattr(error, "status_code", getattr(error, "code", None))
+    details = _details(getattr(error, "body", getattr(error, "details", None)))
     kind = details.get("code") or details.get("type") or getattr(error, "type", None) or ""
     message = details.get("message") or str(error)
     return overflow_of(status if isinstance(status, int) else None, str(kind), str(message))

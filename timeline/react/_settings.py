@@ -95,8 +95,8 @@ class AgentSettings:
 
     def arguments(self, rendered: Rendered) -> Json:
         """The keyword arguments of one call to the model."""
-        asked = api_of(rendered.provider.name).arguments(rendered, self.max_tokens)
-        return {**self.options, **asked}
+        api = api_of(rendered.provider.name)
+        return api.arguments(rendered.request(), rendered.model, self.max_tokens, self.options)
 
     @property
     def caller(self) -> Caller:

@@ -167,11 +167,10 @@ class ModelSummarizer:
     ) -> Calls[StructuredSummary]:
         """One summary, with one more try when the first gave none."""
         failure: Exception | None = None
-        api, named = api_of(spent.model.provider), {"model": spent.model.name}
+        api, model = api_of(spent.model.provider), spent.model.name
         for _ in range(TRIES_MAX):
             try:
-                limit = {api.limit: self.answer_tokens}
-                arguments = {**self.options, **prompt.request, **named, **limit}
+                arguments = api.arguments(prompt.request, model, self.answer_tokens, self.options)
                 response: object = yield partial(api.create, self.client, arguments)
             except Exception as error:  # noqa: BLE001 -- the edge to a foreign client: tried again, then told
                 failure = error

@@ -1,89 +1,46 @@
-"""A round in the words that both APIs share: calls and their answers, what else was said, and the piece of a
-request that it all becomes.
-
-Repairs, each with a notice; the log keeps the original:
-
-* a result without a call is not shown;
-* a call without a result is answered "interrupted"; a result that comes after such a request was sent
-  is shown as text, where it arrived (changing the sent answer would rewrite the prefix);
-* an answer that nobody replied to is followed by a line of the user's;
-* text that is empty or white space is not shown; an image that cannot be read is named.
-"""
+"""A round in the words that OpenAI's two APIs share: what a failed call is answered with, how arguments are
+written, cache marks."""
 
 from collections.abc import Iterator, Sequence
-from hashlib import sha256
 from json import loads
 from typing import Any, Final, cast
 
-import attrs
-import msgspec
-
-from blocks import Note, OpaqueBlock, Part, TextPart, ToolCall, ToolResult, clean_json
+from blocks import Part, TextPart, ToolCall
 from blocks.formats import spelled
-from render.policy._provider import Piece, Spot, TokenCounter
-from render.providers._heard import heard
-from render.providers._names import CONTINUE, INTERRUPTED, NO_OUTPUT
+from render.policy._provider import Piece, TokenCounter
+from render.providers._rounds import Returned, Scale, returned
 from render.providers.openai._count import MESSAGE_TOKENS, content_tokens
 from render.providers.openai._kinds import CUSTOM, CUSTOM_INPUT, MARK
-from render.view._group import Entry, Group, Place
-from render.view._provider_blocks import Json, verbatim
+from render.view._group import Entry, Group
+from render.view._provider_blocks import Json
 
 FAILED: Final = "[the call failed]"
 """Before what a failed call gave: neither API has a field for it."""
 EXPLICIT: Final = {"mode": "explicit"}
 TAIL_ITEMS: Final = 40
 """Where the mark at the end of a request is looked for: behind it there are only texts that came back."""
-_OTHERS: Final = frozenset({Place.USER, Place.LATE, Place.CARRIED})
 
 
-@attrs.frozen(kw_only=True)
-class Sent:
-    """One message, or item of input, and the content in it that each block became."""
-
-    item: Json
-    by_model: bool
-    contents: tuple[tuple[int, Json], ...]
-    """With the versions of the blocks."""
+def scale_of(counter: TokenCounter) -> Scale:
+    """What contents of either API weigh."""
+    return Scale(
+        envelope=MESSAGE_TOKENS,
+        tokens=lambda content: content_tokens(content, counter),
+        kind=lambda content: str(content.get("type")),
+    )
 
 
 def answers(group: Group, notices: list[str]) -> Iterator[tuple[Entry, int, Sequence[Part]]]:
     """For each call, in order: its entry, the version of what answers it, and the answer."""
-    results = {entry.pair: entry for entry in group.placed(Place.RESULT)}
-    for call in group.placed(Place.RESPONSE):
-        if not isinstance(call.block, ToolCall):
-            continue
-        found = results.get(call.pair)
-        if found is None or not isinstance(found.block, ToolResult):
-            notices.append(f"a call without a result is answered as interrupted: {call.path}")
-            yield call, call.version, (TextPart(text=f"{FAILED}\n{INTERRUPTED}"),)
-        else:
-            yield call, found.version, tuple(_output(found.block))
+    for found in returned(group, notices):
+        yield found.call, found.version, _marked_failed(found) if found.failed else found.parts
 
 
-def _output(block: ToolResult) -> Iterator[Part]:
-    parts = [p for p in block.parts if not (isinstance(p, TextPart) and not p.text.strip())]
-    parts = parts or [TextPart(text=NO_OUTPUT)]
-    if block.is_error:
-        first = parts[0]
-        said = f"{FAILED}\n{first.text}" if isinstance(first, TextPart) else FAILED
-        yield TextPart(text=said)
-        parts = parts[1:] if isinstance(first, TextPart) else parts
-    yield from parts
-
-
-def others(
-    group: Group, notices: list[str], *, answered: bool
-) -> Iterator[tuple[int, Sequence[Part]]]:
-    """What else came, entry by entry, and a line where nobody replied; `answered`: there were calls, or
-    nothing was said."""
-    entries = [entry for entry in group.entries if entry.place in _OTHERS]
-    shown = [(entry.version, tuple(heard(entry, notices))) for entry in entries]
-    early = any(parts and (not group.sealed or v <= group.sealed) for v, parts in shown)
-    if not answered and not early:
-        yield group.placed(Place.RESPONSE)[-1].version, (TextPart(text=CONTINUE),)
-    yield from ((version, parts) for version, parts in shown if parts)
-    orphans = group.placed(Place.ORPHAN)
-    notices += (f"a result without a call is not shown: {entry.path}" for entry in orphans)
+def _marked_failed(found: Returned) -> Sequence[Part]:
+    first, *more = found.parts
+    if isinstance(first, TextPart):
+        return (TextPart(text=f"{FAILED}\n{first.text}"), *more)
+    return (TextPart(text=FAILED), *found.parts)
 
 
 def arguments_of(call: ToolCall) -> str:
@@ -111,63 +68,6 @@ def free_input(call: ToolCall) -> str | None:
     text: object = call.input.get(CUSTOM_INPUT)
     is_free = call.provider.get("type") == CUSTOM and isinstance(text, str)
     return cast("str", text) if is_free else None
-
-
-def told(block: OpaqueBlock) -> str:
-    """What a block says that only another provider reads: its compaction, for one, is a summary in
-    words."""
-    content: object = (verbatim(block) or {}).get("content")
-    return block.text or (content if isinstance(content, str) else "")
-
-
-# Pieces.
-
-
-def piece_of(
-    group: Group, sent: Sequence[Sent], counter: TokenCounter, notices: Sequence[str]
-) -> Piece:
-    """What a group is sent as, with what each block costs."""
-    try:
-        digest = _digest(sent)
-    except UnicodeEncodeError:  # a text that went through no store
-        sent = [_sendable(each) for each in sent]
-        digest = _digest(sent)
-    spots = tuple(spot for each in sent for spot in _spots(each, counter))
-    notes = {entry.version for entry in group.entries if isinstance(entry.block, Note)}
-    return Piece(
-        group=group,
-        contents=tuple(content for each in sent for _, content in each.contents),
-        items=tuple(each.item for each in sent),
-        spots=spots,
-        tokens=sum(spot.tokens for spot in spots),
-        pinned=sum(spot.tokens for spot in spots if spot.version in notes),
-        digest=digest,
-        notices=tuple(notices),
-    )
-
-
-def _spots(sent: Sent, counter: TokenCounter) -> Iterator[Spot]:
-    role = "assistant" if sent.by_model else "user"
-    envelope = MESSAGE_TOKENS
-    for version, content in sent.contents:
-        tokens, kind = envelope + content_tokens(content, counter), str(content.get("type"))
-        yield Spot(
-            version=version,
-            role=role,
-            tokens=tokens,
-            kind=f"said {kind}" if sent.by_model else kind,
-        )
-        envelope = 0
-
-
-def _digest(sent: Sequence[Sent]) -> bytes:
-    return sha256(msgspec.json.encode([each.item for each in sent])).digest()
-
-
-def _sendable(sent: Sent) -> Sent:
-    """The same with what JSON cannot hold spelled out, as a store would have done."""
-    contents = tuple((version, clean_json(content)) for version, content in sent.contents)
-    return attrs.evolve(sent, item=clean_json(sent.item), contents=contents)
 
 
 # Cache marks.

@@ -1,4 +1,4 @@
-"""Messages of five formats say the same, whoever wrote them; what cannot be read keeps its original."""
+"""Messages of six formats say the same, whoever wrote them; what cannot be read keeps its original."""
 
 from base64 import b64encode
 from contextlib import suppress
@@ -96,6 +96,11 @@ def test_a_conversation_is_the_same_in_every_format(talk: Talk) -> None:
         ("openai.chat", {"type": "file", "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{PAPER}"}}, DocumentPart(data=PAPER, name="a.pdf")),
         ("openai.responses", {"type": "input_image", "image_url": "https://x/y.png"}, ImagePart(url="https://x/y.png")),
         ("openai.responses", {"type": "input_file", "file_url": "https://x/y.pdf"}, DocumentPart(url="https://x/y.pdf")),
+        ("gemini", {"inlineData": {"mimeType": "image/webp", "data": PICTURE}}, ImagePart(media_type="image/webp", data=PICTURE)),
+        ("gemini", {"inline_data": {"mime_type": "image/png", "data": b"picture"}}, ImagePart(data=PICTURE)),
+        ("gemini", {"inlineData": {"mimeType": "application/pdf", "data": PAPER, "displayName": "a.pdf"}}, DocumentPart(data=PAPER, name="a.pdf")),
+        ("gemini", {"fileData": {"mimeType": "image/png", "fileUri": "https://x/y.png"}}, ImagePart(url="https://x/y.png")),
+        ("gemini", {"file_data": {"mime_type": "application/pdf", "file_uri": "https://x/y.pdf"}}, DocumentPart(url="https://x/y.pdf")),
         ("langchain", {"type": "image", "base64": PICTURE, "mime_type": "image/jpeg"}, ImagePart(media_type="image/jpeg", data=PICTURE)),
         ("langchain", {"type": "image", "source_type": "url", "url": "https://x/y.png"}, ImagePart(url="https://x/y.png")),
         ("langchain", {"type": "file", "base64": PAPER, "mime_type": "application/pdf"}, DocumentPart(data=PAPER)),
@@ -118,6 +123,17 @@ def test_a_picture_or_a_file_of_a_format_is_read(name: Format, content: Any, par
         ("openai.chat", {"type": "image_url", "image_url": {"url": "file:///tmp/x.png"}}),
         ("openai.responses", {"type": "input_image", "file_id": "file-1"}),
         ("openai.responses", {"type": "input_file", "file_id": "file-2"}),
+        ("gemini", {"inlineData": {"mimeType": "audio/mp3", "data": "AAAA"}}),
+        (
+            "gemini",
+            {
+                "fileData": {
+                    "mimeType": "image/png",
+                    "fileUri": "https://generativelanguage.googleapis.com/v1beta/files/1",
+                }
+            },
+        ),
+        ("gemini", {"fileData": {"mimeType": "image/png", "fileUri": "gs://a/b.png"}}),
         ("langchain", {"type": "video", "base64": "AAAA", "mime_type": "video/mp4"}),
         ("pydantic_ai", {"kind": "audio-url", "url": "https://x/y.mp3"}),
         ("anthropic", {"type": "from_tomorrow", "value": 1}),
@@ -339,6 +355,7 @@ def test_a_compaction_that_repeats_what_the_user_said_says_nothing_for_the_model
         ("anthropic", {"role": "assistant", "content": "ok", "usage": {"input_tokens": 10, "cache_read_input_tokens": 80, "cache_creation_input_tokens": 10, "output_tokens": 5}}),
         ("openai.chat", {"choices": [{"message": {"content": "ok"}}], "usage": {"prompt_tokens": 100, "prompt_tokens_details": {"cached_tokens": 80, "cache_write_tokens": 10}, "completion_tokens": 5}}),
         ("openai.responses", {"output": [{"type": "message", "role": "assistant", "content": "ok"}], "usage": {"input_tokens": 100, "input_tokens_details": {"cached_tokens": 80, "cache_write_tokens": 10}, "output_tokens": 5}}),
+        ("gemini", {"candidates": [{"content": {"parts": [{"text": "ok"}]}}], "usageMetadata": {"promptTokenCount": 100, "cachedContentTokenCount": 80, "candidatesTokenCount": 2, "thoughtsTokenCount": 3}}),
         ("langchain", {"type": "ai", "content": "ok", "usage_metadata": {"input_tokens": 100, "input_token_details": {"cache_read": 80, "cache_creation": 10}, "output_tokens": 5}}),
         ("pydantic_ai", {"kind": "response", "parts": [{"part_kind": "text", "content": "ok"}], "usage": {"input_tokens": 100, "cache_read_tokens": 80, "cache_write_tokens": 10, "output_tokens": 5}}),
     ],
@@ -346,7 +363,9 @@ def test_a_compaction_that_repeats_what_the_user_said_says_nothing_for_the_model
 def test_usage_means_the_same_in_every_format(name: Format, response: Any) -> None:
     usage = response_from(response, name).usage
     assert usage is not None
-    assert (usage.uncached, usage.cache_read, usage.cache_write, usage.output) == (10, 80, 10, 5)
+    written = 0 if name == "gemini" else 10  # whose cache charges nothing for a write
+    assert (usage.uncached, usage.cache_read) == (20 - written, 80)
+    assert (usage.cache_write, usage.output) == (written, 5)
     assert usage.input == 100
 
 
@@ -394,3 +413,44 @@ def test_any_json_is_messages_or_a_named_error(value: Any, name: Format) -> None
         with suppress(FoldlineError):
             response_from(given_value, name)
         parts_from(given_value, name)
+
+
+def test_what_gemini_said_keeps_its_signatures_where_they_were() -> None:
+    seal, sealed = {"thoughtSignature": "AAEC"}, {"thought_signature": b"\0\1\2"}
+    parts: list[Any] = [
+        {"text": "hm", "thought": True},
+        {"text": "so", **seal},
+        {"function_call": {"id": "c", "name": "f", "args": {"a_b": 1}}, **sealed},
+        {"executable_code": {"code": "1", "language": None}},
+        sealed,
+        {"text": " "},
+    ]
+    [message] = read({"role": "model", "parts": parts}, name="gemini")
+    assert message.content == (
+        Thought(value={"text": "hm", "thought": True}),
+        Said(text="so", provider=seal),
+        Call(call_id="c", name="f", input={"a_b": 1}, provider=seal),
+        Verbatim(value={"executableCode": {"code": "1"}}, vendor="gemini"),
+        Thought(value={"text": "", **seal}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("response", "text", "failed"),
+    [
+        ({"output": "a"}, "a", False),
+        ({"error": "b"}, "b", True),
+        ({"result": [1]}, '{"result":[1]}', False),
+        ({"output": {"x": 1}}, '{"x":1}', False),
+        ({}, "", False),
+    ],
+)
+def test_a_function_of_geminis_returns_its_output_its_error_or_all_of_it(
+    response: Any, text: str, *, failed: bool
+) -> None:
+    returned = {"id": "c", "name": "f", "response": response, "parts": [{"inlineData": {"mimeType": "image/png", "data": PICTURE}}]}  # fmt: skip
+    [message] = read({"role": "user", "parts": [{"functionResponse": returned}]}, name="gemini")
+    [found] = message.content
+    assert isinstance(found, Result)
+    assert found.parts[-1] == ImagePart(data=PICTURE)
+    assert (text_of_parts(found.parts[:-1]), found.is_error) == (text, failed)

@@ -43,12 +43,19 @@ RESPONSES: list[Any] = [
     {"type": "response.output_item.done", "output_index": 1, "item": _CALL},
     {"type": "response.completed", "response": {"id": "m1", "status": "completed", "output": [_SAID, _CALL], "usage": {"input_tokens": 7, "output_tokens": 20}}},
 ]  # fmt: skip
+GEMINI: list[Any] = [
+    {"responseId": "m1", "candidates": [{"content": {"role": "model", "parts": [{"text": "I "}]}}]},
+    {"responseId": "m1", "candidates": [{"content": {"role": "model", "parts": [{"text": "look"}]}}]},
+    {"responseId": "m1", "candidates": [{"content": {"role": "model", "parts": [{"functionCall": {"id": "c", "name": "f", "args": {"a": 1}}}]}}]},
+    {"responseId": "m1", "candidates": [{"content": {"parts": [{"text": ""}]}, "finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 20}},
+]  # fmt: skip
 STREAMS: dict[Format, list[Any]] = {
     "anthropic": ANTHROPIC,
     "openai.chat": CHAT,
     "openai.responses": RESPONSES,
+    "gemini": GEMINI,
 }
-DONE: dict[Format, int] = {"anthropic": 10, "openai.chat": 6, "openai.responses": 8}
+DONE: dict[Format, int] = {"anthropic": 10, "openai.chat": 6, "openai.responses": 8, "gemini": 3}
 """Events after which the call is whole."""
 
 
@@ -89,3 +96,32 @@ def test_of_a_stream_that_breaks_off_there_is_what_was_whole(name: Format) -> No
 def test_a_format_without_events_says_so(name: Format) -> None:
     with pytest.raises(ArgumentError, match="has no stream of events; record its whole response"):
         stream_of(name, "recording()")
+
+
+def test_a_signature_that_comes_last_stays_in_a_part_of_its_own() -> None:
+    """Texts of one kind are joined, thoughts apart from what is said; what is signed is joined to nothing."""
+    stream = stream_of("gemini", "recording()")
+    said = [
+        {"text": "I ", "thought": True},
+        {"text": "think.", "thought": True},
+        {"text": "So "},
+        {"text": "it is."},
+        {"text": "", "thoughtSignature": "AAEC"},
+    ]
+    for part in said:
+        stream.add({"candidates": [{"content": {"parts": [part]}}]})
+    assert not stream.is_over
+    [candidate] = (stream.response() or {})["candidates"]
+    assert candidate["content"]["parts"] == [
+        {"text": "I think.", "thought": True},
+        {"text": "So it is."},
+        {"text": "", "thoughtSignature": "AAEC"},
+    ]
+
+
+def test_a_prompt_that_was_blocked_is_the_end_of_its_stream() -> None:
+    stream = stream_of("gemini", "recording()")
+    used = {"prompt_token_count": 9}
+    stream.add({"prompt_feedback": {"block_reason": "SAFETY"}, "usage_metadata": used})
+    assert stream.is_over
+    assert response_from(stream.response(), "gemini").message.content == ()

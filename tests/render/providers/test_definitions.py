@@ -97,7 +97,7 @@ def test_anthropics_own_definitions_are_not_touched() -> None:
     assert sent({"name": "x"}, "anthropic") == {"name": "x"}
 
 
-@pytest.mark.parametrize("provider", ["openai.responses", "openai.chat"])
+@pytest.mark.parametrize("provider", ["openai.responses", "openai.chat", "gemini"])
 def test_a_tool_without_arguments_has_an_empty_schema(provider: str) -> None:
     validator = PROVIDERS[provider].validator()
     tool = sent({"name": "look at it!"}, provider)

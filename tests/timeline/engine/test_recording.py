@@ -23,7 +23,9 @@ from tests.foreign import Model, responded
 from timeline import AsyncTimeline, Timeline
 from timeline.engine._streaming import Recording
 
-FORMATS: list[Format] = ["anthropic", "openai.chat", "openai.responses", "langchain", "pydantic_ai"]
+FORMATS: list[Format] = [
+    *("anthropic", "openai.chat", "openai.responses", "gemini", "langchain", "pydantic_ai")
+]
 SAYS = Model("let me see", ("c1", "c2"))
 
 

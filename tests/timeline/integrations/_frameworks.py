@@ -10,6 +10,7 @@ FRAMEWORKS: Final[Mapping[str, str]] = {
     "openai-agents": "agents",
     "langchain": "langchain",
     "pydantic-ai": "pydantic_ai",
+    "google-genai": "google.genai",
 }
 """Each with the module that is there once it is installed."""
 
@@ -21,4 +22,9 @@ def suite_of(name: str) -> str:
 
 def missing() -> list[str]:
     """Those that are not installed here."""
-    return [name for name, module in FRAMEWORKS.items() if find_spec(module) is None]
+    return [name for name, module in FRAMEWORKS.items() if not _is_there(module)]
+
+
+def _is_there(module: str) -> bool:
+    parent = module.rpartition(".")[0]
+    return (not parent or _is_there(parent)) and find_spec(module) is not None

@@ -141,6 +141,8 @@ def _addresses(url: str) -> Mapping[str, str]:
     return {
         "OPENAI_BASE_URL": f"{url}/v1",
         "OPENAI_API_KEY": "test",
+        "GOOGLE_GEMINI_BASE_URL": url,
+        "GEMINI_API_KEY": "test",
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_KEY": "test",
         "PYTHONPATH": os.pathsep.join(paths),

@@ -74,12 +74,16 @@ def test_the_request_extends_the_live_prompt_and_reads_its_cache(
     assert not server.refused
 
 
-@pytest.mark.parametrize(("provider", "said"), [("responses", "input"), ("chat", "messages")])
-def test_with_openais_client_it_extends_the_live_prompt_too(
+@pytest.mark.parametrize(
+    ("provider", "said"),
+    [("openai.responses", "input"), ("openai.chat", "messages"), ("gemini", "contents")],
+)
+def test_with_another_providers_client_it_extends_the_live_prompt_too(
     practice: Practice, server: FakeServer, provider: str, said: str
 ) -> None:
-    client = practice.openai(server)
-    model = attrs.evolve(model_named("gpt-5.6"), provider=f"openai.{provider}")
+    client: Any = practice.google(server) if provider == "gemini" else practice.openai(server)
+    named = model_named("gemini-3.8-flash" if provider == "gemini" else "gpt-5.6")
+    model = attrs.evolve(named, provider=provider)
     timeline = opened(client, model=model)
     for number in range(12):
         for name, arguments in turn(number):
@@ -87,7 +91,10 @@ def test_with_openais_client_it_extends_the_live_prompt_too(
             getattr(timeline, name)(*arguments, **more)
     live = timeline.render(system=SYSTEM)
     timeline.close_calls()
-    ask: Any = client.responses.create if said == "input" else client.chat.completions.create
+    if said == "contents":
+        ask: Any = client.models.generate_content
+    else:
+        ask = client.responses.create if said == "input" else client.chat.completions.create
     ask(model=live.model, **live.request())
     timeline.compact(system=SYSTEM)
     [asked] = summary_requests(server)

@@ -113,10 +113,10 @@ def test_nothing_makes_it_fail_in_another_way(junk: Any) -> None:
 
 
 def test_a_text_is_counted_for_every_model_and_a_request_for_those_that_are_rendered_for() -> None:
-    gemini = RequestCounter(model_named("gemini-3.8-flash"))
-    assert gemini.text("Why does the nightly job fail?") > 0
-    with pytest.raises(MisuseError, match="no provider 'gemini'"):
-        gemini.request({"contents": []})
+    other = RequestCounter(attrs.evolve(model_named("gemini-3.8-flash"), provider="palm"))
+    assert other.text("Why does the nightly job fail?") > 0
+    with pytest.raises(MisuseError, match="no provider 'palm'"):
+        other.request({"contents": []})
 
 
 def test_a_guess_is_said_to_be_one() -> None:
@@ -128,7 +128,7 @@ OPENAI = model_named("gpt-5.6-sol")
 FUNCTION = {"name": "read", "description": "Read a file.", "parameters": {"type": "object"}}
 
 
-@pytest.mark.parametrize("provider", ["openai.responses", "openai.chat"])
+@pytest.mark.parametrize("provider", ["openai.responses", "openai.chat", "gemini"])
 @given(turns)
 def test_a_request_for_another_api_has_what_a_render_says(
     provider: str, said: list[tuple[str, str]]

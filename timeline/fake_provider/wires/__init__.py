@@ -5,6 +5,7 @@ from typing import Final
 from render import Json
 from timeline.fake_provider._json import blocks_of
 from timeline.fake_provider.wires._chat import Chat
+from timeline.fake_provider.wires._gemini import Gemini
 from timeline.fake_provider.wires._messages import Messages
 from timeline.fake_provider.wires._responses import Responses
 from timeline.fake_provider.wires._wire import Spoken as Spoken
@@ -13,7 +14,8 @@ from timeline.fake_provider.wires._wire import Wire as Wire
 MESSAGES: Final = Messages()
 RESPONSES: Final = Responses()
 CHAT: Final = Chat()
-WIRES: Final[tuple[Wire, ...]] = (MESSAGES, RESPONSES, CHAT)
+GEMINI: Final = Gemini()
+WIRES: Final[tuple[Wire, ...]] = (MESSAGES, RESPONSES, CHAT, GEMINI)
 
 
 def asked(request: Json) -> Json:
@@ -25,6 +27,8 @@ def wire_of(request: Json) -> Wire:
     """Whose request this is, seen from its shape."""
     if "input" in request:
         return RESPONSES
+    if "contents" in request:
+        return GEMINI
     said = blocks_of(request.get("messages"))
     opened = bool(said) and said[0].get("role") in {"developer", "system"}
     called = any(message.get("role") == "tool" or "tool_calls" in message for message in said)

@@ -34,6 +34,10 @@ class Messages:
             return invalid("anthropic-version: header is required")
         return None
 
+    def received(self, body: Json, place: Mapping[str, str]) -> Json:  # noqa: ARG002 -- one place for all
+        """As it is."""
+        return body
+
     def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:
         """Fields of the SDK."""
         needed = ("messages", "model")

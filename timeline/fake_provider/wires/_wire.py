@@ -60,6 +60,10 @@ class Wire(Protocol):
         """What is missing from a request's headers; any key will do, but there must be one."""
         ...
 
+    def received(self, body: Json, place: Mapping[str, str]) -> Json | ApiError:
+        """A request, of its body and of what its path says, or that there is nothing at this place."""
+        ...
+
     def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:
         """What is missing from a request, or too much in it; `counted`: its tokens are to be counted only."""
         ...

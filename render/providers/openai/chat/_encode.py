@@ -28,17 +28,10 @@ from blocks import (
 from blocks.formats import REASONING
 from render.policy._provider import Piece, TokenCounter
 from render.providers._names import tool_name, wire_id
+from render.providers._rounds import Sent, others, piece_of, told
 from render.providers.openai._kinds import CHAT_ID_LENGTH_MAX
 from render.providers.openai._parts import ChatParts, content_of, texts_of
-from render.providers.openai._rounds import (
-    Sent,
-    answers,
-    arguments_of,
-    free_input,
-    others,
-    piece_of,
-    told,
-)
+from render.providers.openai._rounds import answers, arguments_of, free_input, scale_of
 from render.view._group import Entry, Group, Place
 from render.view._provider_blocks import Json, verbatim
 
@@ -73,7 +66,7 @@ class Encoding:
         for version, parts in others(group, notices, answered=alone):
             heard += [(version, content_of(part, _PARTS)) for part in parts]
         sent = [*said, *results, *([self._user_message(heard)] if heard else [])]
-        return piece_of(group, sent, self.counter, notices)
+        return piece_of(group, sent, scale_of(self.counter), notices)
 
     def _said(self, group: Group, notices: list[str]) -> Iterator[Sent]:
         """The assistant's message."""

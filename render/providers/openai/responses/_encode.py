@@ -24,17 +24,10 @@ from blocks import (
 )
 from render.policy._provider import Piece, TokenCounter
 from render.providers._names import tool_name, wire_id
+from render.providers._rounds import Sent, others, piece_of, told
 from render.providers.openai._kinds import TAG_PREFIX
 from render.providers.openai._parts import ResponsesParts, content_of, texts_of
-from render.providers.openai._rounds import (
-    Sent,
-    answers,
-    arguments_of,
-    free_input,
-    others,
-    piece_of,
-    told,
-)
+from render.providers.openai._rounds import answers, arguments_of, free_input, scale_of
 from render.providers.openai.responses._kinds import REPLAYED
 from render.view._group import Entry, Group, Place
 from render.view._provider_blocks import Json, response_of, verbatim
@@ -65,7 +58,7 @@ class Encoding:
         heard = [
             _message(*each) for each in others(group, notices, answered=bool(results) or not said)
         ]
-        return piece_of(group, [*said, *results, *heard], self.counter, notices)
+        return piece_of(group, [*said, *results, *heard], scale_of(self.counter), notices)
 
     def _said(self, group: Group, notices: list[str]) -> Sequence[Sent]:
         said: list[Sent] = []

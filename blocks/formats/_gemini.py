@@ -1,0 +1,152 @@
+"""Contents and responses of Gemini's API, with the names of its REST interface or of its Python SDK.
+
+A thought's signature stands on the part that it belongs to, and goes back there: it is kept with the text or
+the call.  Where a part is nothing but a signature, it is a thought.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final, cast
+
+import msgspec
+
+from blocks._events import UsageRecorded
+from blocks.formats._json import Json, count, obj, objs, string, tool_input
+from blocks.formats._message import (
+    Call,
+    Content,
+    Message,
+    Response,
+    Result,
+    Said,
+    Thought,
+    Verbatim,
+)
+from blocks.formats._parts import part_of, parts_of
+from blocks.formats._usage import spent
+
+VENDOR: Final = "gemini"
+SIGNATURE: Final = "thoughtSignature"
+_HUMP: Final = re.compile(r"_([a-z])")
+_CUT_OFF: Final = frozenset({"MAX_TOKENS", "CONTINUATION"})
+_MODEL: Final = frozenset({"model", "assistant"})
+_USER: Final = frozenset({"user", "function", "tool", None})
+
+
+def gemini_field(fields: Json, name: str) -> Any:
+    """A field by its REST name, or by what the SDK makes of that: `functionCall`, `function_call`."""
+    value: object = fields.get(name)
+    if value is None:
+        snake = "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
+        value = fields.get(snake)
+    return value
+
+
+def _rest(fields: Json) -> Json:
+    """A part with its REST names, and so what is in it; what is deeper is somebody's data."""
+    return {
+        name: _named(cast("Json", value)) if isinstance(value, dict) else value
+        for name, value in _named(fields).items()
+    }
+
+
+def _named(fields: Json) -> Json:
+    known = {name: value for name, value in fields.items() if value is not None}
+    return {_HUMP.sub(lambda found: found[1].upper(), name): known[name] for name in known}
+
+
+def read(content: Json) -> Iterator[Message]:
+    """The content as a message; nothing, if it is none."""
+    parts, role = objs(content.get("parts")), content.get("role")
+    if "parts" not in content:
+        return
+    if role in _MODEL:
+        yield Message(role="assistant", content=tuple(_spoken(parts)))
+    elif role in _USER:
+        yield Message(role="user", content=tuple(_heard(parts)))
+
+
+def _heard(parts: list[Json]) -> Iterator[Content]:
+    for part in parts:
+        if returned := obj(gemini_field(part, "functionResponse")):
+            yield result(returned)
+        elif (found := part_of(part)) is not None:
+            yield found
+
+
+def result(returned: Json) -> Result:
+    """What a function returned: `output`, `error`, or all of it."""
+    response = obj(returned.get("response"))
+    value: object = response.get("output", response.get("error", response))
+    texts = parts_of(value if isinstance(value, str) else _text(value) if value else "")
+    pictures = parts_of(objs(returned.get("parts")))
+    return Result(
+        call_id=string(returned.get("id")),
+        parts=(*texts, *pictures),
+        is_error="error" in response,
+    )
+
+
+def _text(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _spoken(parts: list[Json]) -> Iterator[Content]:
+    for part in parts:
+        if (found := said(part)) is not None:
+            yield found
+
+
+def said(part: Json) -> Content | None:
+    """One part of the model's; None: there is nothing in it."""
+    sealed = string(gemini_field(part, SIGNATURE))
+    known: Json = {SIGNATURE: sealed} if sealed else {}
+    text: object = part.get("text")
+    if isinstance(text, str):
+        if part.get("thought"):
+            return Thought(value={"text": text, "thought": True, **known})
+        if text.strip():
+            return Said(text=text, provider=known)
+        return Thought(value={"text": text, **known}) if sealed else None
+    if called := obj(gemini_field(part, "functionCall")):
+        return Call(
+            call_id=string(called.get("id")),
+            name=string(called.get("name")),
+            input=tool_input(called.get("args")),
+            provider=known,
+        )
+    value = _rest(part)
+    if value.keys() <= {SIGNATURE, "thought"}:
+        return Thought(value={"text": "", **known}) if sealed else None
+    return Verbatim(value=value, vendor=VENDOR)
+
+
+def response(found: Json) -> Response | None:
+    """A response with one candidate, or with none because the prompt was blocked; None: it is none."""
+    candidates = objs(found.get("candidates"))
+    blocked = obj(gemini_field(found, "promptFeedback"))
+    if not (candidates or blocked or "candidates" in found):
+        return None
+    first = candidates[0] if candidates else {}
+    own = string(gemini_field(found, "responseId"))
+    parts = objs(obj(first.get("content")).get("parts"))
+    return Response(
+        message=Message(role="assistant", id=own, content=tuple(_spoken(parts))),
+        id=own,
+        model=string(gemini_field(found, "modelVersion")),
+        usage=gemini_usage_in(obj(gemini_field(found, "usageMetadata"))),
+        is_cut_off=gemini_field(first, "finishReason") in _CUT_OFF,
+    )
+
+
+def gemini_usage_in(found: Json) -> UsageRecorded | None:
+    """The prompt includes what came from the cache; thoughts are not among the candidates' tokens."""
+    if not found:
+        return None
+    prompt = count(gemini_field(found, "promptTokenCount"))
+    prompt += count(gemini_field(found, "toolUsePromptTokenCount"))
+    read_tokens = min(count(gemini_field(found, "cachedContentTokenCount")), prompt)
+    output = count(gemini_field(found, "candidatesTokenCount")) + count(
+        gemini_field(found, "thoughtsTokenCount")
+    )
+    return spent(uncached=prompt - read_tokens, read=read_tokens, written=0, output=output)

@@ -1,0 +1,228 @@
+"""The Gemini API as a provider: what only its folder knows, behind the seam."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, groupby
+from operator import attrgetter, eq, itemgetter
+from typing import Any, Final, cast
+
+import attrs
+
+from blocks import BlockId, Part, TurnId, UsageRecorded
+from render.policy._model import Limits, Model, Rates
+from render.policy._provider import (
+    Answer,
+    Encoder,
+    Overflow,
+    Piece,
+    Segment,
+    TokenCounter,
+    Where,
+)
+from render.providers._definitions import definition_of
+from render.providers._names import MIDWAY
+from render.providers.gemini._count import RESULT_TOKENS, definition_tokens
+from render.providers.gemini._encode import Encoding
+from render.providers.gemini._flatten import segment_of, text_of_content
+from render.providers.gemini._kinds import PICTURE_BYTES_MAX, PICTURES_MAX, SIGNATURE, UNSIGNED
+from render.providers.gemini._names import function_name
+from render.providers.gemini._overflow import overflow_of
+from render.providers.gemini._parts import refusal
+from render.providers.gemini._prices import rates_of
+from render.providers.gemini._read import answer_of, stop_of, usage_of
+from render.providers.gemini._tools import declared, each_of, grouped
+from render.providers.gemini.validator._validate import ContentsValidator
+from render.view._provider_blocks import Json
+
+_ROLE: Final = itemgetter("role")
+
+
+@attrs.frozen
+class Gemini:
+    """Google's `generateContent`, as of October 2026; see `Provider`.
+
+    It caches by itself what requests begin with in common (implicit caching); caches that are made and named
+    beforehand are not used.
+    """
+
+    name: str = attrs.field(default="gemini", init=False)
+
+    def limits(self, model: Model) -> Limits:
+        """Every prefix is kept for a while, and found; there are no marks."""
+        return Limits(
+            result_tokens=RESULT_TOKENS,
+            pictures_max=PICTURES_MAX,
+            picture_bytes_max=PICTURE_BYTES_MAX,
+            marks_max=0,
+            cache_tokens_min=model.cache_tokens_min,
+            lookback=1,
+            ttl_seconds=min(model.cache_ttls),
+            automatic=True,
+        )
+
+    def encoder(self, counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
+        """Groups as contents."""
+        del model
+        encoding = Encoding(counter=counter, keep_thinking=keep_thinking)
+        return Encoder((self.name, counter.name, keep_thinking), encoding.encode)
+
+    def tool_tokens(self, tool: Json, counter: TokenCounter) -> int:
+        """Its JSON."""
+        return definition_tokens(definition_of(tool), counter)
+
+    def prefix(
+        self, system: Sequence[Json], tools: Sequence[Json], ttl: str | None
+    ) -> tuple[list[Json], list[Json]]:
+        """Parts and declarations; a mark there is none."""
+        del ttl
+        return [{"text": text["text"]} for text in system], list(map(declared, tools))
+
+    def messages(
+        self, pieces: Sequence[Piece], marks: Iterable[tuple[int, int]], texts: Sequence[str]
+    ) -> list[Json]:
+        """Contents, the user's first, adjacent ones joined.
+
+        Those that are not joined are the pieces' own objects: read them, do not change them.
+        """
+        del marks
+        contents = _joined(list(chain.from_iterable(map(attrgetter("items"), pieces))))
+        if not contents or contents[0]["role"] != "user":
+            contents.insert(0, _said([MIDWAY]))
+        return appended(contents, texts)
+
+    def request(
+        self,
+        system: Sequence[Json],
+        tools: Sequence[Json],
+        messages: Sequence[Json],
+        cache_key: str = "",
+    ) -> Json:
+        """The keyword arguments `contents` and `config`; the cache needs no key."""
+        del cache_key
+        config: Json = {"systemInstruction": {"parts": list(system)}} if system else {}
+        if tools:
+            config["tools"] = grouped(tools)
+        return {"contents": list(messages), "config": config}
+
+    def sections(
+        self, request: Mapping[str, Any]
+    ) -> tuple[Sequence[Json], Sequence[Json], Sequence[Json]]:
+        """Of the client's arguments, or of the body that goes over the wire."""
+        config = _object(request.get("config") or request)
+        found: Any = config.get("systemInstruction") or config.get("system_instruction") or {}
+        system = [{"text": found}] if isinstance(found, str) else _object(found).get("parts") or []
+        contents: object = request.get("contents") or []
+        said = [_said([contents])] if isinstance(contents, str) else contents
+        return system, list(each_of(config.get("tools"))), cast("Sequence[Json]", said)
+
+    def rates(self, model: Model, prompt_tokens: int) -> Rates:
+        """What is read from the cache costs 0.1 of the input; nothing is charged for a write."""
+        return rates_of(model, prompt_tokens)
+
+    def contents(
+        self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
+    ) -> Iterator[tuple[str, Json]]:
+        """System, tools, then the parts of the contents."""
+        yield from (("system", part) for part in system)
+        yield from (("tools", tool) for tool in tools)
+        for content in messages:
+            role = str(content.get("role") or "user")
+            yield from ((role, part) for part in content.get("parts") or ())
+
+    def segment(self, place: str, content: Json) -> Segment:
+        """All of it, signatures included."""
+        return segment_of(place, content)
+
+    def text(self, content: Json) -> str:
+        """Arguments as names and values, not as JSON."""
+        return text_of_content(content)
+
+    def open_tools(self, names: Iterable[str]) -> list[Json]:
+        """Each under the name that is sent, in the order of names."""
+        sent = sorted({function_name(name) for name in names})
+        schema = {"type": "object"}
+        return [{"name": name, "description": name, "input_schema": schema} for name in sent]
+
+    def validator(self) -> ContentsValidator:
+        """Remembers its verdict on every content of the latest request."""
+        return ContentsValidator()
+
+    def extended(self, request: Json, text: str) -> Json:
+        """In the last content, if that is the user's."""
+        return {**request, "contents": appended(request["contents"], [text])}
+
+    def quoting(self, texts: Sequence[str]) -> Json:
+        """One content of the user's."""
+        return {"contents": [_said(texts)], "config": {}}
+
+    def without_thinking(self, request: Json) -> Json:
+        """Without thoughts and signatures; in place of one that has to be there stands what the provider
+        documents for that."""
+        return {**request, "contents": [_unsigned(content) for content in request["contents"]]}
+
+    def refusal(self, part: Part, where: Where) -> str:
+        """As the validator sees it."""
+        return refusal(part, where)
+
+    def read(self, response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
+        """A response with one candidate."""
+        return answer_of(response, new_id, turn)
+
+    def stop(self, response: object) -> str:
+        """By the candidate's reason, and by what it holds."""
+        return stop_of(response)
+
+    def usage(self, response: object) -> UsageRecorded | None:
+        """Its `usageMetadata`, which counts what was cached as input, and thoughts apart from what was said."""
+        return usage_of(response)
+
+    def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:
+        """From the text of the error: the API has no code for it."""
+        return overflow_of(status, kind, message)
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def _said(texts: Sequence[str]) -> Json:
+    """A content of the user's."""
+    return {"role": "user", "parts": [{"text": text} for text in texts]}
+
+
+def appended(contents: list[Json], texts: Sequence[str]) -> list[Json]:
+    """The contents with texts behind everything."""
+    if not texts:
+        return contents
+    said = _said(texts)
+    if not contents or contents[-1]["role"] != "user":
+        return [*contents, said]
+    return [*contents[:-1], _as_one([contents[-1], said])]
+
+
+def _joined(contents: list[Json]) -> list[Json]:
+    """Adjacent contents of one role as one; they are rare, and the others stay what they are."""
+    roles = list(map(_ROLE, contents))
+    if not any(map(eq, roles, roles[1:])):
+        return contents
+    runs = (list(run) for _, run in groupby(contents, _ROLE))
+    return [run[0] if len(run) == 1 else _as_one(run) for run in runs]
+
+
+def _as_one(run: Sequence[Json]) -> Json:
+    parts = chain.from_iterable(map(itemgetter("parts"), run))
+    return {"role": run[0]["role"], "parts": list(parts)}
+
+
+def _unsigned(content: Json) -> Json:
+    if content["role"] != "model":
+        return content
+    parts: list[Json] = []
+    calls = 0
+    for part in content["parts"]:
+        plain = {name: value for name, value in part.items() if name != SIGNATURE}
+        if "functionCall" in part:
+            calls += 1
+            parts.append({**plain, SIGNATURE: UNSIGNED} if calls == 1 else plain)
+        elif plain.get("text") != "" and not plain.get("thought"):
+            parts.append(plain)
+    return {**content, "parts": parts or [{"text": "[thinking]"}]}

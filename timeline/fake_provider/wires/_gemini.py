@@ -1,0 +1,268 @@
+"""Google's Gemini API: the model and the method stand in the path."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, cast
+
+import attrs
+
+from render import Json, Model, provider_of
+from timeline.fake_provider._fault import ApiError, overlong
+from timeline.fake_provider._json import blocks_of, child
+from timeline.fake_provider._reply import Draft
+from timeline.fake_provider._signature import is_signed, sealed
+from timeline.fake_provider.wires._wire import Spoken, event, pieces, unknown_field
+
+_FIELDS: Final = frozenset(
+    {
+        *("cachedContent", "contents", "generationConfig", "labels", "safetySettings"),
+        *("serviceTier", "store", "systemInstruction", "toolConfig", "tools"),
+    }
+)
+"""Of the SDK, 3.4."""
+_DATA: Final = frozenset({"args", "parameters", "parametersJsonSchema", "response"})
+"""Fields whose content is somebody's own; names in it stay as they are."""
+_HUMP: Final = re.compile(r"_([a-z])")
+_UNSIGNED: Final = frozenset(
+    {"context_engineering_is_the_way_to_go", "skip_thought_signature_validator"}
+)
+_URLSAFE: Final = str.maketrans("-_", "+/")
+_METHODS: Final = ("generateContent", "streamGenerateContent")
+_STOPS: Final = {
+    "max_tokens": "MAX_TOKENS",
+    "model_context_window_exceeded": "MAX_TOKENS",
+    "refusal": "SAFETY",
+}
+_WORDS: Final = {
+    "api_error": "INTERNAL",
+    "authentication_error": "UNAUTHENTICATED",
+    "invalid_request_error": "INVALID_ARGUMENT",
+    "not_found_error": "NOT_FOUND",
+    "overloaded_error": "UNAVAILABLE",
+    "rate_limit_error": "RESOURCE_EXHAUSTED",
+    "request_too_large": "INVALID_ARGUMENT",
+}
+_STATUSES: Final = {529: 503, 413: 400}
+_TOO_LONG: Final = "The input token count ({}) exceeds the maximum number of tokens allowed ({})."
+_GARBAGE: Final = b'data: {"candidates": [{"content": {"par\n\n'
+
+
+@attrs.frozen
+class Gemini:
+    """See `Wire`."""
+
+    provider: str = attrs.field(default="gemini", init=False)
+    path: str = attrs.field(default="/{version}/models/{model}:{method}", init=False)
+    counts: str = attrs.field(default="", init=False)
+    ids: tuple[str, str] = attrs.field(default=("resp", "call"), init=False)
+
+    def unauthorised(self, headers: Mapping[str, str]) -> ApiError | None:
+        """A key."""
+        if headers.get("x-goog-api-key") or headers.get("authorization"):
+            return None
+        return ApiError(401, "authentication_error", "API key not valid.")
+
+    def received(self, body: Json, place: Mapping[str, str]) -> Json | ApiError:
+        """By the names of the REST interface, as the client was called; with what the path says."""
+        if place["method"] not in _METHODS:
+            return ApiError(404, "not_found_error", "Not found")
+        known: Json = _rest(body)
+        if field := unknown_field(known, _FIELDS):
+            return _invalid(
+                f'Invalid JSON payload received. Unknown name "{field}": Cannot find field.'
+            )
+        contents = known.pop("contents", [])
+        config = {**known.pop("generationConfig", {}), **known}
+        stream = {"stream": True} if place["method"] == _METHODS[1] else {}
+        return {"model": place["model"], "contents": contents, "config": config, **stream}
+
+    def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:  # noqa: ARG002 -- the same
+        """Seen when it was received."""
+        return None
+
+    def unlawful(self, request: Json, model: Model) -> ApiError | None:
+        """The rules, and signatures that are not what they were."""
+        for violation in provider_of(model).validator().check(request, model):
+            return _invalid(violation.message)
+        for content in request["contents"]:
+            for part in content["parts"]:
+                if "thoughtSignature" in part and not _is_own(part):
+                    return _invalid("Corrupted thought signature.")
+        return None
+
+    def too_long(self, tokens: int, request: Json, model: Model) -> ApiError | None:  # noqa: ARG002 -- the prompt alone
+        """The prompt has to fit."""
+        return overlong(tokens, model.tokens_window) if tokens > model.tokens_window else None
+
+    def output_max(self, request: Json, model: Model) -> int:
+        """What the model may say at most, unless the request says less."""
+        tokens: int = request["config"].get("maxOutputTokens") or model.output_tokens_max
+        return tokens
+
+    def asked(self, request: Json) -> Json:
+        """Parts as blocks."""
+        config = child(request, "config")
+        thinks = bool(child(config, "thinkingConfig"))
+        return {
+            "model": request.get("model"),
+            "messages": [_as_message(content) for content in request["contents"]],
+            "tools": list(_tools_of(config)),
+            "thinking": {"type": "adaptive" if thinks else "disabled"},
+            **_output_config(config),
+        }
+
+    def sign(self, text: str, request: Json, model: Model) -> str:  # noqa: ARG002 -- not what the API signs
+        """Thoughts carry no signature: what follows them does."""
+        return ""
+
+    def message(self, spoken: Spoken) -> Json:
+        """A response with one candidate."""
+        answer = spoken.answer
+        parts = list(_parts(answer.drafts, spoken.model))
+        candidate = {
+            "content": {"role": "model", "parts": parts},
+            "finishReason": _STOPS.get(answer.stop_reason, "STOP"),
+            "index": 0,
+        }
+        return {
+            "candidates": [candidate],
+            "usageMetadata": _usage(spoken),
+            "modelVersion": spoken.model.name,
+            "responseId": spoken.id,
+        }
+
+    def events(self, message: Json, drafts: Sequence[Draft], request: Json) -> Iterator[bytes]:  # noqa: ARG002 -- of the message
+        """Chunks; a signed text comes first, its signature in a part of its own; the last one says why it ends."""
+        common = {name: message[name] for name in ("modelVersion", "responseId", "usageMetadata")}
+        [candidate] = message["candidates"]
+        for part in candidate["content"]["parts"]:
+            for piece in _streamed(part):
+                content = {"role": "model", "parts": [piece]}
+                yield event({**common, "candidates": [{"content": content, "index": 0}]})
+        end = {**candidate, "content": {"role": "model", "parts": [{"text": ""}]}}
+        yield event({**common, "candidates": [end]})
+
+    def garbage(self) -> bytes:
+        """Half a chunk."""
+        return _GARBAGE
+
+    def error(self, error: ApiError, request_id: str) -> tuple[int, Json]:  # noqa: ARG002 -- in the headers
+        """In an envelope."""
+        status = _STATUSES.get(error.status, error.status)
+        message = _TOO_LONG.format(*error.tokens) if error.tokens else error.message
+        word = _WORDS.get(error.kind, "UNKNOWN")
+        return status, {"error": {"code": status, "message": message, "status": word}}
+
+    def error_event(self, error: ApiError) -> bytes:
+        """The same in a chunk's place."""
+        return event(self.error(error, "")[1])
+
+
+def _invalid(message: str) -> ApiError:
+    return ApiError(400, "invalid_request_error", message)
+
+
+def _rest(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_rest(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    found: Json = {}
+    for name, inner in cast("Json", value).items():
+        known = _HUMP.sub(lambda hump: hump[1].upper(), name)
+        found[known] = inner if known in _DATA else _rest(inner)
+    return found
+
+
+# Signatures: of a call, what it says; of a text, nothing, because a stream tells it apart from the text.
+
+
+def _said(part: Json) -> str:
+    call = child(part, "functionCall")
+    return json.dumps([call.get("name"), call.get("args")], sort_keys=True) if call else ""
+
+
+def _is_own(part: Json) -> bool:
+    found = str(part["thoughtSignature"])
+    return found in _UNSIGNED or is_signed(found.translate(_URLSAFE), _said(part))
+
+
+def _parts(drafts: Sequence[Draft], model: Model) -> Iterator[Json]:
+    """The first call is signed or, where there is none, the last text."""
+    parts = [_part(draft) for draft in drafts]
+    calls = [n for n, part in enumerate(parts) if "functionCall" in part]
+    texts = [n for n, part in enumerate(parts) if "text" in part and "thought" not in part]
+    signed = calls[:1] or texts[-1:]
+    for number, part in enumerate(parts):
+        seal = {"thoughtSignature": sealed(_said(part), model)} if number in signed else {}
+        yield {**part, **seal}
+
+
+def _part(draft: Draft) -> Json:
+    block = draft.block
+    match block["type"]:
+        case "text":
+            return {"text": block["text"]}
+        case "thinking":
+            return {"text": block["thinking"], "thought": True}
+        case "tool_use":
+            known = {"id": block["id"], "name": block["name"], "args": block["input"]}
+            return {"functionCall": known}
+        case _:
+            return {"executableCode": {"language": "PYTHON", "code": json.dumps(block)}}
+
+
+def _streamed(part: Json) -> Iterator[Json]:
+    if "text" not in part:
+        yield part
+        return
+    known = {name: part[name] for name in ("thought",) if name in part}
+    yield from ({"text": piece, **known} for piece in pieces(part["text"]))
+    if "thoughtSignature" in part:
+        yield {"text": "", "thoughtSignature": part["thoughtSignature"]}
+
+
+def _usage(spoken: Spoken) -> Json:
+    step, output = spoken.step, spoken.answer.output_tokens
+    cached = {"cachedContentTokenCount": step.read} if step.read else {}
+    return {
+        "promptTokenCount": step.total,
+        **cached,
+        "candidatesTokenCount": output,
+        "totalTokenCount": step.total + output,
+    }
+
+
+# In the words of the Messages API.
+
+
+def _as_message(content: Json) -> Json:
+    role = "assistant" if content.get("role") == "model" else "user"
+    return {"role": role, "content": [_as_block(part) for part in content["parts"]]}
+
+
+def _as_block(part: Json) -> Json:
+    if call := child(part, "functionCall"):
+        known = {"id": call.get("id"), "name": call.get("name")}
+        return {"type": "tool_use", **known, "input": child(call, "args")}
+    if returned := child(part, "functionResponse"):
+        texts = [str(value) for value in child(returned, "response").values()]
+        content = [block for text in texts for block in blocks_of(text)]
+        return {"type": "tool_result", "tool_use_id": returned.get("id"), "content": content}
+    text = part.get("text")
+    return {"type": "text", "text": text if isinstance(text, str) else f"[{next(iter(part), '')}]"}
+
+
+def _tools_of(config: Json) -> Iterator[Json]:
+    for tool in cast("list[Json]", config.get("tools") or []):
+        for function in cast("list[Json]", tool.get("functionDeclarations") or []):
+            schema = child(function, "parametersJsonSchema") or child(function, "parameters")
+            yield {"name": function.get("name"), "input_schema": schema}
+
+
+def _output_config(config: Json) -> Json:
+    schema = child(config, "responseJsonSchema") or child(config, "responseSchema")
+    if not schema:
+        return {}
+    return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
