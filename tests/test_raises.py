@@ -194,6 +194,9 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
     "Rendered.openai_responses": {
         "MisuseError": lambda _: make.shown(make.view_of(make.prompt("go"))).openai_responses()
     },
+    "Rendered.gemini": {
+        "MisuseError": lambda _: make.shown(make.view_of(make.prompt("go"))).gemini()
+    },
     "Rendered.openai_chat": {
         "MisuseError": lambda _: make.shown(make.view_of(make.prompt("go"))).openai_chat()
     },

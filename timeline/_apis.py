@@ -84,7 +84,7 @@ class Api:
             MisuseError: it is not.
         """
         try:
-            self._create(client)
+            attrgetter(self.method)(client)
         except AttributeError:
             raise MisuseError(f"client is {self.client}, not {in_words(client)}") from None
 

@@ -117,5 +117,5 @@ def _listed(value: object, name: str, wanted: str) -> Sequence[object]:
 
 def _is_google(definition: Mapping[str, Any]) -> bool:
     """Whether it is a tool of Gemini's, which has one field, and that is its kind: `{"googleSearch": {}}`."""
-    values = list(definition.values())
-    return len(values) == 1 and isinstance(values[0], dict | list)
+    [(kind, value), *more] = definition.items() or [("", None)]
+    return not more and kind not in _TOOL_FIELDS and isinstance(value, dict | list)
