@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests._postgres import is_there
+from tests._sizes import PROFILE
 
 ROOT = Path(__file__).parents[3]
 MOUNT = "unshare -m mount -t tmpfs -o size=1m tmpfs /mnt"
@@ -23,7 +24,11 @@ def has_disks() -> bool:
         return False
 
 
-@pytest.mark.skipif(not has_disks(), reason="needs root, a mount namespace and the server's wheel")
+@pytest.mark.skipif(
+    PROFILE != "long" or not has_disks(),
+    reason="part of `make test-long`, where root, a mount namespace and the server's wheel are to be had: how "
+    "long it takes to fill a disk is up to what else the machine does",
+)
 def test_what_was_acknowledged_is_there_when_the_disk_of_a_server_was_full() -> None:
     """Of a table that cannot grow, and of a write-ahead log for which the server ends itself."""
     command = [sys.executable, "-m", "benchmarks.full_disk", "--seconds", "1"]
