@@ -1,6 +1,7 @@
 """How the client of each API is asked: for a response, whole or streamed; by an agent, or for a summary.
 
-The clients are the makers' own, `anthropic.Anthropic()`, `openai.OpenAI()`, `google.genai.Client()`, or whatever has the same methods.
+The clients are the makers' own, `anthropic.Anthropic()`, `openai.OpenAI()`, `google.genai.Client()`, or whatever has
+the same methods.
 A streamed response of OpenAI's is put together here: the client's own helper raises where an answer was cut off.
 """
 

@@ -65,6 +65,7 @@ def plain(value: object) -> Any:
         # A null may be a NaN, and what is deep or odd is looked at one by one.
         if b"null" not in data and data.count(b"[") + data.count(b"{") < NESTING_MAX:
             return msgspec.json.decode(data)
+    # What no encoder takes, or takes only in part, is looked at one by one, which says where it is.
     except (ValueError, TypeError, NotImplementedError, RecursionError):
         pass
     return clean_json(_json(value, 0))
@@ -73,7 +74,9 @@ def plain(value: object) -> Any:
 def _hook(value: object) -> Any:
     own = _fields(value)
     if own is None:
-        raise NotImplementedError(type(value).__name__)
+        raise NotImplementedError(
+            type(value).__name__
+        )  # how a hook tells msgspec that it does not know one
     return own
 
 

@@ -3,7 +3,7 @@
 A caller has one list of tools and may change the provider; each provider sends them in its own shape.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import attrs
@@ -39,6 +39,14 @@ FREE_SCHEMA: Json = {
 
 _SCHEMAS = ("input_schema", "parametersJsonSchema", "parameters_json_schema", "parameters")
 """Of Anthropic's shape, and of Gemini's, which have no type."""
+
+
+def open_definitions(names: Iterable[str]) -> list[Json]:
+    """Definitions that take any arguments, in the order of names, each name once."""
+    schema = {"type": "object"}
+    return [
+        {"name": name, "description": name, "input_schema": schema} for name in sorted({*names})
+    ]
 
 
 def definition_of(tool: Json) -> Definition:

@@ -26,7 +26,6 @@ SERVER_TOOL_TYPES: Final = frozenset(
 )
 
 IMAGE_MEDIA_TYPES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
-DOCUMENT_TEXT: Final = "text/plain"
 
 MESSAGES_MAX: Final = 100_000
 MARKS_MAX: Final = 4

@@ -5,7 +5,6 @@ What a user's message takes and what a tool's result takes are not the same (SDK
 `MessageParam.content` and `ToolResultBlockParam.content`).
 """
 
-import binascii
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias, cast
 
@@ -17,11 +16,11 @@ from blocks import (
     TextPart,
     did_you_mean,
     in_words,
-    is_web_url,
     text_of_parts,
 )
 from render.policy._provider import Where
-from render.providers.anthropic._kinds import DOCUMENT_TEXT, IMAGE_BYTES_MAX, IMAGE_MEDIA_TYPES
+from render.providers._media import DOCUMENT_TEXT, is_base64, media_refusal, unreadable
+from render.providers.anthropic._kinds import IMAGE_BYTES_MAX, IMAGE_MEDIA_TYPES
 from render.view._provider_blocks import Json
 
 Refuses: TypeAlias = Callable[[str, Json], str]
@@ -51,32 +50,16 @@ def refusal(part: Part, where: Where, refuses: Refuses) -> str:
     match part:
         case TextPart():
             return ""
-        case ImagePart() | DocumentPart() if part.url:
-            return "" if is_web_url(part.url) else f"{in_words(part.url)} is no http(s) url"
-        case ImagePart():
-            return _image_refusal(part)
-        case DocumentPart():
-            return _document_refusal(part)
+        case ImagePart() | DocumentPart():
+            return media_refusal(part, IMAGE_MEDIA_TYPES) or _size_refusal(part)
         case ProviderPart():
             return _provider_refusal(part.value, where, refuses)
 
 
-def _image_refusal(part: ImagePart) -> str:
-    if part.media_type not in IMAGE_MEDIA_TYPES:
-        return f"media_type {in_words(part.media_type)} is none of {', '.join(IMAGE_MEDIA_TYPES)}"
-    if len(part.data) > IMAGE_BYTES_MAX:
+def _size_refusal(part: ImagePart | DocumentPart) -> str:
+    if isinstance(part, ImagePart) and len(part.data) > IMAGE_BYTES_MAX:
         return f"{len(part.data)} bytes of base64 are more than {IMAGE_BYTES_MAX}"
-    return "" if _is_base64(part.data) else "its data is not base64"
-
-
-def _document_refusal(part: DocumentPart) -> str:
-    if part.media_type == DOCUMENT_TEXT:
-        return "" if part.data.strip() else "its text is empty"
-    if part.media_type != "application/pdf":
-        return (
-            f"media_type {in_words(part.media_type)} is neither application/pdf nor {DOCUMENT_TEXT}"
-        )
-    return "" if _is_base64(part.data) else "its data is not base64"
+    return ""
 
 
 def _provider_refusal(value: Json, where: Where, refuses: Refuses) -> str:
@@ -91,7 +74,7 @@ def _provider_refusal(value: Json, where: Where, refuses: Refuses) -> str:
     source: object = content.get("source")
     if isinstance(source, dict):
         fields = cast("Json", source)
-        if fields.get("type") == "base64" and not _is_base64(fields.get("data")):
+        if fields.get("type") == "base64" and not is_base64(fields.get("data")):
             return "its data is not base64"
     return refuses("user", content)
 
@@ -103,8 +86,7 @@ def _is_told(part: Part) -> bool:
 def _named(part: Part) -> str:
     match part:
         case ImagePart() | DocumentPart():
-            kind = "image" if isinstance(part, ImagePart) else "document"
-            return f"[{kind}: its {'url' if part.url else 'data'} could not be read]"
+            return unreadable(part)
         case ProviderPart():
             own: object = part.value.get("type")
             if not isinstance(own, str) or own in SENT["user"] | TOLD:
@@ -149,11 +131,3 @@ def _plain_parts(items: Iterable[Any]) -> Iterable[Any]:
             yield {key: inner for key, inner in part.items() if key != "cache_control"}
         elif text.strip():
             yield {"type": "text", "text": text}
-
-
-def _is_base64(data: object) -> bool:
-    try:
-        binascii.a2b_base64(data if isinstance(data, str) else "", strict_mode=True)
-    except (binascii.Error, ValueError):
-        return False
-    return bool(data)

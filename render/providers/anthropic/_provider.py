@@ -20,7 +20,7 @@ from render.policy._provider import (
     TokenCounter,
     Where,
 )
-from render.providers._definitions import FREE_SCHEMA, definition_of
+from render.providers._definitions import FREE_SCHEMA, definition_of, open_definitions
 from render.providers._names import MIDWAY, tool_name
 from render.providers._read import usage_in_response, wanted_of
 from render.providers.anthropic._count import RESULT_TOKENS, tool_tokens
@@ -149,9 +149,7 @@ class Anthropic:
 
     def open_tools(self, names: Iterable[str]) -> list[Json]:
         """Each under the name that is sent, in the order of names."""
-        sent = sorted({tool_name(name) for name in names})
-        schema = {"type": "object"}
-        return [{"name": name, "description": name, "input_schema": schema} for name in sent]
+        return open_definitions(map(tool_name, names))
 
     def validator(self) -> RequestValidator:
         """Remembers its verdict on every message of the latest request."""

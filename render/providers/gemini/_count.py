@@ -10,7 +10,8 @@ from typing import Any, Final, cast
 from blocks import DocumentPart, ImagePart, ProviderPart, leaves
 from render.policy._provider import TokenCounter
 from render.providers._definitions import Definition
-from render.providers.gemini._kinds import DOCUMENT_TEXT, SIGNATURE, kind_of
+from render.providers._media import DOCUMENT_TEXT
+from render.providers.gemini._kinds import SIGNATURE, kind_of
 from render.view._provider_blocks import Json
 
 MESSAGE_TOKENS: Final = 3

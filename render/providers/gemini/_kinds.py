@@ -13,8 +13,6 @@ UNSIGNED: Final = "skip_thought_signature_validator"
 questions and answers: histories of other models.)"""
 
 IMAGE_MEDIA_TYPES: Final = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")
-PDF: Final = "application/pdf"
-DOCUMENT_TEXT: Final = "text/plain"
 PICTURES_MAX: Final = 900
 """The smallest of the numbers that are documented, of images in a request."""
 PICTURE_BYTES_MAX: Final = 45_000_000

@@ -1,6 +1,5 @@
 """Parts of a user's message or of a tool's result, as parts of a content."""
 
-import binascii
 from typing import Final
 
 from blocks import (
@@ -11,11 +10,11 @@ from blocks import (
     TextPart,
     did_you_mean,
     in_words,
-    is_web_url,
     text_of_parts,
 )
 from render.policy._provider import Where
-from render.providers.gemini._kinds import DOCUMENT_TEXT, IMAGE_MEDIA_TYPES, PDF, kind_of
+from render.providers._media import DOCUMENT_TEXT, is_base64, media_refusal, unreadable
+from render.providers.gemini._kinds import IMAGE_MEDIA_TYPES, kind_of
 from render.view._provider_blocks import Json
 
 OWN: Final = frozenset({"inlineData", "fileData"})
@@ -71,19 +70,8 @@ def refusal(part: Part, where: Where) -> str:
     match part:
         case TextPart():
             return ""
-        case ImagePart() | DocumentPart() if part.url:
-            return "" if is_web_url(part.url) else f"{in_words(part.url)} is no http(s) url"
-        case ImagePart():
-            if part.media_type not in IMAGE_MEDIA_TYPES:
-                types = ", ".join(IMAGE_MEDIA_TYPES)
-                return f"media_type {in_words(part.media_type)} is none of {types}"
-            return "" if _is_base64(part.data) else "its data is not base64"
-        case DocumentPart(media_type="text/plain"):
-            return "" if part.data.strip() else "its text is empty"
-        case DocumentPart():
-            if part.media_type != PDF:
-                return f"media_type {in_words(part.media_type)} is neither {PDF} nor text/plain"
-            return "" if _is_base64(part.data) else "its data is not base64"
+        case ImagePart() | DocumentPart():
+            return media_refusal(part, IMAGE_MEDIA_TYPES)
         case ProviderPart(value=value):
             return _foreign(value)
 
@@ -102,20 +90,11 @@ def _foreign(value: Json) -> str:
 
 def _named(part: Part) -> str:
     match part:
-        case ImagePart(data=data, url="") if data and _is_base64(data):
+        case ImagePart(data=data, url="") if is_base64(data):
             return f"[image: {part.media_type} is a type that the model cannot read]"
         case ImagePart() | DocumentPart():
-            kind = "image" if isinstance(part, ImagePart) else "document"
-            return f"[{kind}: its {'url' if part.url else 'data'} could not be read]"
+            return unreadable(part)
         case ProviderPart(value={"tool_name": str(name)}):
             return f"[tool {name}]"
         case _:
             return text_of_parts((part,)).strip() or "[part]"
-
-
-def _is_base64(data: str) -> bool:
-    try:
-        binascii.a2b_base64(data, strict_mode=True)
-    except (binascii.Error, ValueError):
-        return False
-    return bool(data)

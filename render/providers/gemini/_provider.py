@@ -18,7 +18,7 @@ from render.policy._provider import (
     TokenCounter,
     Where,
 )
-from render.providers._definitions import definition_of
+from render.providers._definitions import definition_of, open_definitions
 from render.providers._names import MIDWAY
 from render.providers.gemini._count import RESULT_TOKENS, definition_tokens
 from render.providers.gemini._encode import Encoding
@@ -138,9 +138,7 @@ class Gemini:
 
     def open_tools(self, names: Iterable[str]) -> list[Json]:
         """Each under the name that is sent, in the order of names."""
-        sent = sorted({function_name(name) for name in names})
-        schema = {"type": "object"}
-        return [{"name": name, "description": name, "input_schema": schema} for name in sent]
+        return open_definitions(map(function_name, names))
 
     def validator(self) -> ContentsValidator:
         """Remembers its verdict on every content of the latest request."""

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from blocks import DocumentPart, ImagePart, ProviderPart
 from render.policy._provider import TokenCounter
 from render.providers._definitions import Definition
-from render.providers.openai._kinds import DOCUMENT_TEXT
+from render.providers._media import DOCUMENT_TEXT
 from render.view._provider_blocks import Json
 
 MESSAGE_TOKENS: Final = 3

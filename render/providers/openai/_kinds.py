@@ -12,8 +12,6 @@ MARKS_WRITTEN_MAX: Final = 4
 CACHE_TOKENS_MIN: Final = 1_024
 
 IMAGE_MEDIA_TYPES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
-PDF: Final = "application/pdf"
-DOCUMENT_TEXT: Final = "text/plain"
 PICTURES_MAX: Final = 500
 PICTURE_BYTES_MAX: Final = 45_000_000
 """Of base64: the provider takes 50 MB for the whole request."""

@@ -1,6 +1,5 @@
 """Parts of a user's message or of a tool's result, as content of either API."""
 
-import binascii
 from collections.abc import Sequence
 from typing import Final
 
@@ -14,12 +13,12 @@ from blocks import (
     TextPart,
     did_you_mean,
     in_words,
-    is_web_url,
     text_of_parts,
 )
 from render.policy._provider import Where
+from render.providers._media import media_refusal, unreadable
 from render.providers.openai._count import is_text
-from render.providers.openai._kinds import IMAGE_MEDIA_TYPES, MARK, PDF
+from render.providers.openai._kinds import IMAGE_MEDIA_TYPES, MARK
 from render.view._provider_blocks import Json
 
 OWN: Final = frozenset({"input_image", "input_file", "image_url", "file", "input_audio"})
@@ -105,19 +104,8 @@ def refusal(part: Part, where: Where) -> str:
     match part:
         case TextPart():
             return ""
-        case ImagePart() | DocumentPart() if part.url:
-            return "" if is_web_url(part.url) else f"{in_words(part.url)} is no http(s) url"
-        case ImagePart():
-            if part.media_type not in IMAGE_MEDIA_TYPES:
-                types = ", ".join(IMAGE_MEDIA_TYPES)
-                return f"media_type {in_words(part.media_type)} is none of {types}"
-            return "" if _is_base64(part.data) else "its data is not base64"
-        case DocumentPart() if is_text(part):
-            return "" if part.data.strip() else "its text is empty"
-        case DocumentPart():
-            if part.media_type != PDF:
-                return f"media_type {in_words(part.media_type)} is neither {PDF} nor text/plain"
-            return "" if _is_base64(part.data) else "its data is not base64"
+        case ImagePart() | DocumentPart():
+            return media_refusal(part, IMAGE_MEDIA_TYPES)
         case ProviderPart(value=value):
             kind: object = value.get("type")
             if isinstance(kind, str) and kind in OWN:
@@ -137,8 +125,7 @@ def texts_of(contents: Sequence[Json]) -> list[str] | None:
 def _named(part: Part) -> str:
     match part:
         case ImagePart() | DocumentPart():
-            kind = "image" if isinstance(part, ImagePart) else "document"
-            return f"[{kind}: its {'url' if part.url else 'data'} could not be read]"
+            return unreadable(part)
         case ProviderPart(value={"tool_name": str(name)}):
             return f"[tool {name}]"
         case _:
@@ -147,11 +134,3 @@ def _named(part: Part) -> str:
 
 def _data_url(part: ImagePart | DocumentPart) -> str:
     return f"data:{part.media_type};base64,{part.data}"
-
-
-def _is_base64(data: str) -> bool:
-    try:
-        binascii.a2b_base64(data, strict_mode=True)
-    except (binascii.Error, ValueError):
-        return False
-    return bool(data)

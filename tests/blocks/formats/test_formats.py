@@ -387,7 +387,7 @@ def test_what_is_no_message_is_named(messages: Any, told_of: str) -> None:
 
 def test_a_format_that_there_is_not_is_named() -> None:
     with pytest.raises(ArgumentError, match=r"did you mean 'openai\.chat'"):
-        parts_from("x", "openai.chats")  # type: ignore[arg-type]
+        parts_from("x", "openai.chats")  # type: ignore[arg-type]  # a caller's mistake
 
 
 @pytest.mark.parametrize("name", FORMATS)

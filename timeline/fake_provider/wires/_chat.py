@@ -1,8 +1,7 @@
 """OpenAI's Chat Completions, which many other servers speak, too."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import attrs
 
@@ -159,15 +158,8 @@ def _as_call(call: Json) -> Json:
         "type": "tool_use",
         "id": call["id"],
         "name": about.get("name"),
-        "input": _arguments(about.get("arguments", "")),
+        "input": _openai.arguments(about.get("arguments", "")),
     }
-
-
-def _arguments(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return {}
 
 
 def _said(drafts: Sequence[Draft], *, refuses: bool) -> Json:

@@ -1,5 +1,6 @@
 """What OpenAI's two APIs have in common: headers, errors, signed reasoning, the words of their rules."""
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
@@ -67,6 +68,14 @@ def parts_of(content: Any) -> list[Json]:
 def _part(part: Json) -> Json:
     text = part.get("text", part.get("refusal"))
     return {"type": "text", "text": text if isinstance(text, str) else f"[{part.get('type')}]"}
+
+
+def arguments(text: str) -> Any:
+    """The arguments of a call; what is no JSON is none."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {}
 
 
 def tools_of(request: Json) -> list[Json]:

@@ -1,9 +1,8 @@
 """OpenAI's Responses API, without anything that is stored on the server."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
@@ -151,7 +150,7 @@ def _as_message(item: Json) -> Json:
                 "type": "tool_use",
                 "id": item["call_id"],
                 "name": item["name"],
-                "input": _arguments(item["arguments"]),
+                "input": _openai.arguments(item["arguments"]),
             }
             return {"role": "assistant", "content": [block]}
         case "function_call_output" | "custom_tool_call_output":
@@ -163,13 +162,6 @@ def _as_message(item: Json) -> Json:
             return {"role": role, "content": _openai.parts_of(item["content"])}
         case _:
             return {"role": "assistant", "content": []}
-
-
-def _arguments(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return {}
 
 
 def _usage(spoken: Spoken) -> Json:

@@ -17,7 +17,7 @@ from render.policy._provider import (
     TokenCounter,
     Where,
 )
-from render.providers._definitions import definition_of
+from render.providers._definitions import definition_of, open_definitions
 from render.providers._names import MIDWAY, tool_name
 from render.providers._read import usage_in_response
 from render.providers.openai._count import definition_tokens
@@ -126,9 +126,7 @@ class OpenAIResponses:
 
     def open_tools(self, names: Iterable[str]) -> list[Json]:
         """Each under the name that is sent, in the order of names."""
-        sent = sorted({tool_name(name) for name in names})
-        schema = {"type": "object"}
-        return [{"name": name, "description": name, "input_schema": schema} for name in sent]
+        return open_definitions(map(tool_name, names))
 
     def validator(self) -> ResponsesValidator:
         """Remembers its verdict on every item of the latest request."""

@@ -17,16 +17,14 @@ import attrs
 
 from render.policy._model import Model
 from render.policy._provider import Violation
-from render.providers._facts import Verdicts, fields, items, violation
-from render.providers.openai._kinds import PICTURES_MAX
+from render.providers._facts import Verdicts, items, violation
+from render.providers.openai._checks import check_cache, check_names, check_sizes
 from render.providers.openai.chat.validator._message_rules import MessageFacts, message_facts
 from render.providers.openai.chat.validator._rules import Rule
 from render.providers.openai.chat.validator._tool_rules import ToolFacts, tool_facts
 
 Json: TypeAlias = Mapping[str, Any]
 
-REQUEST_BYTES_MAX: Final = 50 * 1024 * 1024
-CACHE_KEY_LENGTH_MAX: Final = 64
 _INSTRUCTIONS: Final = frozenset({"system", "developer"})
 
 
@@ -59,11 +57,13 @@ class ChatValidator:
             yield from (fault.below(f"messages.{index}") for fault in facts.faults)
         if not messages:
             yield violation(Rule.NO_MESSAGES, "messages")
-        yield from _check_names(tools)
+        yield from check_names([tool.name for tool in tools], Rule)
         yield from _check_roles(messages)
         yield from _check_pairs(messages)
-        yield from _check_cache(request, noted, model)
-        yield from _check_limits(request, messages, model)
+        marked = next((f"messages.{index}" for index, facts in noted if facts.marks), "")
+        yield from check_cache(request, marked, model, Rule)
+        yield from check_sizes(messages, "messages", Rule)
+        yield from _check_output(request, model)
 
 
 def _check_shape(request: object) -> Iterator[Violation]:
@@ -75,14 +75,6 @@ def _check_shape(request: object) -> Iterator[Violation]:
     for name in ("messages", "tools"):
         if known.get(name) is not None and not isinstance(known[name], list | tuple):
             yield violation(Rule.SHAPE, name, "an array")
-
-
-def _check_names(tools: Sequence[ToolFacts]) -> Iterator[Violation]:
-    seen = {""}
-    for index, tool in enumerate(tools):
-        if tool.name and tool.name in seen:
-            yield violation(Rule.TOOL_NAME_DUPLICATE, f"tools.{index}", tool.name)
-        seen.add(tool.name)
 
 
 def _check_roles(messages: Sequence[MessageFacts]) -> Iterator[Violation]:
@@ -131,35 +123,7 @@ def _unanswered(index: int, asked: Sequence[str], answered: set[str]) -> Iterato
         yield violation(Rule.CALL_UNANSWERED, f"messages.{index}", ", ".join(missing))
 
 
-def _check_cache(
-    request: Json, noted: Sequence[tuple[int, MessageFacts]], model: Model | None
-) -> Iterator[Violation]:
-    options: object = request.get("prompt_cache_options")
-    marked = [index for index, facts in noted if facts.marks]
-    knows = model is None or model.cache_kind == "marks"
-    if marked and not knows:
-        yield violation(Rule.MARK_MODEL, f"messages.{marked[0]}")
-    if options is not None:
-        if fields(options).get("mode", "implicit") not in ("implicit", "explicit"):
-            yield violation(Rule.CACHE_OPTIONS, "prompt_cache_options")
-        if not knows:
-            yield violation(Rule.MARK_MODEL, "prompt_cache_options")
-    key: object = request.get("prompt_cache_key")
-    if key is not None and not isinstance(key, str):
-        yield violation(Rule.SHAPE, "prompt_cache_key", "a string")
-    elif key and len(key) > CACHE_KEY_LENGTH_MAX:
-        yield violation(Rule.CACHE_KEY, "prompt_cache_key")
-
-
-def _check_limits(
-    request: Json, messages: Sequence[MessageFacts], model: Model | None
-) -> Iterator[Violation]:
-    images = sum(map(attrgetter("images"), messages))
-    if images > PICTURES_MAX:
-        yield violation(Rule.IMAGES_MAX, "messages", images, PICTURES_MAX)
-    size = sum(map(attrgetter("size"), messages))
-    if size > REQUEST_BYTES_MAX:
-        yield violation(Rule.REQUEST_BYTES, "request", size)
+def _check_output(request: Json, model: Model | None) -> Iterator[Violation]:
     for name in ("max_completion_tokens", "max_tokens"):
         most: object = request.get(name)
         if most is None:

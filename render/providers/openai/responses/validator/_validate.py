@@ -7,24 +7,21 @@ Of the request's other fields those are looked at that the renderer writes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from operator import attrgetter
 from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
 from render.policy._model import Model
 from render.policy._provider import Violation
-from render.providers._facts import Verdicts, fields, items, violation
-from render.providers.openai._kinds import PICTURES_MAX
+from render.providers._facts import Verdicts, items, violation
+from render.providers.openai._checks import check_cache, check_names, check_sizes
 from render.providers.openai.responses.validator._item_rules import ItemFacts, item_facts
 from render.providers.openai.responses.validator._rules import Rule
 from render.providers.openai.responses.validator._tool_rules import ToolFacts, tool_facts
 
 Json: TypeAlias = Mapping[str, Any]
 
-REQUEST_BYTES_MAX: Final = 50 * 1024 * 1024
 OUTPUT_TOKENS_MIN: Final = 16
-CACHE_KEY_LENGTH_MAX: Final = 64
 
 
 @attrs.define(eq=False)
@@ -55,11 +52,13 @@ class ResponsesValidator:
             yield from (fault.below(f"input.{index}") for fault in facts.faults)
         if not things:
             yield violation(Rule.NO_INPUT, "input")
-        yield from _check_names(tools)
+        yield from check_names([tool.name for tool in tools], Rule)
         yield from _check_pairs(things)
         yield from _check_reasoning(things)
-        yield from _check_cache(request, noted, model)
-        yield from _check_limits(request, things, model)
+        marked = next((f"input.{index}" for index, facts in noted if facts.marks), "")
+        yield from check_cache(request, marked, model, Rule)
+        yield from check_sizes(things, "input", Rule)
+        yield from _check_output(request, model)
 
 
 def _check_shape(request: object) -> Iterator[Violation]:
@@ -73,17 +72,8 @@ def _check_shape(request: object) -> Iterator[Violation]:
         yield violation(Rule.SHAPE, "input", "a string or an array")
     if known.get("tools") is not None and not isinstance(known["tools"], list | tuple):
         yield violation(Rule.SHAPE, "tools", "an array")
-    for name in ("instructions", "prompt_cache_key"):
-        if known.get(name) is not None and not isinstance(known[name], str):
-            yield violation(Rule.SHAPE, name, "a string")
-
-
-def _check_names(tools: Sequence[ToolFacts]) -> Iterator[Violation]:
-    seen = {""}
-    for index, tool in enumerate(tools):
-        if tool.name and tool.name in seen:
-            yield violation(Rule.TOOL_NAME_DUPLICATE, f"tools.{index}", tool.name)
-        seen.add(tool.name)
+    if known.get("instructions") is not None and not isinstance(known["instructions"], str):
+        yield violation(Rule.SHAPE, "instructions", "a string")
 
 
 def _check_pairs(things: Sequence[ItemFacts]) -> Iterator[Violation]:
@@ -117,33 +107,7 @@ def _check_reasoning(things: Sequence[ItemFacts]) -> Iterator[Violation]:
             yield violation(Rule.REASONING_ALONE, f"input.{index}", facts.reasoning)
 
 
-def _check_cache(
-    request: Json, noted: Sequence[tuple[int, ItemFacts]], model: Model | None
-) -> Iterator[Violation]:
-    options: object = request.get("prompt_cache_options")
-    marked = [index for index, facts in noted if facts.marks]
-    knows = model is None or model.cache_kind == "marks"
-    if marked and not knows:
-        yield violation(Rule.MARK_MODEL, f"input.{marked[0]}")
-    if options is not None:
-        if fields(options).get("mode", "implicit") not in ("implicit", "explicit"):
-            yield violation(Rule.CACHE_OPTIONS, "prompt_cache_options")
-        if not knows:
-            yield violation(Rule.MARK_MODEL, "prompt_cache_options")
-    key: object = request.get("prompt_cache_key")
-    if isinstance(key, str) and len(key) > CACHE_KEY_LENGTH_MAX:
-        yield violation(Rule.CACHE_KEY, "prompt_cache_key")
-
-
-def _check_limits(
-    request: Json, things: Sequence[ItemFacts], model: Model | None
-) -> Iterator[Violation]:
-    images = sum(map(attrgetter("images"), things))
-    if images > PICTURES_MAX:
-        yield violation(Rule.IMAGES_MAX, "input", images, PICTURES_MAX)
-    size = sum(map(attrgetter("size"), things))
-    if size > REQUEST_BYTES_MAX:
-        yield violation(Rule.REQUEST_BYTES, "request", size)
+def _check_output(request: Json, model: Model | None) -> Iterator[Violation]:
     most: object = request.get("max_output_tokens")
     if most is None:
         return

@@ -1,0 +1,41 @@
+"""What all providers demand of images and documents, and what stands for one that cannot be read."""
+
+import binascii
+from collections.abc import Sequence
+from typing import Final
+
+from blocks import DocumentPart, ImagePart, in_words, is_web_url
+
+PDF: Final = "application/pdf"
+DOCUMENT_TEXT: Final = "text/plain"
+
+
+def media_refusal(part: ImagePart | DocumentPart, image_types: Sequence[str]) -> str:
+    """Why an image or a document would be refused; empty: it would not."""
+    if part.url:
+        return "" if is_web_url(part.url) else f"{in_words(part.url)} is no http(s) url"
+    if isinstance(part, ImagePart):
+        if part.media_type not in image_types:
+            return f"media_type {in_words(part.media_type)} is none of {', '.join(image_types)}"
+    elif part.media_type == DOCUMENT_TEXT:
+        return "" if part.data.strip() else "its text is empty"
+    elif part.media_type != PDF:
+        return f"media_type {in_words(part.media_type)} is neither {PDF} nor {DOCUMENT_TEXT}"
+    return "" if is_base64(part.data) else "its data is not base64"
+
+
+def unreadable(part: ImagePart | DocumentPart) -> str:
+    """What stands for one that would be refused."""
+    kind = "image" if isinstance(part, ImagePart) else "document"
+    return f"[{kind}: its {'url' if part.url else 'data'} could not be read]"
+
+
+def is_base64(data: object) -> bool:
+    """Whether something is a text in base64, and not empty."""
+    if not isinstance(data, str) or not data:
+        return False
+    try:
+        binascii.a2b_base64(data, strict_mode=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True
