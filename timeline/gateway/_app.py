@@ -173,7 +173,7 @@ class Served:
             response = answer.response() or {}
             usage = call.rendered.provider.usage(response) if response else None
             if usage is not None and not self.rewriter.record_only:
-                call.learn(usage)
+                self.rewriter.learn(call, usage)
             written = written_in(response, usage, call.model, call.asked.seconds)
             self.meter.answered(call, usage, written)
         except Exception:  # the answer is the client's already
