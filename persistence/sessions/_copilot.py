@@ -31,11 +31,11 @@ def read(source: Source) -> Session:
     for record in source.records:
         owners[string(obj(record[1].get("data")).get("parentToolCallId"))].append(record)
     main = owners.pop("", [])
-    chosen = builder.pick([{}, *({"id": owner} for owner in owners)])
+    owner, events = builder.pick([("", main), *owners.items()])
     reader = _Reader(builder)
-    if owner := string(chosen.get("id")):
+    if owner:
         reader.task(main, owner)
-    for number, event in owners.get(owner, main):
+    for number, event in events:
         reader.event(number, event)
     return builder.build()
 

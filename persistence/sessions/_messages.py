@@ -42,3 +42,15 @@ def add_message(builder: Builder, message: Message, number: int, at: float | Non
             voice: Voice = "steer" if results else "prompt"
             if parts:
                 builder.user(parts, at, voice)
+
+
+def add_history(builder: Builder, said: Iterable[Message], number: int, at: float | None) -> None:
+    """Messages in a row; what the model said without anything in between is one response."""
+    response: Stretch | None = None
+    for message in said:
+        if message.role != "assistant":
+            response = None
+            add_message(builder, message, number, at)
+            continue
+        response = response or builder.respond(message.id)
+        add_said(builder, response, message.content)

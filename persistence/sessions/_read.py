@@ -25,6 +25,7 @@ from persistence.sessions import (
     _openhands_v1,
     _pi,
     _qwen,
+    _request_log,
     _swe_agent,
     _tau,
 )
@@ -61,6 +62,7 @@ _FORMATS: Mapping[str, _Format] = {
         _droid,
         _grok,
         _cursor,
+        _request_log,
         _anthropic,
         _openai,
     )
