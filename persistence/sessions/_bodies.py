@@ -97,7 +97,10 @@ def _answer(value: Any) -> Answer | None:
     if found is None and isinstance(text, str):
         lines = (line for line in text.splitlines() if line.startswith(_DATA))
         found = [_json(line.removeprefix(_DATA)) for line in lines]
-    return _streamed(objs(found)) if isinstance(found, list) else _whole(obj(found))
+    if isinstance(found, list):
+        return _streamed(objs(found))
+    whole = obj(found)
+    return _read(whole, _format(whole))
 
 
 def _unpacked(content: Json) -> str:
@@ -118,7 +121,7 @@ def _streamed(events: list[Json]) -> Answer | None:
     stream = stream_of(name, "read_session()")
     for event in events:
         stream.add(event)
-    return _whole(stream.response() or {})
+    return _read(stream.response() or {}, name)
 
 
 def _streams(event: Json) -> Format | None:
@@ -132,8 +135,7 @@ def _streams(event: Json) -> Format | None:
     return "gemini" if objs(event.get("candidates")) else None
 
 
-def _whole(found: Json) -> Answer | None:
-    name = _format(found)
+def _read(found: Json, name: Format | None) -> Answer | None:
     response = response_in(found, name) if name else None
     if name is None or response is None or not (response.message.content or response.usage):
         return None

@@ -109,7 +109,7 @@ class _Lineage:
         """Whose answer a request goes on with, and how many of its messages were known then."""
         talk, name = exchange.talk, exchange.format
         earlier = string(exchange.body.get("previous_response_id"))
-        if earlier in self._ids:
+        if earlier and earlier in self._ids:
             return self._ids[earlier], 0
         for place in reversed(range(len(talk))):
             said = _said(talk[place], name)

@@ -1,0 +1,362 @@
+"""Requests and responses, as proxies and SDKs log them, are conversations again."""
+
+import json
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blocks import (
+    AssistantCompletion,
+    SessionFormatError,
+    ToolCall,
+    ToolResult,
+    UserPrompt,
+    UserSteer,
+    text_of,
+)
+from blocks.formats import Format
+from persistence.sessions import Session, read_session
+from tests.foreign import Model, Talk, User, responded, talks, told, written
+
+Write = Callable[..., Path]
+Kinds = Callable[[Session], list[str]]
+Json = dict[str, Any]
+
+TALK: dict[Format, str] = {
+    "anthropic": "messages",
+    "openai.chat": "messages",
+    "openai.responses": "input",
+    "gemini": "contents",
+}
+
+
+# One exchange, as each of them writes it.
+
+
+def whole(number: int, request: Json, response: Json | None) -> list[Json]:
+    return [{"request": request, "response": response, "timestamp": number + 1}]
+
+
+def traced(number: int, request: Json, response: Json | None) -> list[Json]:
+    answered = {"response": {"timestamp": number + 2, "status_code": 200, "body": response}}
+    return [{"request": {"timestamp": number + 1, "body": request}, **(answered if response else {})}]  # fmt: skip
+
+
+def parted(number: int, request: Json, response: Json | None) -> list[Json]:
+    """A line for each."""
+    lines: list[Json] = [{"type": "request", "timestamp": number + 1, "request_params": request}]
+    answered = {"type": "response", "timestamp": number + 2, "response": response}
+    return [*lines, *([answered] if response else [])]
+
+
+def archived(number: int, request: Json, response: Json | None) -> list[Json]:
+    content = {"mimeType": "application/json", "text": json.dumps(response)}
+    posted = {"method": "POST", "postData": {"text": json.dumps(request)}}
+    return [{"startedDateTime": number + 1, "request": posted, "response": {"content": content}}]
+
+
+WRITERS = (whole, traced, parted, archived)
+
+
+def exchanges(talk: Talk, name: Format, own: str) -> Iterator[tuple[Json, Json | None]]:
+    """What was sent and what came back, the last of it perhaps never."""
+    for place, line in enumerate(talk):
+        if isinstance(line, Model):
+            yield asked(talk[:place], name), responded(line, name, f"{own}{place}")
+    if not isinstance(talk[-1], Model):
+        yield asked(talk, name), None
+
+
+def asked(talk: Sequence[Any], name: Format) -> Json:
+    return {"model": "m", TALK[name]: written(talk, name)}
+
+
+def heard(session: Session) -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = []
+    for block in (block for item in session.items for block in item.blocks):
+        match block:
+            case UserPrompt() | UserSteer():
+                found.append(("user", text_of(block)))
+            case ToolResult(call_id=call):
+                found.append(("result", call, text_of(block)))
+            case AssistantCompletion(text=text):
+                found.append(("said", text))
+            case ToolCall(call_id=call):
+                found.append(("call", call))
+            case _:
+                pass
+    return found
+
+
+@given(
+    many=st.lists(talks(), min_size=1, max_size=3),
+    name=st.sampled_from(list(TALK)),
+    writer=st.sampled_from(WRITERS),
+    data=st.data(),
+)
+def test_conversations_that_were_logged_in_turns_are_told_apart(
+    many: list[Talk],
+    name: Format,
+    writer: Callable[..., list[Json]],
+    data: st.DataObject,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    many = [(User(f"Task {n}."), *talk) for n, talk in enumerate(many)]
+    waiting = [list(exchanges(talk, name, f"r{n}.")) for n, talk in enumerate(many)]
+    lines: list[Json] = []
+    while any(waiting):
+        exchange = data.draw(st.sampled_from([w for w in waiting if w])).pop(0)
+        lines += writer(len(lines), *exchange)
+    path = tmp_path_factory.getbasetemp() / "log.jsonl"
+    path.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+    if not any(isinstance(line, Model) for talk in many for line in talk):
+        return
+    found = [heard(read_session(f"{path}#{n}", format="request-log")) for n in range(len(many))]
+    assert sorted(found) == sorted(told(talk) for talk in many)
+
+
+# What single logs have of their own.
+
+
+def said(text: str, **more: Any) -> Json:
+    return {"type": "message", "role": "assistant", "content": [{"type": "text", "text": text}], **more}  # fmt: skip
+
+
+def user(text: str) -> Json:
+    return {"role": "user", "content": text}
+
+
+CALL = {"type": "tool_use", "id": "c1", "name": "bash", "input": {"command": "ls"}}
+RESULT = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "a"}]}
+CALLED: Json = {"type": "message", "role": "assistant", "content": [CALL]}
+
+
+def pair(messages: list[Json], response: Json | None, **more: Any) -> Json:
+    return {"request": {"body": {"messages": messages, **more}}, "response": {"body": response}}
+
+
+def test_a_traced_client_brings_its_system_text_tools_usage_and_times(
+    write: Write, kinds: Kinds
+) -> None:
+    tool = {"name": "bash", "description": "Runs.", "input_schema": {"type": "object"}}
+    usage = {"input_tokens": 4, "cache_read_input_tokens": 90, "cache_creation_input_tokens": 6}
+    start = {"type": "message_start", "message": {"id": "m1", "model": "claude-x", "usage": usage}}
+    events = [
+        {"type": "ping"},
+        start,
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"text": "Hel"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"text": "lo."}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 7}},  # fmt: skip
+        {"type": "message_stop"},
+    ]
+    body = {"model": "alias", "system": "Be brief.", "tools": [tool], "messages": [user("go")]}
+    stream = "".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events)
+    session = read_session(
+        write(
+            {
+                "request": {"timestamp": 1767225601.0, "url": "/v1/messages", "body": body},
+                "response": {"timestamp": 1767225604.5, "status_code": 200, "body_raw": stream},
+                "logged_at": "2026-01-01T00:00:05Z",
+            }
+        )
+    )
+    assert (session.format, session.model, session.system) == (
+        *("request-log", "claude-x", "Be brief."),
+    )
+    assert session.tools == (tool,)
+    assert kinds(session) == ["turn prompt", "[text]"]
+    [call] = session.calls
+    assert (call.id, call.at) == ("m1", 1767225601.0)
+    used = call.usage
+    assert used is not None
+    assert (used.uncached, used.cache_read, used.cache_write, used.output) == (4, 90, 6, 7)
+    assert (used.model, used.response) == ("claude-x", "m1")
+
+
+def test_what_litellm_logs_is_read(write: Write, kinds: Kinds) -> None:
+    function = {"name": "bash", "arguments": '{"command": "ls"}'}
+    call = {"id": "c1", "type": "function", "function": function}
+    usage = {"prompt_tokens": 50, "completion_tokens": 3}
+    tool = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}
+    session = read_session(
+        write(
+            {
+                "id": "chatcmpl-1",
+                "call_type": "acompletion",
+                "startTime": 1767225601.0,
+                "endTime": 1767225603.0,
+                "model": "gpt-x",
+                "messages": [{"role": "system", "content": "Be brief."}, user("go")],
+                "model_parameters": {"tools": [tool], "temperature": 0},
+                "response": {
+                    "id": "chatcmpl-1",
+                    "model": "gpt-x-2026",
+                    "choices": [{"message": {"content": None, "tool_calls": [call]}}],
+                    "usage": {**usage, "prompt_tokens_details": {"cached_tokens": 20}},
+                },
+            }
+        )
+    )
+    assert (session.model, session.system) == ("gpt-x-2026", "Be brief.")
+    assert [tool["name"] for tool in session.tools] == ["bash"]
+    assert kinds(session) == ["turn prompt", "[call]"]
+    used = session.calls[0].usage
+    assert used is not None
+    assert (used.uncached, used.cache_read, used.output) == (30, 20, 3)
+
+
+def test_a_response_names_the_one_before_it(write: Write, kinds: Kinds) -> None:
+    def response(own: str, text: str) -> Json:
+        content = [{"type": "output_text", "text": text}]
+        return {"id": own, "output": [{"type": "message", "role": "assistant", "content": content}]}
+
+    first = {"model": "m", "instructions": "Be brief.", "input": "go"}
+    then = {"model": "m", "input": "and then?", "previous_response_id": "r1"}
+    session = read_session(
+        write(
+            {"request": first, "response": response("r1", "Hello.")},
+            {"request": then, "response": response("r2", "That is all.")},
+        )
+    )
+    assert session.system == "Be brief."
+    assert kinds(session) == ["turn prompt", "[text]", "turn prompt", "[text]"]
+    assert [call.id for call in session.calls] == ["r1", "r2"]
+
+
+def test_an_http_archive_is_read_whatever_else_is_in_it(
+    document: Callable[[Any], Path], kinds: Kinds
+) -> None:
+    body = json.dumps(said("Hello.", usage={"input_tokens": 4, "output_tokens": 1})).encode()
+    content = {"encoding": "base64", "text": b64encode(body).decode()}
+    posted = {"text": json.dumps({"model": "claude-x", "messages": [user("go")]})}
+    asked_at = {"startedDateTime": "2026-01-01T00:00:01Z", "time": 2_500}
+    page = {"mimeType": "text/html", "text": "<p>data: none</p>"}
+    entries = [
+        {"request": {"method": "GET", "url": "/"}, "response": {"content": page}},
+        {**asked_at, "request": {"postData": posted}, "response": {"content": content}},
+    ]
+    session = read_session(document({"log": {"version": "1.2", "entries": entries}}))
+    assert (session.format, session.model) == ("request-log", "claude-x")
+    assert kinds(session) == ["turn prompt", "[text]"]
+    assert session.calls[0].usage is not None
+
+
+def test_marks_that_move_and_text_in_another_shape_are_no_other_history(
+    write: Write, kinds: Kinds
+) -> None:
+    marked = {"type": "text", "text": "go", "cache_control": {"type": "ephemeral"}}
+    again = {"role": "assistant", "content": "Hello. "}
+    session = read_session(
+        write(
+            pair([{"role": "user", "content": [marked]}], said("Hello.")),
+            pair([user("go"), again, user("on")], said("Bye.")),
+        )
+    )
+    assert kinds(session) == ["turn prompt", "[text]", "turn prompt", "[text]"]
+
+
+def test_an_answer_that_was_asked_for_again_is_left_out_with_its_line(
+    write: Write, kinds: Kinds
+) -> None:
+    session = read_session(
+        write(
+            *(pair([user("go")], said("Well.")), pair([user("go")], None)),
+            pair([user("go")], CALLED),
+            pair([user("go"), CALLED, RESULT], said("Done.")),
+        )
+    )
+    assert kinds(session) == ["turn prompt", "[call]", "result", "[text]"]
+    assert [notice.line for notice in session.notices] == [1, 2]
+
+
+def test_an_answer_that_the_client_changed_stays_as_it_was_given(
+    write: Write, kinds: Kinds
+) -> None:
+    """A harness that wants one call at a time takes both back, and asks for one."""
+    two = {**CALLED, "content": [{**CALL, "id": "c2"}, {**CALL, "id": "c3"}]}
+    empty = {"role": "assistant", "content": ""}
+    session = read_session(
+        write(
+            pair([user("go")], two),
+            pair([user("go"), empty, user("One call, please.")], CALLED),
+            pair([user("go"), CALLED, RESULT], said("Done.")),
+        )
+    )
+    assert kinds(session)[:2] == ["turn prompt", "[call call]"]
+    assert kinds(session)[2:] == ["turn prompt", "[call]", "result", "[text]"]
+    assert not session.notices
+
+
+def test_a_history_that_was_cut_goes_on_with_the_calls_that_it_kept(
+    write: Write, kinds: Kinds
+) -> None:
+    summary = user("So far: the user asked for a list.")
+    session = read_session(
+        write(pair([user("go")], CALLED), pair([summary, CALLED, RESULT], said("Done.")))
+    )
+    assert kinds(session) == ["turn prompt", "[call]", "result", "[text]"]
+
+
+def test_a_log_that_begins_in_the_middle_has_the_history_of_its_first_request(
+    write: Write, kinds: Kinds
+) -> None:
+    session = read_session(write(pair([user("go"), CALLED, RESULT], said("Done."))))
+    assert kinds(session) == ["turn prompt", "[call]", "result", "[text]"]
+    assert [bool(call.usage) for call in session.calls] == [False, False]
+
+
+def test_a_last_request_without_an_answer_keeps_what_it_brought(
+    write: Write, kinds: Kinds
+) -> None:
+    session = read_session(write(pair([user("go")], CALLED), pair([user("go"), CALLED, RESULT], None)))  # fmt: skip
+    assert kinds(session) == ["turn prompt", "[call]", "result"]
+
+
+def test_a_branch_that_went_on_is_a_conversation_of_its_own(write: Write, kinds: Kinds) -> None:
+    other = {**CALLED, "content": [{**CALL, "id": "c2"}]}
+    answered = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c2"}]}
+    path = write(
+        *(pair([user("go")], CALLED), pair([user("go")], other)),
+        pair([user("go"), CALLED, RESULT], said("Done.")),
+        pair([user("go"), other, answered], said("Otherwise.")),
+        pair([user("go"), CALLED, RESULT, said("Done."), user("more")], said("Here.")),
+    )
+    session = read_session(path)
+    assert len(session.calls) == 3
+    assert "the first of 2 conversations" in session.notices[0].text
+    assert kinds(read_session(f"{path}#1")) == ["turn prompt", "[call]", "result", "[text]"]
+
+
+def test_two_lines_find_each_other_by_their_id_or_else_by_their_place(write: Write) -> None:
+    def request(own: str, text: str) -> Json:
+        return {"request_id": own, "request": {"messages": [user(text)]}}
+
+    def response(own: str, text: str) -> Json:
+        return {"request_id": own, "response": said(text)}
+
+    path = write(
+        *(request("1", "one"), request("2", "two"), response("1", "first"), response("2", "second")),
+        *(request("", "three"), request("", "four"), response("", "last")),
+    )
+    found = {
+        heard(read_session(f"{path}#{n}"))[0][1]: heard(read_session(f"{path}#{n}"))[1:]
+        for n in range(4)
+    }
+    assert found == {
+        "one": [("said", "first")],
+        "two": [("said", "second")],
+        "three": [],
+        "four": [("said", "last")],
+    }
+
+
+def test_requests_without_any_answer_are_no_log(write: Write) -> None:
+    with pytest.raises(SessionFormatError, match="no session format that is known"):
+        read_session(write({"request": {"messages": [user("go")]}}))
