@@ -56,7 +56,9 @@ class _Reader:
             for request in objs(obj(event.get("data")).get("toolRequests")):
                 if request.get("toolCallId") == owner:
                     asked = tool_input(request.get("arguments"))
-                    self.builder.user(parts_of(asked.get("prompt")), seconds(event.get("timestamp")))
+                    self.builder.user(
+                        parts_of(asked.get("prompt")), seconds(event.get("timestamp"))
+                    )
                     return
 
     def event(self, number: int, event: Json) -> None:
@@ -71,8 +73,8 @@ class _Reader:
             case "system.notification":
                 self.builder.attach(parts_of(data.get("content")), at, "notification")
             case "user.message":
-                voice = "steer" if self._at_work else "prompt"
-                self.builder.user(parts_of(data.get("content")), at, voice)
+                parts = parts_of(data.get("content"))
+                self.builder.user(parts, at, "steer" if self._at_work else "prompt")
             case "assistant.reasoning":
                 self._thoughts.append(string(data.get("content")))
             case "assistant.message":

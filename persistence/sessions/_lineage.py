@@ -3,7 +3,6 @@
 A request follows the latest answer that stands in it.  What it says behind that answer is new.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -75,17 +74,16 @@ def conversations(exchanges: Iterable[Exchange]) -> tuple[list[Step], list[Step]
     return sorted(kept, key=lambda step: -step.calls), asides
 
 
-def _table() -> Any:
-    return attrs.field(factory=lambda: defaultdict[Any, list[Step]](list), init=False)
+_Table: TypeAlias = dict[Any, list[Step]]
 
 
 @attrs.define
 class _Lineage:
-    siblings: defaultdict[Any, list[Step]] = _table()
+    siblings: _Table = attrs.field(factory=dict[Any, list[Step]], init=False)
     """By what they go on with; those that begin, by what they ask."""
-    _answers: defaultdict[_Key, list[Step]] = _table()
+    _answers: _Table = attrs.field(factory=dict[Any, list[Step]], init=False)
     """By what was answered, and to whom."""
-    _lengths: defaultdict[tuple[str, int], list[Step]] = _table()
+    _lengths: _Table = attrs.field(factory=dict[Any, list[Step]], init=False)
     """By how many messages they ask with."""
     _ids: dict[str, Step] = attrs.field(factory=dict[str, Step], init=False)
 
@@ -95,15 +93,15 @@ class _Lineage:
         before, known = self._before(exchange, root)
         step = Step(exchange, root, before, exchange.talk[known:])
         size = root, len(exchange.talk)
-        self.siblings[before or size].append(step)
-        self._lengths[size].append(step)
+        self.siblings.setdefault(before or size, []).append(step)
+        self._lengths.setdefault(size, []).append(step)
         if before:
             before.after.append(step)
         if answer := exchange.answer:
             self._ids[answer.id] = step
             for key in _keys(answer.message.content):
-                self._answers[root, *key].append(step)
-                self._answers["", *key].append(step)
+                for whose in (root, ""):
+                    self._answers.setdefault((whose, *key), []).append(step)
 
     def _before(self, exchange: Exchange, root: str) -> tuple[Step | None, int]:
         """Whose answer a request goes on with, and how many of its messages were known then."""
@@ -144,7 +142,9 @@ class _Lineage:
             return None
         tail = _heard(exchange.talk[asked - 1], exchange.format)
         found = self._lengths.get((root, asked), [])[-_COMPARED:]
-        same = (s for s in reversed(found) if _heard(s.exchange.talk[-1], s.exchange.format) == tail)
+        same = (
+            s for s in reversed(found) if _heard(s.exchange.talk[-1], s.exchange.format) == tail
+        )
         return next(same, None)
 
 

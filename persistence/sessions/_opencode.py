@@ -44,8 +44,8 @@ def read(source: Source) -> Session:
 
 def _kind(path: str) -> str:
     """`.../message/SESSION/MESSAGE.json`: what stands in the file of this path."""
-    names = PurePosixPath(path).parts
-    return names[-3] if len(names) > 2 and names[-3] in _KINDS else ""
+    kind = PurePosixPath(path).parent.parent.name
+    return kind if kind in _KINDS else ""
 
 
 def _stored(files: Json) -> Iterator[Json]:
@@ -106,7 +106,7 @@ class _Reader:
 
     def _hear(self, info: Json, parts: list[Json], at: float | None) -> None:
         self.builder.system = self.builder.system or string(info.get("system"))
-        told = [part for part in parts if part.get("type") in {"text", "file"}]
+        told = [part for part in parts if part.get("type") in ("text", "file")]
         sent = [part for part in told if part.get("ignored") is not True]
         for synthetic in (False, True):
             chosen = [p for p in sent if (p.get("synthetic") is True) == synthetic]

@@ -130,11 +130,14 @@ def test_a_file_of_another_format_gives_no_session(write: Write, name: str) -> N
 @pytest.mark.parametrize("value", [None, 3, "x", [], {}, [None], [3, "x", [], {}], {"type": []}])
 def test_fields_of_any_type_are_survived(write: Write, name: str, value: object) -> None:
     spoken = {**dict.fromkeys(KEYS, value), "role": "assistant"}
-    held = {**dict.fromkeys(HELD, spoken), **dict.fromkeys(LISTED, [spoken])}
+    held = {**dict.fromkeys(HELD, spoken), **{key: [spoken] for key in LISTED}}
     keys = ("type", *HELD, "")
     for turn in range(len(keys) // 3):
         hit = [keys[(3 * turn + n) % len(keys)] for n in range(len(KINDS))]
-        lines = [{**spoken, **held, "type": kind, key: value} for kind, key in zip(KINDS, hit, strict=True)]
+        lines = [
+            {**spoken, **held, "type": kind, key: value}
+            for kind, key in zip(KINDS, hit, strict=True)
+        ]
         with suppress(SessionFormatError):
             read_session(write(*lines), format=name)
         with suppress(SessionFormatError):

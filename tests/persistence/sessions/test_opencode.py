@@ -52,7 +52,7 @@ TOKENS = {"input": 30, "output": 5, "reasoning": 2, "cache": {"read": 60, "write
 def test_each_step_of_a_message_is_a_response(document: Document, kinds: Kinds) -> None:
     step = {"type": "step-start"}
     thought = {"type": "reasoning", "text": "hm", "metadata": {"anthropic": {"signature": "c2ln"}}}
-    parts = [
+    parts: list[Json] = [
         *(step, thought, tool(3, 4, "c1"), tool(5, 6, "c2", metadata={"exit": 2})),
         {"type": "step-finish", "tokens": TOKENS},
         *(step, text("Done."), {"type": "step-finish", "tokens": TOKENS}),
@@ -77,7 +77,11 @@ def test_what_a_model_says_after_a_result_is_the_next_response(
     document: Document, kinds: Kinds
 ) -> None:
     broken = tool(3, 4, "c1", status="error", error="denied")
-    parts = [broken, tool(3, 4, "c2", status="running"), text("It failed.", time=times(5))]
+    parts: list[Json] = [
+        broken,
+        tool(3, 4, "c2", status="running"),
+        text("It failed.", time=times(5)),
+    ]
     answer = info(2, "m2", "assistant", tokens=TOKENS)
     session = read_session(document(exported(ASK, (answer, parts))))
     assert kinds(session) == ["turn prompt", "[call call]", "result", "[text]"]

@@ -88,9 +88,7 @@ SEEN = {"observation": "run", "content": "a", "extras": {"exit_code": 2}}
     [[RUN, SEEN], [[RUN, SEEN]], [{"action": RUN, "observation": SEEN}], [{**RUN, **SEEN}]],
     ids=["in a row", "as a pair", "by name", "as one"],
 )
-def test_a_resolver_run_of_any_age_is_read(
-    entries: list[Any], write: Write, kinds: Kinds
-) -> None:
+def test_a_resolver_run_of_any_age_is_read(entries: list[Any], write: Write, kinds: Kinds) -> None:
     """Old ones have neither ids nor times, and the task stands beside the history."""
     run = {
         "issue": {"number": 7, "title": "It breaks"},

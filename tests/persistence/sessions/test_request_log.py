@@ -146,14 +146,18 @@ def test_a_traced_client_brings_its_system_text_tools_usage_and_times(
     tool = {"name": "bash", "description": "Runs.", "input_schema": {"type": "object"}}
     usage = {"input_tokens": 4, "cache_read_input_tokens": 90, "cache_creation_input_tokens": 6}
     start = {"type": "message_start", "message": {"id": "m1", "model": "claude-x", "usage": usage}}
-    events = [
+    events: list[Json] = [
         {"type": "ping"},
         start,
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
         {"type": "content_block_delta", "index": 0, "delta": {"text": "Hel"}},
         {"type": "content_block_delta", "index": 0, "delta": {"text": "lo."}},
         {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 7}},  # fmt: skip
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": {"output_tokens": 7},
+        },
         {"type": "message_stop"},
     ]
     body = {"model": "alias", "system": "Be brief.", "tools": [tool], "messages": [user("go")]}
@@ -312,9 +316,7 @@ def test_a_log_that_begins_in_the_middle_has_the_history_of_its_first_request(
     assert [bool(call.usage) for call in session.calls] == [False, False]
 
 
-def test_a_last_request_without_an_answer_keeps_what_it_brought(
-    write: Write, kinds: Kinds
-) -> None:
+def test_a_last_request_without_an_answer_keeps_what_it_brought(write: Write, kinds: Kinds) -> None:
     session = read_session(write(pair([user("go")], CALLED), pair([user("go"), CALLED, RESULT], None)))  # fmt: skip
     assert kinds(session) == ["turn prompt", "[call]", "result"]
 
@@ -342,7 +344,12 @@ def test_two_lines_find_each_other_by_their_id_or_else_by_their_place(write: Wri
         return {"request_id": own, "response": said(text)}
 
     path = write(
-        *(request("1", "one"), request("2", "two"), response("1", "first"), response("2", "second")),
+        *(
+            request("1", "one"),
+            request("2", "two"),
+            response("1", "first"),
+            response("2", "second"),
+        ),
         *(request("", "three"), request("", "four"), response("", "last")),
     )
     found = {
