@@ -115,9 +115,12 @@ def _unpacked(content: Json) -> str:
 
 
 def _streamed(events: list[Json]) -> Answer | None:
-    name = next((found for event in events[:_SEARCHED] if (found := _streams(event))), None)
-    if name is None:
+    names: list[Format] = [
+        name for event in events[:_SEARCHED] if (name := _streams(event)) is not None
+    ]
+    if not names:
         return None
+    name = names[0]
     stream = stream_of(name, "read_session()")
     for event in events:
         stream.add(event)

@@ -63,8 +63,9 @@ class _Pair:
         name, talk = talk_in(self.body, self.answer and self.answer[0])
         began = _time(self.asked, _BEGINS)
         ended = _time(self.told, _ENDS)
-        if began and (took := self.asked.get("time")) and isinstance(took, int | float):
-            ended = began + took / 1000
+        took = self.asked.get("time")
+        if began and "startedDateTime" in self.asked and isinstance(took, int | float):
+            ended = began + took / 1000  # of an HTTP archive, in milliseconds
         return Exchange(
             line=self.line,
             body=self.body,

@@ -4,6 +4,7 @@ A request follows the latest answer that stands in it.  What it says behind that
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
 import attrs
@@ -34,7 +35,7 @@ class Step:
 
     exchange: Exchange
     root: str
-    """What the user said first."""
+    """Of what the user said first."""
     before: "Step | None" = None
     """The one whose answer it goes on with; None: it begins a conversation."""
     new: Sequence[Json] = ()
@@ -149,10 +150,11 @@ class _Lineage:
 
 
 def _root(exchange: Exchange) -> str:
+    """A hash of the user's first words: requests may be many, and the words long."""
     for item in exchange.talk:
         for message in messages_in(item, exchange.format):
             if message.role == "user":
-                return text_of_parts(parts_in(message.content))
+                return sha256(text_of_parts(parts_in(message.content)).encode()).hexdigest()
     return ""
 
 

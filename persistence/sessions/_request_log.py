@@ -2,10 +2,23 @@
 were of, the one with the most calls first; `log.jsonl#1` is the next.
 """
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from blocks import text_of_parts
-from blocks.formats import Json, gemini_field, messages_in, obj, objs, parts_of, string
+from blocks.formats import (
+    Call,
+    Content,
+    Json,
+    Response,
+    gemini_field,
+    messages_in,
+    obj,
+    objs,
+    parts_of,
+    string,
+)
 from persistence.sessions._bodies import answer_in, request_in
 from persistence.sessions._builder import Builder
 from persistence.sessions._exchange import exchanges_in, logged
@@ -30,8 +43,10 @@ def read(source: Source) -> Session:
     """The largest conversation of `source`, or the chosen one."""
     builder = Builder(source, NAME)
     talks, asides = conversations(exchanges_in(logged(source)))
-    for step in asides:
-        builder.skip(step.exchange.line, "a request whose answer nothing followed, skipped")
+    if asides:
+        count = "a request" if len(asides) == 1 else f"{len(asides):,} requests, from here on,"
+        text = f"{count} whose answer nothing followed, skipped"
+        builder.skip(asides[0].exchange.line, text)
     steps = builder.pick(talks).path
     _open(builder, steps[0].exchange.body)
     for step in steps:
@@ -48,6 +63,13 @@ def _open(builder: Builder, body: Json) -> None:
     builder.tools = definitions(declared or tools)
 
 
+def _finished(answer: Response) -> Sequence[Content]:
+    """What an answer says; if it was cut off, without the call at its end, which may lack anything."""
+    content = answer.message.content
+    is_broken = answer.is_cut_off and content and isinstance(content[-1], Call)
+    return content[:-1] if is_broken else content
+
+
 def _add(builder: Builder, step: Step) -> None:
     exchange = step.exchange
     builder.tick(exchange.began)
@@ -58,5 +80,5 @@ def _add(builder: Builder, step: Step) -> None:
         response.model = answer.model or string(exchange.body.get("model"))
         if used := answer.usage:
             response.usage = replace(used, model=response.model, response=response.id)
-        add_said(builder, response, answer.message.content)
+        add_said(builder, response, _finished(answer))
         builder.tick(exchange.ended)

@@ -216,6 +216,45 @@ def test_what_litellm_logs_is_read(write: Write, kinds: Kinds) -> None:
     assert (used.uncached, used.cache_read, used.output) == (30, 20, 3)
 
 
+ASKED: Json = {"model": "m", "messages": [user("go")]}
+CAME = said("Hello.", usage={"input_tokens": 4, "output_tokens": 1})
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"request": json.dumps(ASKED), "response": json.dumps(CAME)},
+        {"request_body": ASKED, "response_body": CAME},
+        {"requestBody": json.dumps(ASKED), "responseBody": json.dumps(CAME)},
+        {"input": {"inputBodyJson": ASKED}, "output": {"outputBodyJson": CAME}, "modelId": "m"},
+        {"proxy_server_request": {"body": ASKED}, "messages": [], "response": CAME},
+        {"additional_args": {"complete_input_dict": ASKED}, "original_response": json.dumps(CAME)},
+        {**ASKED, "tools": [], "kwargs": {}, "response": CAME, "latency_sec": 2.0},
+    ],
+    ids=["texts", "bodies", "camels", "bedrock", "spend log", "callback", "beside"],
+)
+def test_bodies_are_found_where_gateways_keep_them(
+    record: Json, write: Write, kinds: Kinds
+) -> None:
+    session = read_session(write(record))
+    assert session.format == "request-log"
+    assert kinds(session) == ["turn prompt", "[text]"]
+    assert session.calls[0].usage is not None
+
+
+def test_a_call_that_was_cut_off_is_none(write: Write, kinds: Kinds) -> None:
+    content = [{"type": "text", "text": "I look."}, CALL]
+    cut = {**CALLED, "content": content, "stop_reason": "max_tokens"}
+    session = read_session(
+        write(
+            pair([user("go")], cut),
+            pair([user("go"), said("I look."), user("Go on.")], said("Done.")),
+        )
+    )
+    assert kinds(session) == ["turn prompt", "[text]", "turn prompt", "[text]"]
+    assert not session.notices
+
+
 def test_a_response_names_the_one_before_it(write: Write, kinds: Kinds) -> None:
     def response(own: str, text: str) -> Json:
         content = [{"type": "output_text", "text": text}]
@@ -277,7 +316,8 @@ def test_an_answer_that_was_asked_for_again_is_left_out_with_its_line(
         )
     )
     assert kinds(session) == ["turn prompt", "[call]", "result", "[text]"]
-    assert [notice.line for notice in session.notices] == [1, 2]
+    [notice] = session.notices
+    assert (notice.line, notice.text[:11]) == (1, "2 requests,")
 
 
 def test_an_answer_that_the_client_changed_stays_as_it_was_given(
