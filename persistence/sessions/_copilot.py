@@ -1,6 +1,7 @@
 """Copilot CLI's events. What a subagent did is a conversation of its own: `events.jsonl#1`."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 import attrs
 
@@ -27,9 +28,14 @@ def looks(source: Source) -> bool:
 def read(source: Source) -> Session:
     """The main conversation of `source`, or the chosen one."""
     builder = Builder(source, NAME)
+    agents = {
+        string(event.get("agentId")): string(obj(event.get("data")).get("toolCallId"))
+        for _, event in source.records
+        if event.get("type") == "subagent.started"
+    }
     owners: dict[str, list[Record]] = defaultdict(list)
     for record in source.records:
-        owners[string(obj(record[1].get("data")).get("parentToolCallId"))].append(record)
+        owners[_owner(record[1], agents)].append(record)
     main = owners.pop("", [])
     owner, events = builder.pick([("", main), *owners.items()])
     reader = _Reader(builder)
@@ -38,6 +44,16 @@ def read(source: Source) -> Session:
     for number, event in events:
         reader.event(number, event)
     return builder.build()
+
+
+def _owner(event: Json, agents: Mapping[str, str]) -> str:
+    """The call that made the agent whose event it is; empty: it is the main agent's.
+
+    Old versions name the call, new ones the agent.
+    """
+    agent = string(event.get("agentId"))
+    call = string(obj(event.get("data")).get("parentToolCallId"))
+    return call or (agents.get(agent, agent) if agent else "")
 
 
 @attrs.define

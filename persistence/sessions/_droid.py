@@ -1,4 +1,4 @@
-"""Factory's Droid: messages of Anthropic's API, one a line; the model stands in a file of its own."""
+"""Factory's Droid: messages of Anthropic's API, one a line. Most versions name the model in a file of its own."""
 
 from blocks.formats import messages_in, obj, objs, string
 from persistence.sessions._builder import Builder
@@ -33,7 +33,9 @@ def read(source: Source) -> Session:
         if line.get("type") != "message":
             continue  # its title, its list of things to do, a compaction
         at = seconds(line.get("timestamp"))
-        message = {**obj(line.get("message")), "id": line.get("id")}
-        for read_message in messages_in(message, "anthropic"):
-            add_message(builder, read_message, number, at)
+        fields = {**obj(line.get("message")), "id": line.get("id")}
+        for message in messages_in(fields, "anthropic"):
+            add_message(builder, message, number, at)
+            if message.role == "assistant":
+                builder.latest.model = string(fields.get("model"))
     return builder.build()

@@ -80,12 +80,17 @@ def test_words_between_tool_rounds_steer_and_notices_are_context(
     assert kinds(stopped)[2:] == ["turn prompt"]
 
 
-def test_a_subagent_is_a_conversation_of_its_own(write: Write, kinds: Kinds) -> None:
-    inner = {"parentToolCallId": "c1"}
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_subagent_is_a_conversation_of_its_own(
+    write: Write, kinds: Kinds, *, is_new: bool
+) -> None:
+    """Old versions name the call that made it, new ones the agent."""
+    own = {"agentId": "a1"} if is_new else {}
+    data = {} if is_new else {"parentToolCallId": "c1"}
     path = write(
-        *(START, ASK, asks(2, "c1"), event(2, "subagent.started", toolCallId="c1")),
-        event(3, "assistant.message", content="I look.", **inner),
-        event(3, "assistant.message", content="Found.", model="small", **inner),
+        *(START, ASK, asks(2, "c1"), {**event(2, "subagent.started", toolCallId="c1"), **own}),
+        {**event(3, "assistant.message", content="I look.", **data), **own},
+        {**event(3, "assistant.message", content="Found.", model="small", **data), **own},
         done(5, "c1", success=True, result={"content": "Found."}),
         event(6, "assistant.message", content="There it is."),
     )

@@ -61,6 +61,10 @@ def droid(second: int, role: str, *content: Json) -> Json:
     return {"type": "message", "id": f"m{second}", "timestamp": at, "message": message}
 
 
+def _named(line: Json, model: str) -> Json:
+    return {**line, "message": {**line["message"], "model": model}}
+
+
 def test_droids_messages_are_read_in_the_order_of_the_file(write: Write, kinds: Kinds) -> None:
     session = read_session(
         write(
@@ -69,10 +73,10 @@ def test_droids_messages_are_read_in_the_order_of_the_file(write: Write, kinds: 
             droid(3, "assistant", text("I look."), used("a", id="c1")),
             {"type": "todo_state", "todos": []},
             droid(4, "user", result("c1", "A"), text("also this")),
-            droid(6, "assistant", text("Done.")),
+            _named(droid(6, "assistant", text("Done.")), "claude-x"),
         )
     )
-    assert session.format == "droid"
+    assert (session.format, session.model) == ("droid", "claude-x")
     assert kinds(session) == ["turn attachment prompt", "[text call]", "result", "steer", "[text]"]
     assert [call.id for call in session.calls] == ["m3", "m6"]
     assert session.calls[1].at - session.calls[0].at == pytest.approx(3)
