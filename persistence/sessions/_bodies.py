@@ -6,12 +6,10 @@ looked for where anybody keeps it.
 
 from base64 import b64decode
 from json import loads
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from blocks import CodecError, clean_json
 from blocks.formats import Format, Json, Response, obj, objs, response_in, stream_of, string
-
-Answer: TypeAlias = tuple[Format, Response]
 
 _REQUESTS: Final = (
     "request_params",
@@ -68,12 +66,12 @@ def _is_request(body: Json) -> bool:
     return any(objs(body.get(name)) for name in _TALKS)
 
 
-def talk_in(body: Json, answered: Format | None) -> tuple[Format, list[Json]]:
+def talk_in(body: Json) -> tuple[Format, list[Json]]:
     """The conversation of a request, with the format of its messages."""
     if "contents" in body:
         return "gemini", objs(body["contents"])
     if messages := objs(body.get("messages")):
-        is_claudes = answered == "anthropic" or "system" in body or any(map(_has_block, messages))
+        is_claudes = "system" in body or any(map(_has_block, messages))
         return "anthropic" if is_claudes else "openai.chat", messages
     given = body.get("input")
     return "openai.responses", objs(given) or [{"role": "user", "content": given}]
@@ -83,7 +81,7 @@ def _has_block(message: Json) -> bool:
     return any(string(block.get("type")) in _BLOCKS for block in objs(message.get("content")))
 
 
-def answer_in(record: Json) -> Answer | None:
+def answer_in(record: Json) -> Response | None:
     """The response that a record holds, or is; None: there is none, or none that could be read."""
     for path in _RESPONSES:
         if found := _answer(at_path(record, path)):
@@ -91,7 +89,7 @@ def answer_in(record: Json) -> Answer | None:
     return _answer(record)
 
 
-def _answer(value: Any) -> Answer | None:
+def _answer(value: Any) -> Response | None:
     text = _unpacked(obj(value)) or value
     found = _json(text)
     if found is None and isinstance(text, str):
@@ -114,7 +112,7 @@ def _unpacked(content: Json) -> str:
         return ""
 
 
-def _streamed(events: list[Json]) -> Answer | None:
+def _streamed(events: list[Json]) -> Response | None:
     names: list[Format] = [
         name for event in events[:_SEARCHED] if (name := _streams(event)) is not None
     ]
@@ -138,11 +136,10 @@ def _streams(event: Json) -> Format | None:
     return "gemini" if objs(event.get("candidates")) else None
 
 
-def _read(found: Json, name: Format | None) -> Answer | None:
+def _read(found: Json, name: Format | None) -> Response | None:
     response = response_in(found, name) if name else None
-    if name is None or response is None or not (response.message.content or response.usage):
-        return None
-    return name, response
+    is_one = response is not None and (response.message.content or response.usage)
+    return response if is_one else None
 
 
 def _format(found: Json) -> Format | None:

@@ -6,7 +6,7 @@ from typing import Final
 import attrs
 
 from blocks.formats import Format, Json, Response, obj, objs, string
-from persistence.sessions._bodies import Answer, answer_in, at_path, request_in, talk_in
+from persistence.sessions._bodies import answer_in, at_path, request_in, talk_in
 from persistence.sessions._source import Record, Source
 from persistence.sessions._times import seconds
 
@@ -55,12 +55,12 @@ class _Pair:
     line: int
     asked: Json
     body: Json
-    answer: Answer | None
+    answer: Response | None
     told: Json
     """The record of the response, which may be that of the request."""
 
     def exchange(self) -> Exchange:
-        name, talk = talk_in(self.body, self.answer and self.answer[0])
+        name, talk = talk_in(self.body)
         began = _time(self.asked, _BEGINS)
         ended = _time(self.told, _ENDS)
         took = self.asked.get("time")
@@ -73,7 +73,7 @@ class _Pair:
             talk=talk,
             began=began,
             ended=ended,
-            answer=self.answer and self.answer[1],
+            answer=self.answer,
         )
 
 

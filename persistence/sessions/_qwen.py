@@ -47,9 +47,7 @@ def read(source: Source) -> Session:
 
 def _active(records: tuple[Record, ...]) -> list[Record]:
     """The branch of what was said last, or of what was gone back to."""
-    places: dict[str, int] = {}
-    for place, (_, record) in enumerate(records):
-        places.setdefault(string(record.get("uuid")), place)
+    places = {string(record.get("uuid")): place for place, (_, record) in enumerate(records)}
     last = [place for place, (_, record) in enumerate(records) if _leads(record)]
     if not last:
         return []

@@ -91,6 +91,15 @@ def test_a_prompt_that_nothing_answered_keeps_its_turn(write: Write, kinds: Kind
     assert kinds(session) == ["turn prompt", "turn prompt"]
 
 
+def test_words_after_a_step_that_never_ended_are_a_prompt(write: Write, kinds: Kinds) -> None:
+    asked_for = (called(3, "s1", "c1"), returned(4, "c1"), ended(4, "s1", "tool_use"))
+    broken = asked(5, "s2")
+    session = read_session(
+        write(*HEAD, said(1, "go"), *asked(2, "s1"), *asked_for, *broken, said(6, "again"))
+    )
+    assert kinds(session) == ["turn prompt", "[call]", "result", "turn prompt"]
+
+
 def test_reminders_are_context_and_words_between_steps_steer(write: Write, kinds: Kinds) -> None:
     session = read_session(
         write(

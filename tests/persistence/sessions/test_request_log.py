@@ -21,7 +21,7 @@ from blocks import (
 )
 from blocks.formats import Format
 from persistence.sessions import Session, read_session
-from tests.foreign import Model, Talk, User, responded, talks, told, written
+from tests.foreign import Model, Talk, Tool, User, responded, talks, told, written
 
 Write = Callable[..., Path]
 Kinds = Callable[[Session], list[str]]
@@ -276,19 +276,44 @@ def test_a_response_names_the_one_before_it(write: Write, kinds: Kinds) -> None:
 def test_an_http_archive_is_read_whatever_else_is_in_it(
     document: Callable[[Any], Path], kinds: Kinds
 ) -> None:
-    body = json.dumps(said("Hello.", usage={"input_tokens": 4, "output_tokens": 1})).encode()
+    body = json.dumps({**CALLED, "usage": {"input_tokens": 4, "output_tokens": 1}}).encode()
     content = {"encoding": "base64", "text": b64encode(body).decode()}
     posted = {"text": json.dumps({"model": "claude-x", "messages": [user("go")]})}
     asked_at = {"startedDateTime": "2026-01-01T00:00:01Z", "time": 2_500}
     page = {"mimeType": "text/html", "text": "<p>data: none</p>"}
+    then = {"text": json.dumps({"messages": [user("go"), CALLED, RESULT]})}
     entries = [
         {"request": {"method": "GET", "url": "/"}, "response": {"content": page}},
         {**asked_at, "request": {"postData": posted}, "response": {"content": content}},
+        {"startedDateTime": "2026-01-01T00:00:05Z", "request": {"postData": then}},
     ]
     session = read_session(document({"log": {"version": "1.2", "entries": entries}}))
     assert (session.format, session.model) == ("request-log", "claude-x")
-    assert kinds(session) == ["turn prompt", "[text]"]
+    assert kinds(session) == ["turn prompt", "[call]", "result"]
     assert session.calls[0].usage is not None
+    result = session.items[-1].blocks[0]
+    assert isinstance(result, ToolResult)
+    times = result.envelope.started_at, result.envelope.ended_at
+    assert times == (1767225603.5, 1767225605.0), "from the answer to the next request"
+
+
+def test_geminis_instruction_and_functions_are_kept(write: Write, kinds: Kinds) -> None:
+    function = {"name": "bash", "description": "Runs.", "parameters": {"type": "object"}}
+    request = {
+        "systemInstruction": {"parts": [{"text": "Be brief."}]},
+        "tools": [{"functionDeclarations": [function]}],
+        "contents": [{"role": "user", "parts": [{"text": "go"}]}],
+    }
+    content = {"role": "model", "parts": [{"text": "Hello."}]}
+    usage = {"promptTokenCount": 9, "cachedContentTokenCount": 5, "candidatesTokenCount": 2}
+    response = {"candidates": [{"content": content}], "usageMetadata": usage, "modelVersion": "g"}
+    session = read_session(write({"request": request, "response": response}))
+    assert (session.model, session.system) == ("g", "Be brief.")
+    assert [tool["name"] for tool in session.tools] == ["bash"]
+    assert kinds(session) == ["turn prompt", "[text]"]
+    used = session.calls[0].usage
+    assert used is not None
+    assert (used.uncached, used.cache_read, used.output) == (4, 5, 2)
 
 
 def test_marks_that_move_and_text_in_another_shape_are_no_other_history(
@@ -336,6 +361,122 @@ def test_an_answer_that_the_client_changed_stays_as_it_was_given(
     assert kinds(session)[:2] == ["turn prompt", "[call call]"]
     assert kinds(session)[2:] == ["turn prompt", "[call]", "result", "[text]"]
     assert not session.notices
+
+
+def test_an_answer_of_several_items_that_the_client_changed_is_still_one(
+    write: Write, kinds: Kinds
+) -> None:
+    def item(text: str) -> Json:
+        content = [{"type": "output_text", "text": text}]
+        return {"type": "message", "role": "assistant", "content": content}
+
+    def call(arguments: str) -> Json:
+        return {"type": "function_call", "call_id": "c1", "name": "f", "arguments": arguments}
+
+    output = {"type": "function_call_output", "call_id": "c1", "output": "a"}
+    changed = [user("go"), item("Hello."), call("{}"), output]
+    session = read_session(
+        write(
+            {
+                "request": {"input": [user("go")]},
+                "response": {"output": [item("Hello!"), call('{"x": 1}')]},
+            },
+            {"request": {"input": changed}, "response": {"output": [item("Done.")]}},
+        )
+    )
+    assert kinds(session) == ["turn prompt", "[text call]", "result", "[text]"]
+
+
+def test_an_answer_that_the_log_lost_is_taken_from_the_history(write: Write, kinds: Kinds) -> None:
+    first = pair([user("go")], None)
+    session = read_session(write(first, pair([user("go"), CALLED, RESULT], said("Done."))))
+    assert kinds(session) == ["turn prompt", "[call]", "result", "[text]"]
+
+
+def test_an_exchange_that_the_log_lost_is_taken_from_the_history(
+    write: Write, kinds: Kinds
+) -> None:
+    """Words that were said twice do not hide the call that stands beside them."""
+
+    def looks(call: str) -> Json:
+        return {**CALLED, "content": [{"type": "text", "text": "I look."}, {**CALL, "id": call}]}
+
+    def seen(call: str) -> Json:
+        content = [{"type": "tool_result", "tool_use_id": call, "content": "a"}]
+        return {"role": "user", "content": content}
+
+    history = [user("go"), looks("c1"), seen("c1"), looks("c2"), seen("c2")]
+    session = read_session(write(pair([user("go")], looks("c1")), pair(history, said("Done."))))
+    assert kinds(session) == [
+        *("turn prompt", "[text call]", "result", "[text call]", "result", "[text]")
+    ]
+
+
+def test_the_same_answer_twice_is_found_by_its_place(write: Write) -> None:
+    history = [user("go"), said("Well."), user("more")]
+    session = read_session(
+        write(
+            pair([user("go")], said("Well.")),
+            pair(history, said("Well.")),
+            pair(history, said("Here.")),
+        )
+    )
+    assert heard(session) == [
+        *(("user", "go"), ("said", "Well."), ("user", "more"), ("said", "Here."))
+    ]
+
+
+def test_an_answer_in_several_texts_is_found_again(write: Write, kinds: Kinds) -> None:
+    twice = {
+        **CALLED,
+        "content": [{"type": "text", "text": "One."}, {"type": "text", "text": "Two."}],
+    }
+    history = [user("go"), twice, user("on")]
+    session = read_session(write(pair([user("go")], twice), pair(history, said("Done."))))
+    assert kinds(session) == ["turn prompt", "[text text]", "turn prompt", "[text]"]
+
+
+def test_an_aside_is_one_wherever_it_stands(write: Write, kinds: Kinds) -> None:
+    history = [user("go"), CALLED, RESULT]
+    session = read_session(
+        write(
+            *(pair([user("go")], CALLED), pair(history, said("Done."))),
+            pair([*history, said("Done."), user("more")], said("Here.")),
+            pair([user("go"), CALLED, user("Suggest what to say.")], said("Thanks!")),
+        )
+    )
+    assert kinds(session)[-2:] == ["turn prompt", "[text]"]
+    assert [notice.line for notice in session.notices] == [4]
+
+
+def test_a_request_that_adds_nothing_is_a_call_at_its_own_time(write: Write) -> None:
+    cut = {**said("One, two"), "stop_reason": "max_tokens"}
+    session = read_session(
+        write(
+            {**pair([user("count")], cut), "timestamp": 100},
+            {**pair([user("count"), cut], said(", three.")), "timestamp": 200},
+        )
+    )
+    assert [call.at for call in session.calls] == [100, 200]
+
+
+def test_a_response_that_nobody_waits_for_answers_nothing(write: Write) -> None:
+    late = {"response": said("Late.")}
+    session = read_session(write(pair([user("go")], said("Hello.")), late))
+    assert heard(session) == [("user", "go"), ("said", "Hello.")]
+    lines = [{"request": {"messages": [user("go")]}}, {"response": said("Hello.")}, late]
+    assert heard(read_session(write(*lines))) == [("user", "go"), ("said", "Hello.")]
+
+
+def test_items_of_a_history_without_a_log_are_one_response(write: Write, kinds: Kinds) -> None:
+    talk = (User("go"), Model("let me see", ("c0", "c1")), Tool("c0", "a"), Tool("c1", "b"))
+    request = asked(talk, "openai.responses")
+    session = read_session(
+        write({"request": request, "response": responded(Model("yes"), "openai.responses", "r")})
+    )
+    assert kinds(session) == [
+        *("turn prompt", "[thinking text call call]", "result", "result", "[thinking text]")
+    ]
 
 
 def test_a_history_that_was_cut_goes_on_with_the_calls_that_it_kept(
