@@ -1,6 +1,6 @@
 """Requests to a provider with their responses: on one line, or on two."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -44,9 +44,9 @@ def logged(source: Source) -> Sequence[Record]:
     return [(0, entry) for entry in entries] or source.records
 
 
-def exchanges_in(records: Iterable[Record]) -> Iterator[Exchange]:
-    """What was asked and answered, in the order of the requests."""
-    for pair in _paired(records):
+def exchanges_in(records: Iterable[Record], skip: Callable[[int, str], None]) -> Iterator[Exchange]:
+    """What was asked and answered, in the order of the requests; `skip` is told of the rest."""
+    for pair in _paired(records, skip):
         yield pair.exchange()
 
 
@@ -77,7 +77,7 @@ class _Pair:
         )
 
 
-def _paired(records: Iterable[Record]) -> list[_Pair]:
+def _paired(records: Iterable[Record], skip: Callable[[int, str], None]) -> list[_Pair]:
     """A response on a line of its own is of the request that has its id, or else of the latest without one."""
     pairs: list[_Pair] = []
     waiting: list[_Pair] = []
@@ -91,6 +91,8 @@ def _paired(records: Iterable[Record]) -> list[_Pair]:
             pair = next((p for p in waiting if _has_id(p.asked, record)), waiting[-1])
             waiting.remove(pair)
             pair.answer, pair.told = answer, record
+        elif answer is not None:
+            skip(number, "response without a request, skipped")
     return pairs
 
 

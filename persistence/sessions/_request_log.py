@@ -42,7 +42,7 @@ def looks(source: Source) -> bool:
 def read(source: Source) -> Session:
     """The largest conversation of `source`, or the chosen one."""
     builder = Builder(source, NAME)
-    talks, asides = conversations(exchanges_in(logged(source)))
+    talks, asides = conversations(exchanges_in(logged(source), builder.skip))
     if asides:
         count = "a request" if len(asides) == 1 else f"{len(asides):,} requests, from here on,"
         text = f"{count} whose answer nothing followed, skipped"
@@ -75,10 +75,13 @@ def _add(builder: Builder, step: Step) -> None:
     builder.tick(exchange.began)
     said = (message for item in step.new for message in messages_in(item, exchange.format))
     add_history(builder, said, exchange.line, exchange.began)
-    if answer := exchange.answer:
-        response = builder.respond(answer.id)
-        response.model = answer.model or string(exchange.body.get("model"))
-        if used := answer.usage:
-            response.usage = replace(used, model=response.model, response=response.id)
-        add_said(builder, response, _finished(answer))
-        builder.tick(exchange.ended)
+    answer = exchange.answer
+    if answer is None:
+        builder.skip(exchange.line, "request without a response that could be read")
+        return
+    response = builder.respond(answer.id)
+    response.model = answer.model or string(exchange.body.get("model"))
+    if used := answer.usage:
+        response.usage = replace(used, model=response.model, response=response.id)
+    add_said(builder, response, _finished(answer))
+    builder.tick(exchange.ended)

@@ -464,6 +464,7 @@ def test_a_response_that_nobody_waits_for_answers_nothing(write: Write) -> None:
     late = {"response": said("Late.")}
     session = read_session(write(pair([user("go")], said("Hello.")), late))
     assert heard(session) == [("user", "go"), ("said", "Hello.")]
+    assert [notice.line for notice in session.notices] == [2]
     lines = [{"request": {"messages": [user("go")]}}, {"response": said("Hello.")}, late]
     assert heard(read_session(write(*lines))) == [("user", "go"), ("said", "Hello.")]
 
@@ -500,6 +501,8 @@ def test_a_log_that_begins_in_the_middle_has_the_history_of_its_first_request(
 def test_a_last_request_without_an_answer_keeps_what_it_brought(write: Write, kinds: Kinds) -> None:
     session = read_session(write(pair([user("go")], CALLED), pair([user("go"), CALLED, RESULT], None)))  # fmt: skip
     assert kinds(session) == ["turn prompt", "[call]", "result"]
+    [notice] = session.notices
+    assert (notice.line, notice.text) == (2, "request without a response that could be read")
 
 
 def test_a_branch_that_went_on_is_a_conversation_of_its_own(write: Write, kinds: Kinds) -> None:
