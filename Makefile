@@ -22,7 +22,7 @@ endif
 ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
 endif
-.PHONY: help demo test test-long checks lint types pyright imports pytest mutants bench tune ladder peers adapters docs clean
+.PHONY: help demo test test-long checks lint types pyright imports site pytest mutants bench tune ladder peers adapters docs clean
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -44,7 +44,7 @@ endif
 test: checks pytest ## run everything that CI runs
 
 checks: $(TESTING) ## check everything that can be checked without running it
-	@$(MAKE) --no-print-directory --jobs=2 lint pyright types imports
+	@$(MAKE) --no-print-directory --jobs=2 lint pyright types imports site
 
 lint: $(TESTING) ## check style and format
 	$(BIN)/ruff check .
@@ -66,12 +66,12 @@ test-long: $(TESTING) ## run them at length: ten times the examples, others each
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -q -n auto
 
 mutants: $(TESTING) ## break the code on purpose: which break does no test see? (a day; SAMPLE=400 or MODULES='render/view/_fold.py ...': an hour)
-	$(PIP) install --quiet --editable '.[test,mutants]'
+	$(PIP) install --quiet --editable '.[test,docs,mutants]'
 	HYPOTHESIS_PROFILE=few PATH='$(CURDIR)/$(BIN)':"$$PATH" $(BIN)/mutmut run $(mutants_chosen)
 	$(BIN)/mutmut results | grep -v 'not checked' || true
 
-bench: $(TESTING) ## measure (minutes; nothing else should run)
-	$(BIN)/python -m pytest -q -p benchmark --benchmark-quiet benchmarks/bench_*.py
+bench: $(TESTING) ## measure (minutes; nothing else should run); KEEP=1: for the page on performance
+	$(BIN)/python -m pytest -q -p benchmark --benchmark-quiet $(if $(KEEP),--keep) benchmarks/bench_*.py
 
 tune: $(TESTING) ## look for the cheapest policy that keeps enough, on the recorded sessions (ten minutes)
 	$(BIN)/python benchmarks/tune.py
@@ -86,9 +86,15 @@ peers: $(TESTING) ## other engines on the same sessions: one environment each, o
 adapters: $(TESTING) ## each adapter with its real framework: one environment each, one table (LOWEST=1: at our lower bounds)
 	$(BIN)/python -m benchmarks.adapters $(if $(LOWEST),--lowest)
 
-docs: $(TESTING) ## generate docs/reference.md, refresh the captured outputs
+docs: $(TESTING) ## generate the reference, refresh outputs, pictures and figures, build the site
 	$(BIN)/python docs/build_reference.py
+	$(BIN)/python docs/build_pictures.py
 	$(BIN)/python docs/build_captures.py
+	@$(MAKE) --no-print-directory site
+
+site: $(TESTING) ## build the documentation site into build/site; a warning fails
+	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/site-cache docs build/site
+	@echo '== The site: build/site/index.html'
 
 clean: ## remove the environment, the demo's output and all caches
 	rm -rf $(VENV) .peers .adapters demo mutants build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
@@ -103,7 +109,7 @@ $(RUNTIME): pyproject.toml
 $(TESTING): pyproject.toml
 	@$(call environment)
 	@echo '== Installing foldline and its test tools into $(VENV)'
-	$(PIP) install --quiet --editable '.[test]'
+	$(PIP) install --quiet --editable '.[test,docs]'
 	@touch $(RUNTIME) $@
 
 # What `mutmut` calls the mutants of a file: render/compaction/_cut.py gives render.compaction._cut.x*
