@@ -1,5 +1,6 @@
 """The vocabulary: immutable blocks, and the events that say what happened to them."""
 
+from blocks._beside import check_timeline as _check_timeline
 from blocks._block import PROVIDER_TAG as PROVIDER_TAG
 from blocks._block import AssistantBlock as AssistantBlock
 from blocks._block import AssistantCompletion as AssistantCompletion
@@ -160,3 +161,5 @@ from blocks._window import LogWindow as LogWindow
 from blocks._window import window_of as window_of
 from blocks.formats import Format as Format
 from blocks.formats import parts_from as parts_from
+
+_check_timeline()
