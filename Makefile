@@ -18,11 +18,14 @@ ifneq ($(USABLE),yes)
 .PHONY: $(RUNTIME) $(TESTING)
 endif
 
+# What differs between versions of Python, if anything does.
+CORE := tests/blocks tests/render tests/persistence/sessions tests/timeline/cli tests/timeline/test_siblings.py
+
 .DEFAULT_GOAL := help
 ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
 endif
-.PHONY: help demo test test-long checks lint types pyright imports site pytest mutants bench tune ladder peers adapters docs clean
+.PHONY: help demo test test-long checks lint types pyright imports site pytest package pythons core mutants bench tune ladder peers adapters docs clean
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -41,7 +44,7 @@ else
 	@echo '== Now your own: make demo SESSION=path/to/session.jsonl'
 endif
 
-test: checks pytest ## run everything that CI runs
+test: checks pytest ## check style, types and the documentation, and run all tests
 
 checks: $(TESTING) ## check everything that can be checked without running it
 	@$(MAKE) --no-print-directory --jobs=2 lint pyright types imports site
@@ -61,6 +64,31 @@ imports: $(TESTING) ## check who may import whom
 
 pytest: $(TESTING) ## run the tests
 	$(BIN)/python -m pytest -q -n auto
+
+package: $(TESTING) ## build wheel and sdist, check them, install each into an environment of its own, and try it
+	$(PIP) install --quiet build twine
+	rm -rf dist build/installed build/unpacked
+	$(BIN)/python -m build --outdir dist >/dev/null
+	$(BIN)/twine check --strict dist/*
+	@ls -l dist
+	for file in dist/*; do \
+	  rm -rf build/installed && $(PYTHON) -m venv build/installed && \
+	  build/installed/bin/pip install --quiet --disable-pip-version-check "$$file" && \
+	  (cd build && installed/bin/foldline replay ../$(EXAMPLE) --window $(WINDOW) | tail -1) || exit 1; \
+	done
+	mkdir -p build/unpacked && tar xzf dist/*.tar.gz -C build/unpacked --strip-components 1
+	cd build/unpacked && '$(CURDIR)/$(BIN)/python' -m pytest -q tests/test_docs.py tests/test_examples.py tests/test_packaging.py
+
+pythons: ## test the core with every other Python that is here (3.12 to 3.14)
+	@for version in 3.12 3.13 3.14; do \
+	  found=$$(command -v python$$version || ls -d "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/$$version*/bin/python 2>/dev/null | tail -1); \
+	  if ! "$${found:-false}" -c 'import venv' 2>/dev/null; then echo "== Python $$version is not here: not tested"; continue; fi; \
+	  echo "== Python $$version ($$found)"; \
+	  $(MAKE) --no-print-directory VENV=.venv-$$version PYTHON="$$found" core || exit 1; \
+	done
+
+core: $(TESTING)
+	$(BIN)/python -m pytest -q -n auto $(CORE)
 
 test-long: $(TESTING) ## run them at length: ten times the examples, others each time, longer lives (half an hour)
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -q -n auto
@@ -97,7 +125,7 @@ site: $(TESTING) ## build the documentation site into build/site; a warning fail
 	@echo '== The site: build/site/index.html'
 
 clean: ## remove the environment, the demo's output and all caches
-	rm -rf $(VENV) .peers .adapters demo mutants build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
+	rm -rf $(VENV) .venv-* .peers .adapters demo mutants build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(RUNTIME): pyproject.toml
