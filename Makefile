@@ -18,7 +18,8 @@ ifneq ($(USABLE),yes)
 .PHONY: $(RUNTIME) $(TESTING)
 endif
 
-# What differs between versions of Python, if anything does.
+# The other versions of Python, and where they would differ, if anywhere.
+VERSIONS := 3.12 3.13 3.14
 CORE := tests/blocks tests/render tests/persistence/sessions tests/timeline/cli tests/timeline/test_siblings.py
 
 .DEFAULT_GOAL := help
@@ -79,11 +80,13 @@ package: $(TESTING) ## build wheel and sdist, check them, install each into an e
 	mkdir -p build/unpacked && tar xzf dist/*.tar.gz -C build/unpacked --strip-components 1
 	cd build/unpacked && '$(CURDIR)/$(BIN)/python' -m pytest -q tests/test_docs.py tests/test_examples.py tests/test_packaging.py
 
-pythons: ## test the core with every other Python that is here (3.12 to 3.14)
-	@for version in 3.12 3.13 3.14; do \
-	  found=$$(command -v python$$version || ls -d "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/$$version*/bin/python 2>/dev/null | tail -1); \
-	  if ! "$${found:-false}" -c 'import venv' 2>/dev/null; then echo "== Python $$version is not here: not tested"; continue; fi; \
-	  echo "== Python $$version ($$found)"; \
+pythons: ## test the core with Python 3.12 to 3.14, as far as they are here
+	@for version in $(VERSIONS); do \
+	  found=; for python in "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/$$version.*/bin/python python$$version; do \
+	    "$$python" -c 'import venv' 2>/dev/null && found="$$python"; \
+	  done; \
+	  if [ -z "$$found" ]; then echo "== Python $$version cannot be had here: not tested"; continue; fi; \
+	  echo "== Python $$version: $$found"; \
 	  $(MAKE) --no-print-directory VENV=.venv-$$version PYTHON="$$found" core || exit 1; \
 	done
 
@@ -121,7 +124,7 @@ docs: $(TESTING) ## generate the reference, refresh outputs, pictures and figure
 	@$(MAKE) --no-print-directory site
 
 site: $(TESTING) ## build the documentation site into build/site; a warning fails
-	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/site-cache docs build/site
+	$(BIN)/python -m sphinx -E -a -W --keep-going -q -b html -d build/site-cache docs build/site
 	@echo '== The site: build/site/index.html'
 
 clean: ## remove the environment, the demo's output and all caches

@@ -4,7 +4,7 @@
 
 For a flame graph, with py-spy installed:
 
-    py-spy record --rate 500 --format flamegraph --output docs/images/call.svg -- \\
+    py-spy record --rate 500 --format flamegraph --output call.svg -- \\
         .venv/bin/python benchmarks/hot_call.py --rounds 4000
 """
 

@@ -35,7 +35,8 @@ CAPTURE = re.compile(
     r"<!-- output of: (?P<command>[^\n]+) -->\n```text\n(?P<shown>.*?)```\n", re.DOTALL
 )
 FIGURES = re.compile(
-    r"<!-- figures of: (?P<name>[\w-]+)(?:: (?P<columns>[^\n]+))? -->\n(?P<shown>(?:\|[^\n]*\n)*)"
+    r"<!-- figures of: (?P<name>[\w-]+)(?:: (?P<columns>[^\n]+))? -->\n"
+    r"(?P<shown>(?:\|[^\n]*\n)*(?:\n\*Measured [^\n]*\n)?)"
 )
 UNSTEADY = re.compile(
     r"^(engine|log) .*$|(?<=\")ms_per_call\": \{[^}]*\}|\"store_bytes\": \d+", re.MULTILINE
@@ -89,9 +90,11 @@ def refreshed(match: re.Match[str]) -> str:
 
 
 def figures(match: re.Match[str]) -> str:
-    """The table as the benchmark's file has it today."""
-    table = kept(match["name"]).table(match["columns"].split(", ") if match["columns"] else ())
-    return match[0][: match.start("shown") - match.start()] + table
+    """The table as the benchmark's file has it today, and where the figures are from."""
+    results = kept(match["name"])
+    table = results.table(match["columns"].split(", ") if match["columns"] else ())
+    source = f"\n*Measured with `{results.command}`: {results.measured}.*\n"
+    return match[0][: match.start("shown") - match.start()] + table + source
 
 
 def main() -> None:

@@ -78,7 +78,11 @@ def definition(module: str, name: str) -> Public:
     """Where a name is defined, following re-exports."""
     body = tree_of(module).body
     for index, node in enumerate(body):
-        if isinstance(node, ast.ClassDef | Function) and node.name == name:
+        if (
+            isinstance(node, ast.ClassDef | Function)
+            and node.name == name
+            and not is_overload(node)
+        ):
             return Public(name, node, ast.get_docstring(node) or "", module)
         if name in assigned(node):
             return Public(name, node, text_after(body, index), module)
@@ -87,10 +91,15 @@ def definition(module: str, name: str) -> Public:
                 if (alias.asname or alias.name) == name:
                     return definition(node.module, alias.name)
         if isinstance(node, ast.If):  # `if TYPE_CHECKING:` holds what a reader should see
-            for inner in node.body:
+            for at, inner in enumerate(node.body):
                 if name in assigned(inner):
-                    return Public(name, inner, "", module)
+                    return Public(name, inner, text_after(node.body, at), module)
     raise LookupError(f"{module} does not define {name}")
+
+
+def is_overload(node: ast.ClassDef | Function) -> bool:
+    """Whether it only says how what follows may be called."""
+    return any(ast.unparse(mark) == "overload" for mark in node.decorator_list)
 
 
 def assigned(node: ast.stmt) -> list[str]:
@@ -158,8 +167,16 @@ def methods(node: ast.ClassDef, module: str) -> Iterator[str]:
             yield f"### `{item.name}`\n"
             if shown != item.name:
                 yield code(shown)
-            if doc := ast.get_docstring(item):
-                yield text(doc)
+            yield text(told(item, node.name))
+
+
+PROTOCOLS = {"Store": "EventStore", "Counter": "TextCounter"}
+
+
+def told(method: Function, owner: str) -> str:
+    """What a method does; one of a store or of a counter, what its protocol says."""
+    whose = next((name for end, name in PROTOCOLS.items() if owner.endswith(end)), "")
+    return ast.get_docstring(method) or (whose and f"See `{whose}.{method.name}`.")
 
 
 def functions(node: ast.ClassDef, module: str) -> Iterator[Function]:

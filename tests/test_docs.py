@@ -286,6 +286,11 @@ def test_the_reference_is_up_to_date() -> None:
     assert set((ROOT / "docs" / "reference").iterdir()) == set(made) - {ROOT / "docs/reference.md"}
 
 
+def test_the_picture_is_that_of_todays_engine() -> None:
+    made = script("build_pictures")
+    assert made.picture() == made.OUT.read_text(encoding="utf-8"), "run `make docs`"
+
+
 def in_this_process(words: list[str], folder: str) -> str:
     """As a process would print it, without the time that it takes to start."""
     printed = io.StringIO()
