@@ -19,6 +19,36 @@ LINK = re.compile(r"(?<=\]\()(?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?(?=\))")
 SHOWN = re.compile(r"\[[^\]]+\]\((?P<target>\.\./[^)\s]+)\)\n")
 """All that stands in a page which shows a file from outside this folder."""
 
+TREE = {
+    "First steps": """
+        tutorial never-forgets glossary
+    """,
+    "How to": """
+        how-to/hooks how-to/pinned-notes how-to/hide-secrets how-to/own-store how-to/own-rung
+        agent testing integrations integrations/openai integrations/google-genai
+        integrations/litellm integrations/openai-agents integrations/pydantic-ai
+        integrations/langchain
+    """,
+    "Concepts": """
+        blocks-and-events render compaction ladder durability rehydration recovery caching
+        counting providers stores artifacts policies replay sessions foreign-messages
+    """,
+    "Reference": """
+        reference reference/commands settings reference/timeline reference/blocks reference/render
+        reference/persistence reference/persistence.sessions reference/persistence.testing
+        reference/timeline.react reference/timeline.tokens reference/timeline.replay
+        reference/timeline.fake_provider
+    """,
+    "How good it is": """
+        reliability performance scale tuning project/peers
+    """,
+    "The project": """
+        architecture dependencies project/benchmarks project/contributing project/security
+        project/changelog
+    """,
+}
+"""What the sidebar shows; a page that is not here is a warning, and so an error."""
+
 project = PROJECT["name"]
 author = PROJECT["authors"][0]["name"]
 copyright = f"2026 {author}"  # noqa: A001 -- what Sphinx calls it
@@ -66,6 +96,14 @@ def read(app: Sphinx, name: str, source: list[str]) -> None:
         return where + (match["anchor"] or "")
 
     source[0] = LINK.sub(mended, source[0])
+    if name == "index":
+        source[0] += "".join(map(toctree, TREE))
+
+
+def toctree(caption: str) -> str:
+    """A part of the sidebar, as the first page has it."""
+    pages = "\n".join(TREE[caption].split())
+    return f"\n:::{{toctree}}\n:hidden:\n:caption: {caption}\n\n{pages}\n:::\n"
 
 
 def setup(app: Sphinx) -> None:
