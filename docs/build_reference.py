@@ -299,6 +299,9 @@ def command_page() -> str:
     (named,) = (action for action in top._actions if isinstance(action.choices, dict))  # noqa: SLF001 -- argparse tells in no other way
     lines = [f"# {COMMANDS}\n", f"{top.description}\n", *map(option, visible(top)), ""]
     lines.append("Exit codes: 0 done, 1 the work failed, 2 wrong usage, 130 interrupted.\n")
+    lines.append(
+        "What the numbers mean: [glossary](../glossary.md). Variables: [settings](../settings.md).\n"
+    )
     for name, command in named.choices.items():
         given = visible(command)
         usage = " ".join(["foldline", name, "[OPTIONS]", *filter(None, map(operand, given))])

@@ -57,6 +57,7 @@ extensions = ["myst_parser"]
 exclude_patterns = ["examples"]
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4  # the anchors that GitHub gives headings
+smartquotes = False  # they would make a dash of the two of an option
 html_theme = "furo"
 html_title = f"{project} {version}"
 html_static_path = ["site.css"]
