@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -32,6 +33,8 @@ PAGES = {
     for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))
     if EXAMPLES not in path.parents
 }
+PLOTS = {"stores.svg", "tuning-30000.svg"}
+"""Drawn by a library, which gives them no title; the pages do."""
 FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]+\]\((?P<target>[^)\s]+)\)")
 DEFAULT = re.compile(r"`(\w+)` \((\d[\d.]*)\)")
@@ -407,3 +410,30 @@ def test_the_glossary_has_what_is_on_the_screen(name: str, screens: dict[str, st
     shown = labels(screens[name])
     assert len(shown) >= 4, screens[name]
     assert not shown - known, "docs/glossary.md does not explain these"
+
+
+# What the site shows.
+
+
+def concepts() -> list[str]:
+    text = (ROOT / "docs" / "conf.py").read_text(encoding="utf-8")
+    return text.split('"Concepts": """')[1].split('"""')[0].split()
+
+
+@pytest.mark.parametrize("name", concepts())
+def test_a_concept_has_a_drawing_and_an_example(name: str) -> None:
+    page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    assert re.search(r"^!\[[^\]]{20,}\]\(images/[\w-]+\.svg\)$", page, re.MULTILINE)
+    assert "```python" in page or "<!-- output of:" in page
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "docs" / "images").glob("*.svg")), ids=lambda p: p.name
+)
+def test_a_drawing_is_told_to_who_does_not_see_it_and_asks_nothing_of_elsewhere(path: Path) -> None:
+    root = ET.parse(path).getroot()  # noqa: S314 -- our own
+    text = path.read_text(encoding="utf-8")
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert path.name in PLOTS or root.findtext("{http://www.w3.org/2000/svg}title")
+    assert 'href="http' not in text
+    assert "<script" not in text
