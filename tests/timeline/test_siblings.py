@@ -110,6 +110,12 @@ def test_a_timeline_of_the_users_own_is_named_by_whatever_else_is_imported(
     assert "rename that file" in last
 
 
+def test_where_nothing_of_ours_is_imported_python_names_the_users_file(tmp_path: Path) -> None:
+    (tmp_path / "timeline.py").write_text("x = 1\n", encoding="utf-8")
+    done = importing_in(tmp_path, "from timeline import Timeline")
+    assert str(tmp_path / "timeline.py") in done.stderr.strip().splitlines()[-1]
+
+
 def test_a_script_that_is_called_timeline_is_told_so(tmp_path: Path) -> None:
     script = tmp_path / "timeline.py"
     script.write_text("import blocks\nfrom timeline import Timeline\n", encoding="utf-8")
