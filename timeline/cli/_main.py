@@ -17,6 +17,7 @@ from timeline.cli import (
     _fork,
     _import,
     _list,
+    _mcp,
     _models,
     _plan,
     _render,
@@ -27,11 +28,13 @@ from timeline.cli import (
     _show,
     _stats,
     _verify,
+    _wrap,
 )
 from timeline.cli._console import DONE, FAILED, INTERRUPTED, USAGE, Parser, UsageError, complain
 from timeline.cli._visible import guarded
 
 COMMANDS = (
+    _wrap,
     _replay,
     _import,
     _list,
@@ -42,6 +45,7 @@ COMMANDS = (
     _plan,
     _render,
     _models,
+    _mcp,
     _export,
     _copy,
     _fork,

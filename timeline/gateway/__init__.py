@@ -1,0 +1,1 @@
+"""Between an agent that stays as it is and its provider."""

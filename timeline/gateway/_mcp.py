@@ -1,0 +1,122 @@
+"""The reading tools as an MCP server: over stdio, or as a route of an HTTP server.
+
+Over HTTP each request is answered for itself, with JSON: there are no sessions, and nothing is left behind
+when the server stops.
+"""
+
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from blocks import MisuseError
+from timeline.gateway._reading import StoreReader, answered
+
+if TYPE_CHECKING:
+    from mcp.server import Server
+    from starlette.routing import Route
+    from starlette.types import Receive, Scope, Send
+
+NAME: Final = "foldline"
+PATH: Final = "/foldline/mcp"
+INSTRUCTIONS: Final = (
+    "Parts of a long conversation may be folded into a summary, or replaced by a line that names a path such"
+    " as tc:t3.call_7.result or v57. read_timeline gives the original at a path, read_artifact what lies"
+    " under an art- id, search finds what was said before."
+)
+BODY_BYTES_MAX: Final = 1_000_000
+LOOPBACK: Final = ["127.0.0.1:*", "localhost:*", "[::1]:*"]
+
+
+def server_of(reader: StoreReader) -> "Server[Any]":
+    """The server; one serves any number of clients.
+
+    Raises:
+        MisuseError: the package `mcp` is not installed.
+    """
+    try:
+        import mcp_types as types
+        from anyio.to_thread import run_sync
+        from mcp.server import Server
+    except ModuleNotFoundError as error:
+        raise MisuseError(
+            f"an MCP server needs {error.name}: pip install 'foldline[mcp]'"
+        ) from error
+    tools = reader.tools()
+    hints = types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+    listed = [
+        types.Tool(
+            name=each.name,
+            description=each.description,
+            input_schema=each.input_schema,
+            annotations=hints,
+        )
+        for each in tools
+    ]
+
+    async def list_tools(*_: object) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=listed)
+
+    async def call_tool(_: object, asked: types.CallToolRequestParams) -> types.CallToolResult:
+        reply = await run_sync(answered, tools, asked.name, asked.arguments or {})
+        said = types.TextContent(type="text", text=str(reply.output))
+        return types.CallToolResult(content=[said], is_error=reply.is_error)
+
+    return Server(
+        NAME, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
+    )
+
+
+def serve_stdio(reader: StoreReader) -> None:
+    """Answer who speaks MCP on standard input, until it ends.
+
+    Raises:
+        MisuseError: the package `mcp` is not installed.
+    """
+    server = server_of(reader)
+    import anyio
+    from mcp.server.stdio import stdio_server
+
+    async def serve() -> None:
+        async with stdio_server() as (received, sent):
+            await server.run(received, sent, server.create_initialization_options())
+
+    anyio.run(serve)
+
+
+@attrs.frozen
+class _Endpoint:
+    """An ASGI application: a request in, its answer out."""
+
+    server: "Server[Any]"
+    hosts: list[str]
+    """What requests may call this server; a web page that has another name resolve to it is refused."""
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+        from mcp.server.transport_security import TransportSecuritySettings
+
+        manager = StreamableHTTPSessionManager(
+            self.server,
+            json_response=True,
+            stateless=True,
+            max_request_body_size=BODY_BYTES_MAX,
+            security_settings=TransportSecuritySettings(
+                enable_dns_rebinding_protection=bool(self.hosts), allowed_hosts=self.hosts
+            ),
+        )
+        async with manager.run():
+            await manager.handle_request(scope, receive, send)
+
+
+def mcp_route(reader: StoreReader, hosts: list[str] = LOOPBACK) -> "Route":
+    """The server as a route at `/foldline/mcp`.
+
+    `hosts` are the names under which it may be asked, `:*` for any port; none: under any, as behind a token.
+
+    Raises:
+        MisuseError: the package `mcp` is not installed.
+    """
+    endpoint = _Endpoint(server_of(reader), hosts)
+    from starlette.routing import Route
+
+    return Route(PATH, endpoint, methods=["POST"])
