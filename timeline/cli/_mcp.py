@@ -27,6 +27,7 @@ def run(options: argparse.Namespace) -> int:
 
     from blocks import StoreLockedError
     from persistence import Requester
+    from timeline.engine._settings import Options
     from timeline.gateway._mcp import PATH, serve_stdio
     from timeline.gateway._reading import StoreReader
 
@@ -38,10 +39,10 @@ def run(options: argparse.Namespace) -> int:
             f"{error}. If that is `foldline proxy` or `foldline wrap`, it serves the same tools itself:"
             f" register the URL http://127.0.0.1:PORT{PATH} in place of this command"
         ) from error
-    window = {} if options.window is None else {"window": options.window}
+    room = Options() if options.window is None else Options(window=options.window)
     with closing(store):
         reader = StoreReader(
-            store=store, requester=Requester(READER, tenant=options.tenant), options=window
+            store=store, requester=Requester(READER, tenant=options.tenant), options=room
         )
         serve_stdio(reader)
     return DONE

@@ -43,7 +43,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def _own_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--window", type=int, metavar="N", help="tokens that a prompt may have (the model's window)")
+    add(
+        "--window", type=int, metavar="N", help="tokens that a prompt may have (the model's window)"
+    )
     add("--policy", metavar="NAME", help="how to make room (default: default)")
     add("--upstream", metavar="URL", help="where requests go on to (the client's own provider)")
     add(

@@ -58,12 +58,11 @@ def server_of(reader: StoreReader) -> "Server[Any]":
 
     async def call_tool(_: object, asked: types.CallToolRequestParams) -> types.CallToolResult:
         reply = await run_sync(answered, tools, asked.name, asked.arguments or {})
-        said = types.TextContent(type="text", text=str(reply.output))
+        text = str(reply.output).encode(errors="replace").decode()  # half characters have no JSON
+        said = types.TextContent(type="text", text=text)
         return types.CallToolResult(content=[said], is_error=reply.is_error)
 
-    return Server(
-        NAME, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
-    )
+    return Server(NAME, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool)
 
 
 def serve_stdio(reader: StoreReader) -> None:

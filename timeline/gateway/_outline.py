@@ -54,8 +54,12 @@ class Outline:
         """The rows of the blocks from one version to another, as many as there is room for."""
         head = self.store.head(self.timeline)
         if first > last:
-            return refused(f"There is nothing from v{first} to v{last}: {self.timeline} ends at v{head}.")
-        header = f"{MARK} {self.timeline}, v{first} to v{last} of v{head}; read one with path=v57]\n"
+            return refused(
+                f"There is nothing from v{first} to v{last}: {self.timeline} ends at v{head}."
+            )
+        header = (
+            f"{MARK} {self.timeline}, v{first} to v{last} of v{head}; read one with path=v57]\n"
+        )
         rows: list[tuple[int, str]] = []
         for row in self._rows(first, last):
             rows.append(row)

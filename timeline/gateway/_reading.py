@@ -47,7 +47,9 @@ SEARCHED_MAX: Final = 1_000
 NOT_ITSELF: Final = f'-"{MARK}" -"foldline__search query" -"foldline_search query"'
 """What was only read back, and the question for it, is not to be found again."""
 CONFIDENTIAL: Final = "This content is confidential; it is not given out here."
-NO_ARTIFACTS: Final = "This store keeps no artifacts; read the content by its path with read_timeline."
+NO_ARTIFACTS: Final = (
+    "This store keeps no artifacts; read the content by its path with read_timeline."
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -58,7 +60,7 @@ class StoreReader:
     artifacts: ArtifactStore | None = None
     """None: those beside the log."""
     requester: Requester = attrs.field(factory=lambda: Requester(READER))
-    options: Options = attrs.field(factory=lambda: Options())
+    options: Options = attrs.field(factory=Options)
     """What decides how long an answer may be: model, window, policy; as `Timeline.open` takes them."""
 
     def tools(self) -> tuple[Tool, ...]:
@@ -119,14 +121,12 @@ class StoreReader:
         if artifacts is None:
             return refused(NO_ARTIFACTS)
         about = artifacts.describe(artifact_id.strip(), self.requester)
-        with self._opened(TimelineId(about.timeline)) as opened:
+        with self._opened(TimelineId(about.timeline or READER)) as opened:
             _, read = reading_tools(opened, artifacts, self.requester)
             reply: ToolReply = read(artifact_id=about.id, start=start)
         return reply
 
-    def search(
-        self, query: str, timeline: str = "", start: int = 0, lines: int = 0
-    ) -> ToolReply:
+    def search(self, query: str, timeline: str = "", start: int = 0, lines: int = 0) -> ToolReply:
         """Find what was said in this or an earlier conversation, shown or not. Answers with timelines and
         paths, best first, for `read_timeline`.
 
@@ -153,7 +153,8 @@ class StoreReader:
     # Timelines.
 
     def _opened(self, name: TimelineId) -> Timeline:
-        return Timeline.open(name, **{**self.options, "store": self.store, "requester": self.requester})
+        own: Options = {"store": self.store, "requester": self.requester}
+        return Timeline.open(name, **{**self.options, **own})
 
     def _room(self) -> Room:
         return Room.in_prompt(Settings.of(self.options))

@@ -5,7 +5,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-TOKEN: Final = "FOLDLINE_TOKEN"
+TOKEN: Final = "FOLDLINE_TOKEN"  # noqa: S105 -- a name
 """The variable in which a client finds the token; on a command line others could read it."""
 HEADER: Final = "x-foldline-token"
 

@@ -44,7 +44,12 @@ def upstreams(program: str, environment: Environment) -> Mapping[str, str]:
     asked = [program, "login", "status"]
     try:
         done = subprocess.run(  # noqa: S603 -- the client that is about to be started
-            asked, env={**environment}, capture_output=True, text=True, check=False, timeout=SECONDS_MAX
+            asked,
+            env={**environment},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=SECONDS_MAX,
         )
     except (OSError, subprocess.TimeoutExpired):
         return known
