@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from timeline.cli._console import Parser, UsageError, complain
+from timeline.cli._proxy import gateway_options
 from timeline.cli._store import location, store_option
 from timeline.cli._visible import visible
 
@@ -31,7 +32,8 @@ NOTES_MAX: Final = 10
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
-    _own_options(parser)
+    gateway_options(parser)
+    store_option(parser)
     parser.add_argument("client", choices=NAMES, help="the agent")
     parser.add_argument(
         "arguments",
@@ -39,22 +41,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ARGS",
         help="what the agent is given: options of ours stand before it, or before a --",
     )
-
-
-def _own_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "--window", type=int, metavar="N", help="tokens that a prompt may have (the model's window)"
-    )
-    add("--policy", metavar="NAME", help="how to make room (default: default)")
-    add("--upstream", metavar="URL", help="where requests go on to (the client's own provider)")
-    add(
-        "--record-only",
-        action="store_true",
-        default=None,
-        help="change nothing, and say what would have been saved",
-    )
-    store_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -79,10 +65,9 @@ def _separated(options: argparse.Namespace) -> "Sequence[str]":
         return rest
     end = rest.index("--")
     own = Parser(prog="foldline wrap", add_help=False)
-    _own_options(own)
-    for name, value in vars(own.parse_args(rest[:end])).items():
-        if value is not None:
-            setattr(options, name, value)
+    gateway_options(own)
+    store_option(own)
+    own.parse_args(rest[:end], options)
     return rest[end + 1 :]
 
 
@@ -108,11 +93,12 @@ def _wrapped(
             store=store,
             upstream=upstreams,
             window=options.window,
-            policy=options.policy or "default",
-            record_only=bool(options.record_only),
+            policy=options.policy,
+            record_only=options.record_only,
+            fail_closed=options.fail_closed,
             token=token,
         )
-        with GatewayServer(gateway) as server:
+        with GatewayServer(gateway=gateway) as server:
             tools = _tools_at(server.url, options)
             link = Link(url=server.url, token=token, tools=tools, upstreams=upstreams)
             start = client.start(link, environment)

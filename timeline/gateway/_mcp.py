@@ -4,12 +4,15 @@ Over HTTP each request is answered for itself, with JSON: there are no sessions,
 when the server stops.
 """
 
+from collections.abc import Sequence
+from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from blocks import MisuseError
 from timeline.gateway._reading import StoreReader, answered
+from timeline.gateway.clients import HEADER
 
 if TYPE_CHECKING:
     from mcp.server import Server
@@ -24,7 +27,7 @@ INSTRUCTIONS: Final = (
     " under an art- id, search finds what was said before."
 )
 BODY_BYTES_MAX: Final = 1_000_000
-LOOPBACK: Final = ["127.0.0.1:*", "localhost:*", "[::1]:*"]
+LOOPBACK_NAMES: Final = ("127.0.0.1:*", "localhost:*", "[::1]:*")
 
 
 def server_of(reader: StoreReader) -> "Server[Any]":
@@ -87,35 +90,43 @@ class _Endpoint:
     """An ASGI application: a request in, its answer out."""
 
     server: "Server[Any]"
-    hosts: list[str]
-    """What requests may call this server; a web page that has another name resolve to it is refused."""
+    token: str | None = attrs.field(repr=False)
+    hosts: Sequence[str]
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
         from mcp.server.transport_security import TransportSecuritySettings
+        from starlette.datastructures import Headers
+        from starlette.responses import PlainTextResponse
 
+        given = Headers(scope=scope).get(HEADER, "")
+        if self.token and not compare_digest(given.encode(), self.token.encode()):
+            refusal = PlainTextResponse(f"the gateway wants its token, in the header {HEADER}", 401)
+            await refusal(scope, receive, send)
+            return
         manager = StreamableHTTPSessionManager(
             self.server,
             json_response=True,
             stateless=True,
             max_request_body_size=BODY_BYTES_MAX,
             security_settings=TransportSecuritySettings(
-                enable_dns_rebinding_protection=bool(self.hosts), allowed_hosts=self.hosts
+                enable_dns_rebinding_protection=bool(self.hosts), allowed_hosts=[*self.hosts]
             ),
         )
         async with manager.run():
             await manager.handle_request(scope, receive, send)
 
 
-def mcp_route(reader: StoreReader, hosts: list[str] = LOOPBACK) -> "Route":
+def mcp_route(reader: StoreReader, token: str | None, hosts: Sequence[str]) -> "Route":
     """The server as a route at `/foldline/mcp`.
 
-    `hosts` are the names under which it may be asked, `:*` for any port; none: under any, as behind a token.
+    Who asks has to know the token, if there is one.  `hosts` are the names under which it may be asked, so that no
+    web page can by a name of its own that leads here; none: under any.
 
     Raises:
         MisuseError: the package `mcp` is not installed.
     """
-    endpoint = _Endpoint(server_of(reader), hosts)
+    endpoint = _Endpoint(server_of(reader), token, hosts)
     from starlette.routing import Route
 
     return Route(PATH, endpoint, methods=["POST"])
