@@ -104,6 +104,10 @@ class _Endpoint:
             refusal = PlainTextResponse(f"the gateway wants its token, in the header {HEADER}", 401)
             await refusal(scope, receive, send)
             return
+        if scope["method"] != "POST":  # a client may ask for a stream of events, or end a session: there is neither
+            refusal = PlainTextResponse("nothing but POST here", 405, {"allow": "POST"})
+            await refusal(scope, receive, send)
+            return
         manager = StreamableHTTPSessionManager(
             self.server,
             json_response=True,
@@ -129,4 +133,4 @@ def mcp_route(reader: StoreReader, token: str | None, hosts: Sequence[str]) -> "
     endpoint = _Endpoint(server_of(reader), token, hosts)
     from starlette.routing import Route
 
-    return Route(PATH, endpoint, methods=["POST"])
+    return Route(PATH, endpoint)

@@ -26,9 +26,11 @@ SECONDS_MAX: Final = 20.0
 
 
 def start(link: Link, _: Environment) -> Start:
-    """The URL has the same path as the vendor's own."""
+    """The URL has the same path as the vendor's own. It also has the token: Codex sends no header to this provider
+    that one could choose."""
+    token = f"/token/{link.token}" if link.token else ""
     path = SUBSCRIPTION if link.upstreams["openai"].rstrip("/") == CHATGPT else "/v1"
-    given = [f"openai_base_url={json.dumps(link.url + path)}"]
+    given = [f"openai_base_url={json.dumps(link.url + token + path)}"]
     if link.tools:
         server = f"url={json.dumps(link.tools)}"
         if link.token:
