@@ -11,11 +11,14 @@ import sys
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from types import FrameType
 from typing import Any, Final
+
+import attrs
 
 FORWARDED: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 """What somebody sends to the parent alone is meant for the child."""
+TYPED: Final = (signal.SIGINT, signal.SIGQUIT)
+"""What a terminal sends to both when a key is pressed."""
 KILLED: Final = 128
 """A shell's exit code for a program that a signal ended: this, and its number."""
 SETTLE_SECONDS: Final = 0.05
@@ -27,9 +30,9 @@ def run_child(command: Sequence[str], environment: Mapping[str, str]) -> int:
     Raises:
         OSError: it cannot be run.
     """
-    with _terminal_kept(), _signals_to() as passed:
+    with _terminal_kept(), _signals_to() as passing:
         child = subprocess.Popen(command, env=dict(environment))  # noqa: S603 -- what the user asked for
-        passed.append(child)
+        passing.begin(child.pid)
         child.returncode = _waited_for(child.pid)
         return child.returncode
 
@@ -52,25 +55,44 @@ def _stays_stopped(pid: int) -> bool:
     return not found
 
 
+@attrs.define
+class _Passing:
+    """Passes signals on to a child; those that come before it is there, as soon as it is."""
+
+    pid: int = 0
+    early: list[int] = attrs.field(factory=list[int])
+
+    def begin(self, pid: int) -> None:
+        """There is a child."""
+        self.pid = pid
+        for number in self.early:
+            self.forward(number)
+
+    def forward(self, number: int, *_: object) -> None:
+        """A signal came that the child has not got."""
+        if not self.pid:
+            self.early.append(number)
+            return
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
+    def leave(self, *_: object) -> None:
+        """A signal came that the terminal has sent to the child as well."""
+
+
 @contextmanager
-def _signals_to() -> "Generator[list[subprocess.Popen[bytes]]]":
-    """While this lasts, signals go to the children in the list. A handler, unlike ignoring a signal, is not
-    inherited by a program that is run."""
-    children: list[subprocess.Popen[bytes]] = []
-
-    def forward(number: int, _: FrameType | None) -> None:
-        for child in children:
-            with suppress(ProcessLookupError):
-                os.kill(child.pid, number)
-
-    def leave(*_: object) -> None:
-        """The terminal has sent it to the child as well."""
-
-    before: dict[int, Any] = {each: signal.signal(each, forward) for each in FORWARDED}
-    for each in (signal.SIGINT, signal.SIGQUIT):
-        before[each] = signal.signal(each, leave if sys.stdin.isatty() else forward)
+def _signals_to() -> Generator[_Passing]:
+    """While this lasts, signals go to the child. A handler, unlike ignoring a signal, is not inherited by a program
+    that is run."""
+    passing = _Passing()
+    typed = passing.leave if sys.stdin.isatty() else passing.forward
+    handlers: dict[int, Any] = {
+        **dict.fromkeys(FORWARDED, passing.forward),
+        **dict.fromkeys(TYPED, typed),
+    }
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
-        yield children
+        yield passing
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -4,6 +4,7 @@ Over HTTP each request is answered for itself, with JSON: there are no sessions,
 when the server stops.
 """
 
+import asyncio
 from collections.abc import Sequence
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, Final
@@ -85,17 +86,16 @@ def serve_stdio(reader: StoreReader) -> None:
     anyio.run(serve)
 
 
-@attrs.frozen
+@attrs.define
 class _Endpoint:
-    """An ASGI application: a request in, its answer out."""
+    """An ASGI application: a request in, its answer out. What it takes for that is loaded by the first one."""
 
-    server: "Server[Any]"
+    reader: StoreReader
     token: str | None = attrs.field(repr=False)
     hosts: Sequence[str]
+    _server: "Server[Any] | None" = attrs.field(default=None, init=False)
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-        from mcp.server.transport_security import TransportSecuritySettings
         from starlette.datastructures import Headers
         from starlette.responses import PlainTextResponse
 
@@ -104,12 +104,24 @@ class _Endpoint:
             refusal = PlainTextResponse(f"the gateway wants its token, in the header {HEADER}", 401)
             await refusal(scope, receive, send)
             return
-        if scope["method"] != "POST":  # a client may ask for a stream of events, or end a session: there is neither
+        if (
+            scope["method"] != "POST"
+        ):  # a client may ask for a stream of events, or end a session: there is neither
             refusal = PlainTextResponse("nothing but POST here", 405, {"allow": "POST"})
             await refusal(scope, receive, send)
             return
+        if self._server is None:
+            self._server = await asyncio.to_thread(server_of, self.reader)
+        await self._answered(self._server, scope, receive, send)
+
+    async def _answered(
+        self, server: "Server[Any]", scope: "Scope", receive: "Receive", send: "Send"
+    ) -> None:
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+        from mcp.server.transport_security import TransportSecuritySettings
+
         manager = StreamableHTTPSessionManager(
-            self.server,
+            server,
             json_response=True,
             stateless=True,
             max_request_body_size=BODY_BYTES_MAX,
@@ -125,12 +137,8 @@ def mcp_route(reader: StoreReader, token: str | None, hosts: Sequence[str]) -> "
     """The server as a route at `/foldline/mcp`.
 
     Who asks has to know the token, if there is one.  `hosts` are the names under which it may be asked, so that no
-    web page can by a name of its own that leads here; none: under any.
-
-    Raises:
-        MisuseError: the package `mcp` is not installed.
+    web page can by a name of its own that leads here; none: under any.  The package `mcp` must be there.
     """
-    endpoint = _Endpoint(server_of(reader), token, hosts)
     from starlette.routing import Route
 
-    return Route(PATH, endpoint)
+    return Route(PATH, _Endpoint(reader, token, hosts))

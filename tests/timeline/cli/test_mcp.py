@@ -102,7 +102,9 @@ def test_without_a_store_it_says_how_to_get_one(run: Run) -> None:
 
 
 def test_of_a_store_that_is_in_use_it_says_where_else_to_ask(folder: Path) -> None:
-    holds = "import sys; from persistence import DuckDBStore as D; s = D(sys.argv[1]); print(); input()"
+    holds = (
+        "import sys; from persistence import DuckDBStore as D; s = D(sys.argv[1]); print(); input()"
+    )
     path = str(folder / "foldline.duckdb")
     holder = subprocess.Popen(
         [sys.executable, "-c", holds, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
