@@ -86,7 +86,7 @@ def _wrapped(
     program, *given = command
     upstreams = client.upstreams(program, environment)
     if options.upstream:
-        upstreams = dict.fromkeys(upstreams, options.upstream)
+        upstreams = {maker: str(options.upstream) for maker in upstreams}
     token = token_urlsafe(TOKEN_BYTES)
     with _notes_told(), closing(_store(options)) as store:
         gateway = Gateway(

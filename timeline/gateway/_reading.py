@@ -153,8 +153,8 @@ class StoreReader:
     # Timelines.
 
     def _opened(self, name: TimelineId) -> Timeline:
-        own: Options = {"store": self.store, "requester": self.requester}
-        return Timeline.open(name, **{**self.options, **own})
+        given: Options = {**self.options, "store": self.store, "requester": self.requester}
+        return Timeline.open(name, **given)
 
     def _room(self) -> Room:
         return Room.in_prompt(Settings.of(self.options))

@@ -46,7 +46,7 @@ class Gateway:
 
     def codex(self) -> None:
         if self.rest[:2] == ["login", "status"]:
-            print("Logged in using an API key - sk-***", file=sys.stderr)
+            sys.stderr.write("Logged in using an API key - sk-***\n")
             sys.exit(0)
         while self.rest[:1] == ["-c"]:
             _, given, *self.rest = self.rest

@@ -13,6 +13,7 @@ import sys
 import termios
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.network
 ROOT = Path(__file__).parents[3]
 FOLDLINE = (sys.executable, "-c", "import sys; from timeline.cli import main; sys.exit(main())")
 CLIENTS = ("claude", "codex", "opencode", "pi")
-SECRET = "sk-secret"
+SECRET = "sk-secret"  # noqa: S105 -- as `fake_client` sends it
 
 
 @attrs.frozen
@@ -146,7 +147,7 @@ def test_in_a_small_window_the_provider_gets_less_than_everything(desk: Desk) ->
 def test_options_of_ours_may_stand_behind_the_client_before_two_dashes(desk: Desk) -> None:
     ran = desk.wrap("claude", "--store", "sqlite:///kept.sqlite", "--", "ask", "1", "3")
     assert ran.returncode == 3, ran.stderr
-    with open_store(f"sqlite:///{desk.folder}/kept.sqlite") as store:
+    with closing(open_store(f"sqlite:///{desk.folder}/kept.sqlite")) as store:
         assert len(store.list()) == 1
     wrong = desk.wrap("claude", "--nonsense", "--", "ask", "1", "3")
     assert wrong.returncode == 2
@@ -263,28 +264,18 @@ def test_who_stops_a_client_stops_both_and_both_go_on(desk: Desk) -> None:
         assert os.waitstatus_to_exitcode(os.waitpid(running, 0)[1]) == 50
 
 
-@attrs.define
-class terminal:  # noqa: N801 -- reads as what it is
+@contextmanager
+def terminal(desk: Desk, *arguments: str) -> Iterator[tuple[int, int]]:
     """The command at a terminal of its own: its process id, and the other end of the terminal."""
-
-    desk: Desk
-    arguments: tuple[str, ...]
-    running: int = 0
-    screen: int = 0
-
-    def __init__(self, desk: Desk, *arguments: str) -> None:
-        self.desk, self.arguments = desk, arguments
-
-    def __enter__(self) -> tuple[int, int]:
-        command = self.desk.command(*self.arguments)
-        self.running, self.screen = pty.fork()
-        if self.running == 0:
-            os.chdir(self.desk.folder)
-            os.execve(command[0], command, dict(self.desk.environment))
-        return self.running, self.screen
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self.screen)
+    command = desk.command(*arguments)
+    running, screen = pty.fork()
+    if running == 0:
+        os.chdir(desk.folder)
+        os.execve(command[0], command, dict(desk.environment))  # noqa: S606 -- the child's half
+    try:
+        yield running, screen
+    finally:
+        os.close(screen)
 
 
 def read_until(screen: int, wanted: bytes) -> bytes:
