@@ -105,7 +105,7 @@ def _wrapped(
             code = run_child(
                 [program, *start.arguments, *given], {**environment, **start.environment}
             )
-            return code, gateway.savings()
+        return code, gateway.savings()  # now that the last answer is noted, too
 
 
 def _store(options: argparse.Namespace) -> "EventStore":

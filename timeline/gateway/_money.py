@@ -110,10 +110,10 @@ class _Books:
 
     def given(self, call: Call) -> list[FlatBlock]:
         """The client's own request as the cache sees it."""
-        body, api = call.given, call.given.api
+        body = call.asked.body
         tools = self._flat("tools", body.fields.get("tools", b"[]"))
         blocks = [*self._overhead(tools), *tools]
-        if api.prompt:
+        if body.api.prompt:
             blocks += self._system(call)
         for raw in body.said:
             blocks += self._flat("said", raw)
@@ -133,8 +133,8 @@ class _Books:
         return [FlatBlock(_OVERHEAD, "", tokens)] if tools and tokens else []
 
     def _system(self, call: Call) -> Iterable[FlatBlock]:
-        given = call.given.system()
-        if call.given.api.provider != "anthropic":
+        given = call.asked.body.system()
+        if call.asked.body.api.provider != "anthropic":
             given = [{"role": "developer", "content": given}] if given else []
         return self._flat("system", msgspec.json.encode(given))
 
