@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from collections import Counter
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
@@ -75,7 +75,6 @@ def _wrapped(
     options: argparse.Namespace, client: "Client", command: "Sequence[str]"
 ) -> "tuple[int, Savings]":
     """The client's exit code, and what its calls cost."""
-    from contextlib import closing
     from secrets import token_urlsafe
 
     from timeline.gateway import Gateway, GatewayServer
@@ -88,7 +87,7 @@ def _wrapped(
     if options.upstream:
         upstreams = {maker: str(options.upstream) for maker in upstreams}
     token = token_urlsafe(TOKEN_BYTES)
-    with _notes_told(), closing(_store(options)) as store:
+    with _notes_told(), _store(options) as store:
         gateway = Gateway(
             store=store,
             upstream=upstreams,
@@ -108,16 +107,27 @@ def _wrapped(
         return code, gateway.savings()  # now that the last answer is noted, too
 
 
-def _store(options: argparse.Namespace) -> "EventStore":
+@contextmanager
+def _store(options: argparse.Namespace) -> "Generator[EventStore]":
+    """The store; one that was made for nothing is taken away again."""
     from blocks import StoreLockedError
 
+    where = location(options)
+    is_new = not where.exists()
     try:
-        return location(options).open()
+        store = where.open()
     except StoreLockedError as error:
         raise StoreLockedError(
             f"{error}. Several agents at once: one store each (--store), or one that processes share,"
             " as --store sqlite:///agents.sqlite"
         ) from error
+    try:
+        yield store
+    finally:
+        with closing(store):
+            is_empty = not store.list()
+        if is_new and is_empty:
+            where.remove()
 
 
 def _tools_at(url: str, options: argparse.Namespace) -> str:
@@ -178,5 +188,5 @@ def _tell(options: argparse.Namespace, savings: "Savings") -> None:
             complain(text)
     else:
         complain(
-            f"no request of {options.client} came by: its own settings may name another URL or provider"
+            f"no request came by; if {options.client} has asked a model, its own settings name another URL"
         )

@@ -7,7 +7,6 @@ the parent leaves it to the child what they mean, and is stopped when the child 
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -19,6 +18,7 @@ FORWARDED: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR
 """What somebody sends to the parent alone is meant for the child."""
 TYPED: Final = (signal.SIGINT, signal.SIGQUIT)
 """What a terminal sends to both when a key is pressed."""
+STDIN: Final = 0
 KILLED: Final = 128
 """A shell's exit code for a program that a signal ended: this, and its number."""
 SETTLE_SECONDS: Final = 0.05
@@ -85,7 +85,7 @@ def _signals_to() -> Generator[_Passing]:
     """While this lasts, signals go to the child. A handler, unlike ignoring a signal, is not inherited by a program
     that is run."""
     passing = _Passing()
-    typed = passing.leave if sys.stdin.isatty() else passing.forward
+    typed = passing.leave if os.isatty(STDIN) else passing.forward
     handlers: dict[int, Any] = {
         **dict.fromkeys(FORWARDED, passing.forward),
         **dict.fromkeys(TYPED, typed),
@@ -101,14 +101,14 @@ def _signals_to() -> Generator[_Passing]:
 @contextmanager
 def _terminal_kept() -> Generator[None]:
     """Afterwards the terminal is as it was, also when a client was killed before it could see to that."""
-    if not sys.stdin.isatty():
+    if not os.isatty(STDIN):
         yield
         return
     import termios
 
-    before = termios.tcgetattr(sys.stdin)
+    before = termios.tcgetattr(STDIN)
     try:
         yield
     finally:
         with suppress(termios.error):
-            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+            termios.tcsetattr(STDIN, termios.TCSADRAIN, before)

@@ -189,7 +189,8 @@ def test_a_store_that_another_one_holds_is_told_with_what_to_do(desk: Desk) -> N
 
 def test_a_client_that_asks_nobody_is_told(desk: Desk) -> None:
     ran = desk.wrap("claude", "idle")
-    assert "no request of claude came by" in ran.stderr
+    assert "no request came by" in ran.stderr
+    assert not any(desk.folder.iterdir()), "no store for nothing"
 
 
 # Signals and the terminal.
