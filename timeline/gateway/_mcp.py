@@ -5,6 +5,7 @@ when the server stops.
 """
 
 import asyncio
+import signal
 from collections.abc import Sequence
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, Final
@@ -70,7 +71,7 @@ def server_of(reader: StoreReader) -> "Server[Any]":
 
 
 def serve_stdio(reader: StoreReader) -> None:
-    """Answer who speaks MCP on standard input, until it ends.
+    """Answer who speaks MCP on standard input, until it ends; an interrupt ends the process.
 
     Raises:
         MisuseError: the package `mcp` is not installed.
@@ -78,6 +79,8 @@ def serve_stdio(reader: StoreReader) -> None:
     server = server_of(reader)
     import anyio
     from mcp.server.stdio import stdio_server
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own waits for who reads the input
 
     async def serve() -> None:
         async with stdio_server() as (received, sent):

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -92,6 +93,29 @@ def test_it_ends_with_its_input_and_lets_go_of_the_store(folder: Path) -> None:
         timeout=60,
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
+    DuckDBStore(folder / "foldline.duckdb").close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_also_while_it_waits_for_input(
+    folder: Path, number: signal.Signals
+) -> None:
+    ping = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n'
+    running = subprocess.Popen(
+        [sys.executable, "-c", CODE, "mcp"],
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert running.stdin
+    assert running.stdout
+    running.stdin.write(ping)
+    running.stdin.flush()
+    assert running.stdout.readline()
+    running.send_signal(number)
+    assert running.wait(timeout=30) == -number
+    running.stdin.close()
+    running.stdout.close()
     DuckDBStore(folder / "foldline.duckdb").close()
 
 
