@@ -85,7 +85,7 @@ def _signals_to() -> Generator[_Passing]:
     """While this lasts, signals go to the child. A handler, unlike ignoring a signal, is not inherited by a program
     that is run."""
     passing = _Passing()
-    typed = passing.leave if os.isatty(STDIN) else passing.forward
+    typed = passing.leave if _is_in_front() else passing.forward
     handlers: dict[int, Any] = {
         **dict.fromkeys(FORWARDED, passing.forward),
         **dict.fromkeys(TYPED, typed),
@@ -96,6 +96,18 @@ def _signals_to() -> Generator[_Passing]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _is_in_front() -> bool:
+    """Whether the keys of a terminal send signals to us, and so to the child as well."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    finally:
+        os.close(terminal)
 
 
 @contextmanager
