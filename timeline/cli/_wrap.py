@@ -101,9 +101,8 @@ def _wrapped(
             tools = _tools_at(server.url, options)
             link = Link(url=server.url, token=token, tools=tools, upstreams=upstreams)
             start = client.start(link, environment)
-            code = run_child(
-                [program, *start.arguments, *given], {**environment, **start.environment}
-            )
+            run = [program, *start.arguments, *given, *start.more]
+            code = run_child(run, {**environment, **start.environment})
         return code, gateway.savings()  # now that the last answer is noted, too
 
 

@@ -67,7 +67,7 @@ class Gateway:
             self.tools, self.tool_headers = server["url"], expanded(r"\{env:(\w+)\}", server)
 
     def pi(self) -> None:
-        option, extension, *self.rest = self.rest
+        *self.rest, option, extension = self.rest
         assert option == "--extension", option
         assert Path(extension).is_file(), extension
         self.url = f"{os.environ['FOLDLINE_URL']}/v1"

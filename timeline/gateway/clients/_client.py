@@ -32,6 +32,8 @@ class Start:
 
     arguments: tuple[str, ...] = ()
     """Before those of the user's."""
+    more: tuple[str, ...] = ()
+    """Behind them."""
     environment: Environment = attrs.field(factory=dict[str, str])
     """Besides what is there, or in its place."""
 

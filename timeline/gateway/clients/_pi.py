@@ -17,10 +17,11 @@ URL, TOOLS = "FOLDLINE_URL", "FOLDLINE_TOOLS"
 
 
 def start(link: Link, _: Environment) -> Start:
-    """The extension moves two providers, and makes tools of the MCP server's, which pi does not know."""
+    """The extension moves two providers, and makes tools of the MCP server's, which pi does not know. It stands
+    last: behind an option, pi would take the name of a command for a prompt."""
     own = {URL: link.url, TOOLS: link.tools, TOKEN: link.token}
     return Start(
-        arguments=("--extension", str(EXTENSION)),
+        more=("--extension", str(EXTENSION)),
         environment={name: value for name, value in own.items() if value},
     )
 

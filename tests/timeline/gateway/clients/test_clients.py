@@ -35,14 +35,15 @@ def test_no_token_is_in_the_text_of_a_link() -> None:
 def test_the_token_is_on_no_command_line_where_a_header_can_carry_it(name: str) -> None:
     """Codex alone sends no header to its own provider: it has the token in its URL."""
     start = CLIENTS[name].start(LINK, {})
-    assert TOKEN not in " ".join(start.arguments)
+    assert TOKEN not in " ".join([*start.arguments, *start.more])
     assert TOKEN in "".join(start.environment.values())
 
 
 @pytest.mark.parametrize("name", CLIENTS)
 def test_without_tools_and_token_a_client_is_told_of_neither(name: str) -> None:
     start = CLIENTS[name].start(BARE, {})
-    said = " ".join([*start.arguments, *start.environment, *start.environment.values()])
+    told = (*start.arguments, *start.more, *start.environment, *start.environment.values())
+    said = " ".join(told)
     assert URL in said
     assert "mcp" not in said.replace("pi_extension.mjs", "").lower()
     assert "token" not in said.lower()
@@ -179,6 +180,11 @@ def run_extension(tmp_path: Path, environment: dict[str, str]) -> dict[str, Any]
     assert done.returncode == 0, done.stderr
     said: dict[str, Any] = json.loads(done.stdout)
     return said
+
+
+def test_a_command_of_pis_comes_first_so_that_it_is_no_prompt() -> None:
+    start = CLIENTS["pi"].start(LINK, {})
+    assert (start.arguments, start.more) == ((), ("--extension", str(EXTENSION)))
 
 
 def test_pi_gets_its_providers_moved_and_tools_that_ask_the_gateway(tmp_path: Path) -> None:
