@@ -3,10 +3,14 @@
 import argparse
 import signal
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 from timeline.cli._console import DONE, complain
 from timeline.cli._parser import tokens
 from timeline.cli._store import location, store_option
+
+if TYPE_CHECKING:
+    from timeline.gateway import Savings
 
 NAME = "proxy"
 HELP = "stand between an agent and its provider, and send what a timeline renders"
@@ -62,6 +66,15 @@ def run(options: argparse.Namespace) -> int:
             pass
         finally:
             server.stop()
-        for line in gateway.savings().lines():
-            print(line)
+        savings = gateway.savings()
+        print(savings_json(savings) if options.json else "\n".join(savings.lines()))
     return DONE
+
+
+def savings_json(savings: "Savings") -> str:
+    """What was saved, for machines."""
+    import json
+
+    import attrs
+
+    return json.dumps({**attrs.asdict(savings), "caching": savings.caching, "saved": savings.saved})

@@ -1,7 +1,6 @@
 """`foldline wrap`: run an agent as it is, with a gateway between it and its provider, and say what that saved."""
 
 import argparse
-import json
 import logging
 import os
 import shutil
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.cli._console import UsageError, complain
 from timeline.cli._parser import Parser
-from timeline.cli._proxy import gateway_options
+from timeline.cli._proxy import gateway_options, savings_json
 from timeline.cli._store import location, store_option
 from timeline.cli._visible import visible
 
@@ -179,10 +178,7 @@ class _Kept(logging.Handler):
 
 def _tell(options: argparse.Namespace, savings: "Savings") -> None:
     if options.json:
-        import attrs
-
-        facts = {**attrs.asdict(savings), "caching": savings.caching, "saved": savings.saved}
-        print(visible(json.dumps(facts)), file=sys.stderr)
+        print(visible(savings_json(savings)), file=sys.stderr)
     elif savings.calls or savings.passed:
         for text in savings.lines():
             complain(text)
