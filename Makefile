@@ -32,12 +32,14 @@ demo: $(RUNTIME) ## replay the example session, then your own: make demo SESSION
 	@mkdir -p demo
 	@rm -f demo/example.duckdb*
 	@echo '== Replaying $(EXAMPLE) in a window of $(WINDOW) tokens, into demo/example.duckdb'
-	$(BIN)/foldline replay $(EXAMPLE) --window $(WINDOW) --store demo/example.duckdb
+	$(BIN)/foldline replay $(EXAMPLE) --window $(WINDOW) --store demo/example.duckdb --html demo/example.html
 ifdef SESSION
 	@rm -f demo/own.duckdb*
 	@echo '== Replaying $(SESSION), into demo/own.duckdb'
-	$(BIN)/foldline replay '$(SESSION)' --store demo/own.duckdb
+	$(BIN)/foldline replay '$(SESSION)' --store demo/own.duckdb --html demo/own.html
+	@echo '== Open demo/own.html in a browser'
 else
+	@echo '== Open demo/example.html in a browser: what was sent at each call, and where every block went'
 	@echo '== Now your own: make demo SESSION=path/to/session.jsonl'
 endif
 
