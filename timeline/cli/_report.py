@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from timeline.cli._console import DONE, answer
-from timeline.cli._plan import chosen, size_options
+from timeline.cli._plan import size_options
 from timeline.cli._store import fixed_from, fixed_options, log_of, opened, store_option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from blocks import Recorded
+    from timeline import Options
+    from timeline.report import Showing
 
 NAME = "report"
 HELP = "write a timeline as one HTML file that opens offline"
+WITH_HIDDEN = "also what is hidden on request, as it was appended"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,11 +23,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("id", metavar="ID", help="the timeline")
     add("--output", type=Path, metavar="FILE", help="where to (default: ID.html in this folder)")
-    add(
-        "--with-hidden",
-        action="store_true",
-        help="also what is hidden on request, as it was appended",
-    )
+    add("--with-hidden", action="store_true", help=WITH_HIDDEN)
     size_options(parser)
     fixed_options(parser)
     store_option(parser)
@@ -35,32 +31,32 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the file, and say where it is."""
-    from timeline import Timeline
-    from timeline.report import Prompting, report_html, reported_log
+    from timeline.report import report_html, reported_log
 
-    system, tools = fixed_from(options)
+    how = showing(options)
     with opened(options) as store:
         log = log_of(store, options.id)
-        if not options.model:
-            options.model = model_in(log)
-        with Timeline.open(options.id, **chosen(options, store)) as timeline:
-            settings = timeline.settings
-    prompting = Prompting(settings=settings, system=system, tools=tools)
-    facts: dict[str, Any] = {"name": options.id, "title": options.id, "timeline": options.id}
-    facts["guess"] = "; ".join(settings.notices)
-    reported = reported_log(log, prompting, facts, hidden=options.with_hidden)
+        prompting = how.prompting(options.id, store, log)
+    facts: dict[str, Any] = dict.fromkeys(("name", "title", "timeline"), options.id)
+    facts["guess"] = "; ".join(prompting.settings.notices)
+    reported = reported_log(log, prompting, facts, hidden=how.hidden)
     path = options.output or Path(f"{file_name(options.id)}.html")
     size = write_report(path, report_html(options.id, [reported]))
     return answer(options, {"report": str(path), "bytes": size}, f"report: {path}")
 
 
-def model_in(log: "Sequence[Recorded]") -> str:
-    """The model that answered last and is in the table; empty: there is none."""
-    from blocks import UsageRecorded
-    from timeline import model_named
+def showing(options: argparse.Namespace) -> "Showing":
+    """How a timeline is shown, as these options say."""
+    from timeline import policy_named
+    from timeline.report import Showing
 
-    named = (event.model for _, event in reversed(log) if isinstance(event, UsageRecorded))
-    return next((name for name in named if name and model_named(name).known), "")
+    chosen: Options = {"policy": policy_named(options.policy), "counter": options.counter}
+    if options.model:
+        chosen["model"] = options.model
+    if options.window is not None:
+        chosen["window"] = options.window
+    system, tools = fixed_from(options)
+    return Showing(options=chosen, system=system, tools=tools, hidden=options.with_hidden)
 
 
 def file_name(name: str) -> str:

@@ -74,12 +74,13 @@ def word_of(event: Event) -> str:
             return ""
 
 
-def billed(usage: UsageRecorded, model: Model, ttl: int) -> float:
-    """What the provider's own numbers come to, in dollars, for the prompt."""
+def billed(usage: UsageRecorded, model: Model, ttl: int = 0) -> float:
+    """What the provider's own numbers come to, in dollars, for the prompt; `ttl`: seconds that what it wrote to
+    its cache is kept, the shortest that there is if it is none of the model's."""
     rates = provider_of(model).rates(model, usage.input)
-    written = {ttl: usage.cache_write} if usage.cache_write else {}
-    price = rates.cost(usage.uncached, usage.cache_read, {t: n for t, n in written.items() if t in rates.writes})
-    return price / MILLION
+    kept = ttl if ttl in rates.writes else min(rates.writes, default=0)
+    written = {kept: usage.cache_write} if kept else {}
+    return rates.cost(usage.uncached, usage.cache_read, written) / MILLION
 
 
 @attrs.define

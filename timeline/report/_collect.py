@@ -4,6 +4,8 @@ Nothing is decided here: what was decided stands in the log.  A request is rende
 showed; whether it is the same to the byte is seen from the hash on record.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import attrs
@@ -24,7 +26,7 @@ from blocks import (
     tag_of,
     text_of,
 )
-from render import Context, Rendered, View, commit, fold, show
+from render import Context, Rendered, Validator, View, commit, fold, show
 from timeline.arguments._fixed import System, Tools
 from timeline.engine._settings import Settings
 from timeline.replay._bill import Bill
@@ -34,6 +36,7 @@ from timeline.report._lives import VISIBLE, Lives
 from timeline.report._requests import Requests
 from timeline.report._summaries import summary_row
 
+NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 TEXT_MAX: Final = 200_000
 """Characters of one block's text that a report has at most."""
 
@@ -69,6 +72,8 @@ class Collector:
     """Views since the latest request, by version."""
     _whole: "_Whole" = attrs.field(init=False)
     _bill: Bill = attrs.field(init=False)
+    _validator: Validator = attrs.field(init=False)
+    """Remembers its verdicts: a report does not show them, but `show` asks."""
     _everything: Everything = attrs.field(init=False)
     _naming: Naming = attrs.field(factory=Naming, init=False)
     _decided: list[str] = attrs.field(factory=list[str], init=False)
@@ -82,6 +87,7 @@ class Collector:
         model = settings.model
         flattener = Flattener(settings.counter, settings.provider)
         self._bill = Bill(model=model, flattener=flattener)
+        self._validator = settings.provider.validator()
         self._everything = Everything(model)
         self._whole = _Whole(self.prompting.context(0.0))
 
@@ -123,7 +129,7 @@ class Collector:
 
     def _called(self, at: float, view: View, event: RequestRendered | None) -> None:
         context = self.prompting.context(at)
-        rendered = show(view, context)
+        rendered = show(view, context, self._validator)
         before = self._bill.dollars
         step = self._bill.send(at, rendered)
         number, account = len(self.calls), rendered.account
@@ -215,20 +221,24 @@ class Collector:
             "summaries": [{k: v for k, v in row.items() if k != "text"} for row in self.summaries],
         }
 
-    def contents(self) -> dict[str, Any]:
-        """What a page needs once somebody looks closer: all texts."""
+    def contents(self, since: Mapping[str, int] = NOTHING) -> dict[str, Any]:
+        """What a page needs once somebody looks closer: all texts, or those behind the first so many `blocks`,
+        `changes`, `pieces`, `summaries`."""
+        blocks = self.blocks[since.get("blocks", 0) :]
+        known = since.get("changes", 0)
         return {
-            "paths": [row.path for row in self.blocks],
-            "texts": [text_of(row.block)[:TEXT_MAX] for row in self.blocks],
-            "names": [getattr(row.block, "name", "") for row in self.blocks],
-            "calls": [str(getattr(row.block, "call_id", "")) for row in self.blocks],
+            "paths": [row.path for row in blocks],
+            "texts": [text_of(row.block)[:TEXT_MAX] for row in blocks],
+            "names": [str(getattr(row.block, "name", "")) for row in blocks],
+            "calls": [str(getattr(row.block, "call_id", "")) for row in blocks],
             "stands": {
                 str(at): [change.replacement, change.artifact]
-                for at, change in enumerate(self.lives.changes)
+                for at, change in enumerate(self.lives.changes[known:], known)
                 if change.replacement or change.artifact
             },
-            "pieces": self.requests.texts,
-            "summaries": [row["text"] for row in self.summaries],
+            "changes": len(self.lives.changes),
+            "pieces": self.requests.texts[since.get("pieces", 0) :],
+            "summaries": [row["text"] for row in self.summaries[since.get("summaries", 0) :]],
         }
 
 

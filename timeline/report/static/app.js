@@ -10,7 +10,7 @@ Foldline.Picture = function ({ runs, state, go, theme }) {
   live.current = { ...live.current, state, full };
   useEffect(() => {
     const others = runs.filter((other) => other !== run && other.facts.session === run.facts.session && other.length === run.length);
-    const lanes = new Foldline.Lanes(canvas.current, run);
+    const lanes = new Foldline.Lanes(canvas.current, run), zoomed = live.current.zoomed;
     lanes.by = by;
     let queued = 0;
     const paint = () => {
@@ -24,7 +24,11 @@ Foldline.Picture = function ({ runs, state, go, theme }) {
       selected: () => live.current.state.call,
       full: () => live.current.full,
       select: (call) => go({ call: Math.min(call, run.length - 1) }),
-      range: (low, high) => { lanes.range = [low, high]; soon(); },
+      range: (low, high) => {
+        lanes.range = [low, high];
+        live.current.zoomed = high - low < run.length ? [low, high] : null;
+        soon();
+      },
       hover: (call) => (readout.current.textContent = call == null || call >= run.length ? "" : "under the pointer: " + Foldline.callWords(run, call)),
     });
     const sized = () => {
@@ -39,6 +43,7 @@ Foldline.Picture = function ({ runs, state, go, theme }) {
     live.current.plot = plot;
     live.current.lanes = lanes;
     sized();
+    if (zoomed) plot.setScale("x", { min: zoomed[0], max: zoomed[1] });
     return () => { watch.disconnect(); cancelAnimationFrame(queued); plot.destroy(); };
   }, [run, theme, by, full]);
   useEffect(() => live.current.repaint?.(), [state.call, state.block]);
@@ -196,8 +201,10 @@ Foldline.toHash = function (state) {
   return "#" + given;
 };
 
+// A report: everything is in the file.
 Foldline.start = async function () {
-  const report = JSON.parse(document.getElementById("report").textContent);
+  const report = Foldline.given();
   const runs = await Promise.all(report.runs.map(async (facts, at) => new Foldline.Run(facts, await Foldline.inflated(document.getElementById("overview-" + at)), () => Foldline.inflated(document.getElementById("contents-" + at)))));
   htmPreact.render(html`<${Foldline.App} runs=${runs} report=${report} />`, document.getElementById("app"));
 };
+Foldline.given = () => JSON.parse(document.getElementById("report").textContent);

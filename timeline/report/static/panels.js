@@ -155,9 +155,10 @@ Foldline.ComparePanel = function ({ runs, state, go, ready }) {
   }, [ready, first.run, first.call, second.run, second.call]);
   if (!ready) return html`<p>Opening the texts …</p>`;
   const groups = [];
-  for (const each of found) {
-    const last = groups[groups.length - 1];
-    if (last && last.sign === each.sign) last.pieces.push(each.piece); else groups.push({ sign: each.sign, pieces: [each.piece] });
+  for (const { sign, piece } of found) {
+    let last = groups[groups.length - 1];
+    if (!last || Boolean(last.same) !== (sign === " ")) groups.push((last = sign === " " ? { same: [] } : { old: [], now: [] }));
+    (last.same || (sign === "-" ? last.old : last.now)).push(piece);
   }
   const count = (sign) => found.filter((each) => each.sign === sign).length;
   return html`
@@ -167,15 +168,17 @@ Foldline.ComparePanel = function ({ runs, state, go, ready }) {
       <${Foldline.CallChoice} label="Second" runs=${runs} at=${second.run} call=${second.call} set=${go} />
     </div>
     <p>${Foldline.number(count(" "))} pieces are in both, ${Foldline.number(count("-"))} only in the first, ${Foldline.number(count("+"))} only in the second.</p>
-    <div class="sides">${groups.map(({ sign, pieces }) => sign === " "
-      ? html`<details class="same"><summary>${Foldline.number(pieces.length)} pieces the same</summary><ol class="pieces">${pieces.slice(0, PAGE).map((piece) => html`<${Foldline.Piece} run=${runs[second.run]} piece=${piece} go=${go} sign=" " />`)}</ol>${pieces.length > PAGE ? html`<p class="hint">and ${Foldline.number(pieces.length - PAGE)} more</p>` : null}</details>`
-      : html`<ol class=${"pieces " + (sign === "-" ? "left" : "right")}>${pieces.slice(0, PAGE).map((piece) => html`<${Foldline.Piece} run=${runs[sign === "-" ? first.run : second.run]} piece=${piece} go=${go} sign=${sign} />`)}${pieces.length > PAGE ? html`<li class="hint">and ${Foldline.number(pieces.length - PAGE)} more</li>` : null}</ol>`)}</div>`;
+    <div class="scroll boxed" tabindex="0" role="region" aria-label="What differs"><div class="sides">${groups.map((group) => group.same
+      ? html`<details class="same"><summary>${Foldline.number(group.same.length)} pieces the same</summary><${Foldline.Side} run=${runs[second.run]} pieces=${group.same} go=${go} sign=" " /></details>`
+      : html`<${Foldline.Side} run=${runs[first.run]} pieces=${group.old} go=${go} sign="-" /><${Foldline.Side} run=${runs[second.run]} pieces=${group.now} go=${go} sign="+" />`)}</div></div>`;
 };
 
-Foldline.Entries = ({ of }) => html`<table class="facts"><tbody>${Object.entries(of).filter(([, value]) => value !== "" && value !== 0 && value !== false && !(Array.isArray(value) && !value.length) && !(value && typeof value === "object" && !Object.keys(value).length)).map(([name, value]) => html`
+Foldline.Side = ({ run, pieces, go, sign }) => html`<ol class="pieces">${pieces.slice(0, PAGE).map((piece) => html`<${Foldline.Piece} run=${run} piece=${piece} go=${go} sign=${sign} />`)}${pieces.length > PAGE ? html`<li class="hint">and ${Foldline.number(pieces.length - PAGE)} more</li>` : null}</ol>`;
+
+Foldline.Entries = ({ of }) => html`<table class="facts"><tbody>${Object.entries(of).filter(([, value]) => value != null && value !== "" && value !== 0 && value !== false && !(Array.isArray(value) && !value.length) && !(value && typeof value === "object" && !Object.keys(value).length)).map(([name, value]) => html`
   <tr><th scope="row">${name.replaceAll("_", " ")}</th><td>${Array.isArray(value)
     ? html`<details><summary>${Foldline.number(value.length)}</summary><ul>${value.slice(0, 200).map((each) => html`<li>${typeof each === "object" ? Object.entries(each).map(([key, item]) => `${key.replaceAll("_", " ")}: ${typeof item === "object" ? JSON.stringify(item) : item}`).join("; ") : String(each)}</li>`)}</ul></details>`
-    : typeof value === "object" ? JSON.stringify(value) : typeof value === "number" ? Foldline.number(value) : String(value)}</td></tr>`)}</tbody></table>`;
+    : typeof value === "object" ? Object.entries(value).map(([key, item]) => `${key.replaceAll("_", " ")}: ${item}`).join(", ") : typeof value === "number" ? Foldline.number(value) : String(value)}</td></tr>`)}</tbody></table>`;
 
 Foldline.SummaryPanel = function ({ run, state, go, ready }) {
   const [diff, setDiff] = useState(true);
