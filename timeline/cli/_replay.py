@@ -58,7 +58,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--store", metavar="WHERE", help="keep the timeline in the store at this path or URL")
     add("--name", default="", metavar="NAME", help="name of the timeline (default: the session's)")
     add("--dump", type=Path, metavar="FILE", help="write every request as a line of JSON")
-    add("--html", type=Path, metavar="FILE", help="write a report: one HTML file that opens offline")
+    add(
+        "--html", type=Path, metavar="FILE", help="write a report: one HTML file that opens offline"
+    )
     add("--plot", type=Path, metavar="FILE", help="draw cost against recall: a .png or .svg file")
     tuning_options(parser)
     session_options(parser)

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from timeline.cli._console import DONE, answer
+from timeline.cli._console import answer
 from timeline.cli._plan import size_options
 from timeline.cli._store import fixed_from, fixed_options, log_of, opened, store_option
 

@@ -19,10 +19,10 @@ from render import View, account
 from timeline.replay._dump import Dump
 from timeline.replay._options import ReplayOptions
 from timeline.replay._replay import Progress, Replay
+from timeline.replay._replay_timeline import ReplayTimeline
 from timeline.replay._report import result_of
 from timeline.replay._reserve import reserve_store
 from timeline.replay._result import ReplayResult
-from timeline.replay._replay_timeline import ReplayTimeline
 
 
 @attrs.frozen(kw_only=True)

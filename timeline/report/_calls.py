@@ -126,4 +126,6 @@ def columns(calls: Sequence[Call]) -> dict[str, list[object]]:
 
 
 def _usage(usage: UsageRecorded | None) -> list[int] | None:
-    return usage and [usage.uncached, usage.cache_read, usage.cache_write, usage.output]
+    if usage is None:
+        return None
+    return [usage.uncached, usage.cache_read, usage.cache_write, usage.output]

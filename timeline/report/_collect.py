@@ -35,6 +35,7 @@ from timeline.report._calls import Call, Everything, billed, columns, word_of
 from timeline.report._lives import VISIBLE, Lives
 from timeline.report._requests import Requests
 from timeline.report._summaries import summary_row
+from timeline.tokens import counter_for
 
 NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 TEXT_MAX: Final = 200_000
@@ -48,6 +49,8 @@ class Prompting:
     settings: Settings
     system: System = None
     tools: Tools = None
+    counter: str = "model"
+    """Who counts what the cache is simulated with."""
 
     def context(self, at: float) -> Context:
         """What a render at this time may know."""
@@ -85,7 +88,7 @@ class Collector:
     def __attrs_post_init__(self) -> None:
         settings = self.prompting.settings
         model = settings.model
-        flattener = Flattener(settings.counter, settings.provider)
+        flattener = Flattener(counter_for(self.prompting.counter, model), settings.provider)
         self._bill = Bill(model=model, flattener=flattener)
         self._validator = settings.provider.validator()
         self._everything = Everything(model)

@@ -11,7 +11,6 @@ import secrets
 import threading
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from functools import partial
 from os import PathLike
 from typing import Any, Final
 from urllib.parse import parse_qs
@@ -55,7 +54,11 @@ def live_app(
         token: Who gives it may look: as `?token=...`, once, or as a bearer token. None: only this machine
             may, by a name of its own.
     """
-    served = _Served(looking=_looking(store), showing=showing or Showing())
+    served = _Served(
+        looking=_looking(store),
+        showing=showing or Showing(),
+        watched=store if isinstance(store, Watchable) else None,
+    )
     return Starlette(
         routes=[
             Route("/", served.index),
@@ -79,7 +82,7 @@ _Looking = Callable[[], AbstractContextManager[EventStore]]
 def _looking(store: "EventStore | StoreLocation | str | PathLike[str]") -> _Looking:
     """What gives the store for the length of one look."""
     if isinstance(store, EventStore):
-        return partial(nullcontext, store)
+        return lambda: nullcontext(store)
     return _Opening(locate_store(store) if isinstance(store, str | PathLike) else store)
 
 
@@ -115,6 +118,8 @@ class _Served:
 
     looking: _Looking
     showing: Showing
+    watched: Watchable | None = None
+    """The store, where it stays open and tells of appends."""
     listing: Listing = attrs.field(factory=Listing)
     looks: dict[str, Look] = attrs.field(factory=dict[str, Look])
 
@@ -188,10 +193,13 @@ class _Served:
     def _woken(self, name: TimelineId) -> tuple[asyncio.Event, Callable[[], None]]:
         """What is set when the store hears of an append, and what ends that."""
         woken, loop = asyncio.Event(), asyncio.get_running_loop()
-        with self.looking() as store:
-            if not name or not isinstance(store, Watchable):
-                return woken, lambda: None
-            return woken, store.watch(name, lambda: loop.call_soon_threadsafe(woken.set))
+        if not name or self.watched is None:
+            return woken, lambda: None
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(woken.set)
+
+        return woken, self.watched.watch(name, wake)
 
 
 def _html(title: str, start: str, given: dict[str, Any]) -> Response:
@@ -228,7 +236,9 @@ class _Guard:
         given = parse_qs(http.url.query).get("token", [""])[-1]
         if given and secrets.compare_digest(given.encode(), self.token.encode()):
             return self._let_in(http.url)
-        held = http.cookies.get(COOKIE) or http.headers.get("authorization", "").removeprefix("Bearer ")
+        held = http.cookies.get(COOKIE) or http.headers.get("authorization", "").removeprefix(
+            "Bearer "
+        )
         if secrets.compare_digest(held.encode(), self.token.encode()):
             return None
         return PlainTextResponse("give the token: add ?token=... to the address\n", 401)

@@ -13,7 +13,7 @@ from timeline._models import model_named
 from timeline._timeline import Timeline
 from timeline.arguments._fixed import System, Tools
 from timeline.engine._settings import Options
-from timeline.engine._sharing import without_hidden, withheld_in
+from timeline.engine._sharing import withheld_in, without_hidden
 from timeline.report._collect import Collector, Prompting
 
 PAGE: Final = 2_000
@@ -29,7 +29,7 @@ def model_in(log: "list[Recorded]") -> str:
 class Showing:
     """How timelines are shown: options as of `Timeline.open`, what requests begin with, and what is left out."""
 
-    options: Options = attrs.field(factory=lambda: Options())
+    options: Options = attrs.field(factory=Options)
     """Without a store; a model that is not given is the one that answered last."""
     system: System = None
     tools: Tools = None
@@ -41,8 +41,14 @@ class Showing:
         options: Options = {**self.options, "store": store}
         if "model" not in options and (model := model_in(log)):
             options["model"] = model
+        counter = options.get("counter", "model")
         with Timeline.open(name, **options) as timeline:
-            return Prompting(settings=timeline.settings, system=self.system, tools=self.tools)
+            return Prompting(
+                settings=timeline.settings,
+                system=self.system,
+                tools=self.tools,
+                counter=counter if isinstance(counter, str) else "model",
+            )
 
 
 @attrs.define
@@ -68,7 +74,7 @@ class Look:
         """All texts, or those that came since: see `Collector.contents`."""
         with self._lock:
             collector = self._caught_up(store)
-            known = since if since.get("epoch") == self.epoch else {}
+            known = since if since.get("epoch") == self.epoch else dict[str, int]()
             return {**collector.contents(known), "epoch": self.epoch}
 
     def _facts(self, collector: Collector) -> dict[str, Any]:

@@ -18,7 +18,16 @@ import msgspec
 from blocks import clean_json
 
 LIBRARIES: Final = ("vendor/uplot.js", "vendor/htm-preact.js")
-SCRIPTS: Final = ("data.js", "diff.js", "chart.js", "lanes.js", "words.js", "panels.js", "app.js", "live.js")
+SCRIPTS: Final = (
+    "data.js",
+    "diff.js",
+    "chart.js",
+    "lanes.js",
+    "words.js",
+    "panels.js",
+    "app.js",
+    "live.js",
+)
 STYLES: Final = ("vendor/uplot.css", "style.css")
 START: Final = "Foldline.start();"
 DATA: Final = '<script type="text/plain" id="{}">{}</script>'

@@ -6,7 +6,7 @@ from typing import Any
 import attrs
 
 from blocks import Recorded
-from timeline.engine._sharing import without_hidden, withheld_in
+from timeline.engine._sharing import withheld_in, without_hidden
 from timeline.replay import Replayed
 from timeline.report._collect import Collector, Prompting
 from timeline.report._page import packed, page, plain
@@ -44,7 +44,12 @@ def reported_log(
 def reported_replay(replayed: Replayed) -> Reported:
     """A replay for a report."""
     result, ours = replayed.result, replayed.timeline
-    prompting = Prompting(settings=ours.timeline.settings, system=ours.system, tools=ours.tools)
+    prompting = Prompting(
+        settings=ours.timeline.settings,
+        system=ours.system,
+        tools=ours.tools,
+        counter=result.counter,
+    )
     facts = {
         "name": f"{result.session}, policy {result.policy}",
         "title": result.session,

@@ -48,9 +48,16 @@ class Requests:
 
     def add(self, request: Mapping[str, Any], versions: Mapping[int, int]) -> None:
         """The next request; `versions`: of the blocks that its contents show, by the contents' identity."""
-        placed = [each for field, value in request.items() for each in self._field(field, value, versions)]
+        placed = [
+            each for field, value in request.items() for each in self._field(field, value, versions)
+        ]
         pieces = [piece for piece, _ in placed]
-        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(pieces, self._last, strict=False)))
+        same = sum(
+            1
+            for _ in takewhile(
+                lambda pair: pair[0] == pair[1], zip(pieces, self._last, strict=False)
+            )
+        )
         self.kept.append(same)
         self.added.append(pieces[same:])
         self.marks.append([(place, mark) for place, (_, mark) in enumerate(placed) if mark])
@@ -74,10 +81,10 @@ class Requests:
             yield from seen[1]
 
     def _item(self, name: str, item: object, versions: Mapping[int, int]) -> Iterator[Placed]:
-        fields = cast("Json", item) if isinstance(item, dict) else {}
+        fields = cast("Json", item if isinstance(item, dict) else {})
         inner = next((key for key in _INNER if isinstance(fields.get(key), list)), None)
         if inner is None:
-            yield self._piece(name, item, versions.get(id(item), 0))
+            yield self._piece(name, cast("object", item), versions.get(id(cast("object", item)), 0))
             return
         head = {key: value for key, value in fields.items() if key != inner}
         yield self._piece(f"{name}/{inner}", head, 0)
@@ -111,4 +118,3 @@ def _unmarked(value: object) -> tuple[object, str]:
 
 def _text(value: object) -> str:
     return msgspec.json.encode(value).decode()
-

@@ -8,7 +8,9 @@ from blocks import Provenance, RangeCompacted, RangeSummary, SummaryReplaced
 from render import format_summary
 
 
-def summary_row(version: int, event: RangeCompacted | SummaryReplaced, blocks: int) -> dict[str, Any]:
+def summary_row(
+    version: int, event: RangeCompacted | SummaryReplaced, blocks: int
+) -> dict[str, Any]:
     """One summary as a page takes it; its text is under `text`. `blocks`: how many the range has."""
     summary = event.summary
     row = {
@@ -39,7 +41,9 @@ def summary_row(version: int, event: RangeCompacted | SummaryReplaced, blocks: i
 
 def _digest(summary: RangeSummary) -> dict[str, Any]:
     """The digest without its index, of which the text shows what there is to see."""
-    digest: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(summary.digest, index=type(summary.digest.index)()))
+    digest: dict[str, Any] = msgspec.to_builtins(
+        msgspec.structs.replace(summary.digest, index=type(summary.digest.index)())
+    )
     index = summary.digest.index
     layers = [*index.layers]
     digest.pop("index", None)
