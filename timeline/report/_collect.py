@@ -160,7 +160,8 @@ class Collector:
         )
         self._decided.clear()
         self._views.clear()
-        self.requests.add(_request(rendered), _versions(view, context))
+        points = [point.version for point in rendered.cache_points]
+        self.requests.add(_request(rendered), _versions(view, context), points)
 
     def _full(self, number: int, at: float, rendered: Rendered) -> tuple[int, float]:
         if number < len(self.full):

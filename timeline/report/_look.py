@@ -7,14 +7,14 @@ from typing import Any, Final
 
 import attrs
 
-from blocks import BlocksHidden, BlocksRestored, Recorded, TimelineId, UsageRecorded
+from blocks import Recorded, TimelineId, UsageRecorded
 from persistence import EventStore
 from timeline._models import model_named
 from timeline._timeline import Timeline
 from timeline.arguments._fixed import System, Tools
 from timeline.engine._settings import Options
-from timeline.engine._sharing import withheld_in, without_hidden
 from timeline.report._collect import Collector, Prompting
+from timeline.report._sharing import changes_what_is_shared, shareable
 
 PAGE: Final = 2_000
 
@@ -85,7 +85,7 @@ class Look:
     def _caught_up(self, store: EventStore) -> Collector:
         read = partial(store.read, self.name)
         new = _pages(read, self._version)
-        hides = not self.showing.hidden and any(map(_is_about_hiding, new))
+        hides = not self.showing.hidden and any(changes_what_is_shared(e) for _, e in new)
         if self._collector is None or hides or (self._withheld and new):
             return self._anew(store, _pages(read, 0))
         for version, event in new:
@@ -96,19 +96,13 @@ class Look:
     def _anew(self, store: EventStore, log: "list[Recorded]") -> Collector:
         """From the beginning: what is hidden now must not be in what was seen before."""
         self.epoch += 1
-        self._withheld = not self.showing.hidden and bool(withheld_in(log))
-        self._collector = Collector(self.showing.prompting(self.name, store, log))
-        for version, event in without_hidden(log) if self._withheld else log:
-            self._collector.add(version, event)
-        self._version = log[-1][0] if log else 0
-        return self._collector
-
-
-def _is_about_hiding(recorded: Recorded) -> bool:
-    event = recorded[1]
-    return isinstance(event, BlocksRestored) or (
-        isinstance(event, BlocksHidden) and event.reason == "requested"
-    )
+        shown = log if self.showing.hidden else shareable(log)
+        self._withheld = shown is not log
+        collector = Collector(self.showing.prompting(self.name, store, log))
+        for version, event in shown:
+            collector.add(version, event)
+        self._collector, self._version = collector, log[-1][0] if log else 0
+        return collector
 
 
 def _pages(read: "Callable[..., Any]", after: int) -> "list[Recorded]":

@@ -6,10 +6,10 @@ from typing import Any
 import attrs
 
 from blocks import Recorded
-from timeline.engine._sharing import withheld_in, without_hidden
 from timeline.replay import Replayed
 from timeline.report._collect import Collector, Prompting
 from timeline.report._page import packed, page, plain
+from timeline.report._sharing import shareable
 
 
 @attrs.frozen(kw_only=True)
@@ -35,10 +35,10 @@ def reported_log(
     `full`: tokens and dollars of sending everything, call by call, where that is known.
     """
     collector = Collector(prompting, full=list(full))
-    for version, event in log if hidden else without_hidden(log):
+    shown = log if hidden else shareable(log)
+    for version, event in shown:
         collector.add(version, event)
-    withheld = not hidden and bool(withheld_in(log))
-    return Reported(facts={**facts, "withheld": withheld}, collector=collector)
+    return Reported(facts={**facts, "withheld": shown is not log}, collector=collector)
 
 
 def reported_replay(replayed: Replayed) -> Reported:

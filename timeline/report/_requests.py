@@ -4,7 +4,7 @@ A piece is a field of the request, an item of one of its lists or, of an item th
 and its content), its head and each of its parts.  Cache marks are kept apart: the tail's moves with every call.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Final, TypeAlias, cast
 
@@ -46,8 +46,11 @@ class Requests:
     )
     """By identity: an unmarked message of the renderer's is the same object in every request."""
 
-    def add(self, request: Mapping[str, Any], versions: Mapping[int, int]) -> None:
-        """The next request; `versions`: of the blocks that its contents show, by the contents' identity."""
+    def add(
+        self, request: Mapping[str, Any], versions: Mapping[int, int], points: Sequence[int]
+    ) -> None:
+        """The next request; `versions`: of the blocks that its contents show, by the contents' identity;
+        `points`: of those that carry a cache mark, in order."""
         placed = [
             each for field, value in request.items() for each in self._field(field, value, versions)
         ]
@@ -61,14 +64,10 @@ class Requests:
         self.kept.append(same)
         self.added.append(pieces[same:])
         self.marks.append([(place, mark) for place, (_, mark) in enumerate(placed) if mark])
+        marked = [piece for piece, mark in placed if mark][-len(points) :] if points else []
+        for piece, version in zip(reversed(marked), reversed(points), strict=False):
+            self.versions[piece] = self.versions[piece] or version
         self._last = pieces
-
-    def skip(self) -> None:
-        """A call of which nothing is known."""
-        self.kept.append(0)
-        self.added.append([])
-        self.marks.append([])
-        self._last = []
 
     def _field(self, name: str, value: object, versions: Mapping[int, int]) -> Iterator[Placed]:
         if not isinstance(value, list):

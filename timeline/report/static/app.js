@@ -15,9 +15,7 @@ Foldline.Picture = function ({ runs, state, go, theme }) {
     let queued = 0;
     const paint = () => {
       queued = 0;
-      const began = performance.now();
       lanes.draw(live.current.state.call, live.current.state.block);
-      Foldline.frame = performance.now() - began;
     };
     const soon = () => (queued ||= requestAnimationFrame(paint));
     const plot = Foldline.curve(chart.current, run, others, {
@@ -42,6 +40,7 @@ Foldline.Picture = function ({ runs, state, go, theme }) {
     live.current.repaint = () => { plot.redraw(false); soon(); };
     live.current.plot = plot;
     live.current.lanes = lanes;
+    Foldline.shown = { run, plot, lanes };
     sized();
     if (zoomed) plot.setScale("x", { min: zoomed[0], max: zoomed[1] });
     return () => { watch.disconnect(); cancelAnimationFrame(queued); plot.destroy(); };

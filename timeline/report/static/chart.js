@@ -76,22 +76,21 @@ Foldline.drawMarks = function (plot, run) {
   ctx.save();
   ctx.textAlign = "center";
   ctx.font = `${12 * ratio}px system-ui, sans-serif`;
-  const drawn = new Map();
-  run.calls.decisions.forEach((decisions, call) => {
-    if (!decisions.length) return;
-    const x = plot.valToPos(call + 1, "x", true);
-    if (x < bbox.left || x > bbox.left + bbox.width) return;
-    const mark = Foldline.MARKS.find(([, , words]) => words.some((word) => decisions.includes(word)));
-    if (!mark || x - (drawn.get(mark[0]) ?? -1e9) < 5 * ratio) return;
-    drawn.set(mark[0], x);
-    ctx.fillStyle = ctx.strokeStyle = Foldline.color(mark[1]);
-    ctx.fillText(mark[0], x, bbox.top - 6 * ratio);
-    if (mark[0] === "▲") {
+  const taken = []; // compactions first, the others where there is room
+  for (const [sign, color, words] of Foldline.MARKS) {
+    ctx.fillStyle = Foldline.color(color);
+    run.calls.decisions.forEach((decisions, call) => {
+      if (!words.some((word) => decisions.includes(word))) return;
+      const x = plot.valToPos(call + 1, "x", true), cell = Math.round(x / (9 * ratio));
+      if (x < bbox.left || x > bbox.left + bbox.width || taken[cell]) return;
+      taken[cell] = true;
+      ctx.fillText(sign, x, bbox.top - 6 * ratio);
+      if (sign !== "▲") return;
       ctx.globalAlpha = 0.35;
       ctx.fillRect(x, bbox.top, ratio, bbox.height);
       ctx.globalAlpha = 1;
-    }
-  });
+    });
+  }
   ctx.restore();
 };
 
