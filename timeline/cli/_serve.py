@@ -12,7 +12,7 @@ from timeline.cli._store import existing, fixed_options, store_option
 
 NAME = "serve"
 HELP = "show timelines in a browser, as they grow; changes nothing"
-PORT = 8642
+PORT, PORT_MAX = 8642, 65_535
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,9 +64,11 @@ def _listening(host: str, port: int) -> socket.socket:
     Raises:
         UsageError: it cannot, there.
     """
+    if not 0 <= port <= PORT_MAX:
+        raise UsageError(f"--port {port}: give a number from 0 to {PORT_MAX}")
     try:
         return socket.create_server(
             (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
         )
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         raise UsageError(f"--host {host} --port {port}: {error}") from error

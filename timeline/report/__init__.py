@@ -23,3 +23,7 @@ def __getattr__(name: str) -> object:
     value: object = _import_module("timeline.report._live").live_app
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), "live_app"} - {"TYPE_CHECKING"})

@@ -18,7 +18,6 @@ from blocks import (
     Event,
     Naming,
     RangeCompacted,
-    Recorded,
     RequestRendered,
     SummaryReplaced,
     ToolCall,
@@ -35,6 +34,7 @@ from timeline.report._calls import Call, Everything, billed, columns, word_of
 from timeline.report._lives import VISIBLE, Lives
 from timeline.report._requests import Requests
 from timeline.report._summaries import summary_row
+from timeline.report._whole import Whole
 from timeline.tokens import counter_for
 
 NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
@@ -73,7 +73,7 @@ class Collector:
     _view: View = attrs.field(factory=View, init=False)
     _views: dict[int, View] = attrs.field(factory=dict[int, View], init=False)
     """Views since the latest request, by version."""
-    _whole: "_Whole" = attrs.field(init=False)
+    _whole: Whole = attrs.field(init=False)
     _bill: Bill = attrs.field(init=False)
     _validator: Validator = attrs.field(init=False)
     """Remembers its verdicts: a report does not show them, but `show` asks."""
@@ -92,7 +92,7 @@ class Collector:
         self._bill = Bill(model=model, flattener=flattener)
         self._validator = settings.provider.validator()
         self._everything = Everything(model)
-        self._whole = _Whole(self.prompting.context(0.0))
+        self._whole = Whole(self.prompting.context(0.0))
 
     def add(self, version: int, event: Event) -> None:
         """The next event."""
@@ -259,43 +259,6 @@ class _Row:
     path: str
     call: int
     """How many requests there had been."""
-
-
-@attrs.define
-class _Whole:
-    """Everything that was ever appended, as one view: what each block costs, and all of them together."""
-
-    context: Context
-    _view: View = attrs.field(factory=View, init=False)
-    _waiting: list[Recorded] = attrs.field(factory=list[Recorded], init=False)
-    _tokens: list[int] = attrs.field(factory=list[int], init=False)
-    """Of each group but the last, with those before it."""
-
-    def add(self, version: int, event: BlockAppended) -> None:
-        self._waiting.append((version, event))
-
-    def tokens(self) -> int:
-        """Of all blocks, before calibration."""
-        self._catch_up()
-        encoder, groups, sums = self.context.encoder, self._view.groups, self._tokens
-        del sums[max(len(groups) - 2, 0) :]
-        for group in groups[len(sums) :]:
-            sums.append((sums[-1] if sums else 0) + encoder.shown(group).tokens)
-        return sums[-1] if sums else 0
-
-    def by_version(self) -> dict[int, int]:
-        """Of each block, before calibration."""
-        self._catch_up()
-        encoder, found = self.context.encoder, dict[int, int]()
-        for group in self._view.groups:
-            for spot in encoder.shown(group).spots:
-                found[spot.version] = found.get(spot.version, 0) + spot.tokens
-        return found
-
-    def _catch_up(self) -> None:
-        if self._waiting:
-            self._view = fold(self._view, self._waiting)
-            self._waiting.clear()
 
 
 def _folded(view: View, version: int, event: Event) -> View:

@@ -7,4 +7,5 @@ _copy, _export, _fork, _import, _list, _render, _search, _show, _stats, _store: 
 _repair, _verify: test_store_commands.py
 _forget, _retain: test_retention_commands.py
 _replay, _story: test_replay_command.py
+_report, _serve: test_report_commands.py
 """

@@ -39,6 +39,7 @@ class Page(HTMLParser):
             self.policy = given["content"] or ""
 
     def handle_endtag(self, tag: str) -> None:
+        del tag
         self._inside = ("", None)
 
     def handle_data(self, data: str) -> None:

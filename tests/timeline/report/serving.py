@@ -8,7 +8,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from http.client import HTTPMessage
+from email.message import Message
 from typing import Any
 
 import attrs
@@ -21,7 +21,7 @@ class Answer:
     """What came back."""
 
     status: int
-    headers: HTTPMessage
+    headers: Message
     text: str
 
     @property

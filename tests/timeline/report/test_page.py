@@ -65,7 +65,9 @@ def test_our_own_scripts_hold_nothing_that_ends_them() -> None:
 def test_our_own_scripts_ask_nobody_and_run_no_text() -> None:
     for path in STATIC.glob("*.js"):
         text = path.read_text(encoding="utf-8")
-        assert not re.search(r"https?://|\beval\(|new Function|innerHTML|document\.write", text), path
+        assert not re.search(r"https?://|\beval\(|new Function|innerHTML|document\.write", text), (
+            path
+        )
         assert path.name == "live.js" or "fetch(" not in text, path
 
 

@@ -80,9 +80,7 @@ def test_sending_everything_is_estimated_well_where_nobody_measured_it() -> None
 
 
 @given(all_steps=steps(), options=settings())
-def test_where_a_block_is_the_log_says_too(
-    all_steps: list[Step], options: dict[str, Any]
-) -> None:
+def test_where_a_block_is_the_log_says_too(all_steps: list[Step], options: dict[str, Any]) -> None:
     play = Play(options).run(all_steps)
     log = list(play.timeline.events())
     prompting = Prompting(settings=play.timeline.settings)
@@ -116,9 +114,7 @@ def test_what_any_log_is_rendered_to_can_be_put_together_again(
             continue
         request = next(rendered, None)
         if is_exact and request is not None:
-            assert request_in(overview, contents, call) == json.loads(
-                json.dumps(request.request())
-            )
+            assert request_in(overview, contents, call) == json.loads(json.dumps(request.request()))
 
 
 @given(cut=st.integers(0, 400))

@@ -8,8 +8,8 @@ Foldline.Picture = function ({ runs, state, go, theme }) {
   const run = runs[state.run], chart = useRef(), canvas = useRef(), live = useRef({}), readout = useRef();
   const [by, setBy] = useState("state"), [full, setFull] = useState(true);
   live.current = { ...live.current, state, full };
+  const others = runs.filter((other) => other !== run && other.facts.session === run.facts.session && other.length === run.length);
   useEffect(() => {
-    const others = runs.filter((other) => other !== run && other.facts.session === run.facts.session && other.length === run.length);
     const lanes = new Foldline.Lanes(canvas.current, run), zoomed = live.current.zoomed;
     lanes.by = by;
     let queued = 0;
@@ -48,10 +48,11 @@ Foldline.Picture = function ({ runs, state, go, theme }) {
   useEffect(() => live.current.repaint?.(), [state.call, state.block]);
 
   const zoom = (factor) => {
-    const { plot } = live.current, { min, max } = plot.scales.x, half = ((max - min) * factor) / 2;
+    const { plot } = live.current, { min, max } = plot.scales.x, all = run.length + 1;
+    const wide = Math.min((max - min) * factor, all);
     const middle = factor < 1 ? Math.min(Math.max(state.call + 1, min), max) : (min + max) / 2;
-    if (half * 2 >= run.length + 1) plot.setScale("x", { min: 0.5, max: run.length + 1.5 });
-    else plot.setScale("x", { min: Math.max(middle - half, 0.5), max: Math.min(middle + half, run.length + 1.5) });
+    const from = Math.min(Math.max(middle - wide / 2, 0.5), 0.5 + all - wide);
+    plot.setScale("x", { min: from, max: from + wide });
   };
   const move = (call) => {
     const to = Math.min(Math.max(call, 0), run.length - 1), { plot } = live.current, { min, max } = plot.scales.x;
@@ -89,7 +90,7 @@ Foldline.Picture = function ({ runs, state, go, theme }) {
         <label title="Whether the scale leaves room for what sending everything would have been"><input type="checkbox" checked=${full} onChange=${() => setFull(!full)} /> scale to everything</label>
         <label>colour by <select value=${by} onChange=${(event) => setBy(event.target.value)}><option value="state">state</option><option value="kind">kind</option></select></label>
       </div>
-      <p class="legend"><span><i class="line accent"></i>this request</span><span title=${Foldline.meaning("sending everything")}><i class="line everything"></i>sending everything</span><span title=${Foldline.meaning("window")}><i class="line limit"></i>window (${Foldline.number(run.window)})</span>
+      <p class="legend"><span><i class="line accent"></i>this request</span><span title=${Foldline.meaning("sending everything")}><i class="line everything"></i>sending everything</span><span title=${Foldline.meaning("window")}><i class="line limit"></i>window (${Foldline.number(run.window)})</span>${others.length ? html`<span title="The requests of the other replays of this session"><i class="line other"></i>other replays</span>` : null}
         ${Foldline.MARKS.filter(([, , words]) => words.some((word) => present.has(word))).map(([sign, color, , name, words]) => html`<span title=${words}><b style=${{ color: `var(${color})` }}>${sign}</b> ${name}</span>`)}</p>
       <div class="slider" role="slider" tabindex="0" aria-label="Chosen call" aria-valuemin="1" aria-valuemax=${run.length} aria-valuenow=${state.call + 1} aria-valuetext=${Foldline.callWords(run, state.call)} onKeyDown=${key}>
         <div class="chart" ref=${chart}></div>

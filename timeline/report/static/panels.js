@@ -6,7 +6,7 @@ const PREVIEW = 400, PAGE = 100;
 Foldline.Number = ({ name, value, more }) => html`
   <div class="number" title=${Foldline.meaning(name)}>
     <dt>${name}</dt><dd>${value}${more ? html` <small>${more}</small>` : null}</dd>
-    <p class="means">${Foldline.meaning(name)}</p>
+    <dd class="means">${Foldline.meaning(name)}</dd>
   </div>`;
 
 Foldline.Text = function ({ text, marked }) {
