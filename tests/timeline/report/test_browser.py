@@ -217,8 +217,9 @@ def a_block_is_clicked(at: Visit) -> None:
         const bounds = lanes.canvas.getBoundingClientRect();
         return [bounds.left + x + width / 2, bounds.top + y + height / 2];
     }""")
+    page.mouse.move(block[0] + 1, block[1])
     page.mouse.move(*block)
-    assert "under the pointer: v" in at.text(".readout")
+    at.until("document.querySelector('.readout').innerText.includes('under the pointer: v')")
     page.mouse.click(*block)
     told = at.text()
     assert re.search(r"Block v\d+", told)

@@ -34,8 +34,8 @@ Foldline.curve = function (place, run, others, on) {
   };
   const plot = new uPlot({
     width: Math.max(place.clientWidth, 200),
-    height: place.clientWidth < 600 ? 190 : 250,
-    padding: [22, 12, 0, 0],
+    height: place.clientWidth < 600 ? 210 : 275,
+    padding: [46, 12, 0, 0],
     legend: { show: false },
     cursor: { drag: { x: true, y: false }, points: { size: 7 } },
     scales: {
@@ -76,21 +76,22 @@ Foldline.drawMarks = function (plot, run) {
   ctx.save();
   ctx.textAlign = "center";
   ctx.font = `${12 * ratio}px system-ui, sans-serif`;
-  const taken = []; // compactions first, the others where there is room
-  for (const [sign, color, words] of Foldline.MARKS) {
+  const rows = [[], [], []]; // compactions, what they moved, the rest; of two in one place the first
+  Foldline.MARKS.forEach(([sign, color, words], kind) => {
+    const row = Math.min(kind, 2), y = bbox.top - (32 - 13 * row) * ratio;
     ctx.fillStyle = Foldline.color(color);
     run.calls.decisions.forEach((decisions, call) => {
       if (!words.some((word) => decisions.includes(word))) return;
       const x = plot.valToPos(call + 1, "x", true), cell = Math.round(x / (9 * ratio));
-      if (x < bbox.left || x > bbox.left + bbox.width || taken[cell]) return;
-      taken[cell] = true;
-      ctx.fillText(sign, x, bbox.top - 6 * ratio);
-      if (sign !== "▲") return;
+      if (x < bbox.left || x > bbox.left + bbox.width || rows[row][cell]) return;
+      rows[row][cell] = true;
+      ctx.fillText(sign, x, y);
+      if (row) return;
       ctx.globalAlpha = 0.35;
       ctx.fillRect(x, bbox.top, ratio, bbox.height);
       ctx.globalAlpha = 1;
     });
-  }
+  });
   ctx.restore();
 };
 
