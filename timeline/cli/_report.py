@@ -3,7 +3,7 @@
 import argparse
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from timeline.cli._console import answer
 from timeline.cli._plan import size_options
@@ -37,8 +37,7 @@ def run(options: argparse.Namespace) -> int:
     with opened(options) as store:
         log = log_of(store, options.id)
         prompting = how.prompting(options.id, store, log)
-    facts: dict[str, Any] = dict.fromkeys(("name", "title", "timeline"), options.id)
-    facts["guess"] = "; ".join(prompting.settings.notices)
+    facts = how.facts(options.id, prompting)
     reported = reported_log(log, prompting, facts, hidden=how.hidden)
     path = options.output or Path(f"{file_name(options.id)}.html")
     size = write_report(path, report_html(options.id, [reported]))

@@ -33,8 +33,8 @@ from timeline.report._page import json_bytes, page, plain
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 COOKIE: Final = "foldline-token"
-LOOK_SECONDS: Final = 1.0
-"""Between two looks at a store that tells nothing."""
+LOOK_SECONDS: Final = (1.0, 3.0)
+"""Between two looks at a store that tells nothing: at one that is open, and at one that is opened for each."""
 HEARTBEAT_LOOKS: Final = 15
 LOOKS_MAX: Final = 32
 """Timelines that are kept in memory, as far as they were read."""
@@ -58,6 +58,7 @@ def live_app(
         looking=_looking(store),
         showing=showing or Showing(),
         watched=store if isinstance(store, Watchable) else None,
+        pause=LOOK_SECONDS[not isinstance(store, EventStore)],
     )
     return Starlette(
         routes=[
@@ -120,6 +121,8 @@ class _Served:
     showing: Showing
     watched: Watchable | None = None
     """The store, where it stays open and tells of appends."""
+    pause: float
+    """Seconds between two looks, where nothing is told."""
     listing: Listing = attrs.field(factory=Listing)
     looks: dict[str, Look] = attrs.field(factory=dict[str, Look])
 
@@ -175,7 +178,7 @@ class _Served:
                     yield b": still here\n\n"
                 woken.clear()
                 try:
-                    await asyncio.wait_for(woken.wait(), LOOK_SECONDS)
+                    await asyncio.wait_for(woken.wait(), self.pause)
                 except TimeoutError:
                     continue
         finally:

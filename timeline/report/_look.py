@@ -17,6 +17,10 @@ from timeline.report._collect import Collector, Prompting
 from timeline.report._sharing import changes_what_is_shared, shareable
 
 PAGE: Final = 2_000
+NO_WINDOW: Final = (
+    "A log does not say for which window its requests were rendered: what is shown is that of the model and the "
+    "policy. --window N says which it was."
+)
 
 
 def model_in(log: "list[Recorded]") -> str:
@@ -35,6 +39,12 @@ class Showing:
     tools: Tools = None
     hidden: bool = False
     """Whether what is hidden on request is shown."""
+
+    def facts(self, name: str, prompting: Prompting) -> dict[str, Any]:
+        """What a page is told of a timeline."""
+        facts: dict[str, Any] = dict.fromkeys(("name", "title", "timeline"), name)
+        notes = [] if "window" in self.options else [NO_WINDOW]
+        return facts | {"guess": "; ".join(prompting.settings.notices), "notes": notes}
 
     def prompting(self, name: str, store: EventStore, log: "list[Recorded]") -> Prompting:
         """What the requests of a log are rendered with."""
@@ -78,9 +88,8 @@ class Look:
             return {**collector.contents(known), "epoch": self.epoch}
 
     def _facts(self, collector: Collector) -> dict[str, Any]:
-        guess = "; ".join(collector.prompting.settings.notices)
-        named = dict.fromkeys(("name", "title", "timeline"), str(self.name))
-        return {**named, "guess": guess, "withheld": self._withheld}
+        facts = self.showing.facts(self.name, collector.prompting)
+        return {**facts, "withheld": self._withheld}
 
     def _caught_up(self, store: EventStore) -> Collector:
         read = partial(store.read, self.name)

@@ -107,7 +107,7 @@ Foldline.Picture = function ({ runs, state, go, theme }) {
 Foldline.Tiles = function ({ run }) {
   const f = Foldline.totals(run), about = run.facts.guess;
   return html`<dl class="numbers tiles">
-    <${Foldline.Number} name="calls" value=${Foldline.number(run.length)} more=${`in ${run.turns.length} turns`} />
+    <${Foldline.Number} name="calls" value=${Foldline.number(run.length)} more=${"in " + Foldline.plural(run.turns.length, "turn")} />
     <${Foldline.Number} name="tokens a call" value=${Foldline.number(f.mean)} more=${"at most " + Foldline.number(f.most)} />
     <${Foldline.Number} name="compactions" value=${Foldline.number(f.compactions)} />
     <${Foldline.Number} name="blocks" value=${Foldline.number(run.size)} />

@@ -10,6 +10,7 @@ Foldline.MARKS = [
   ["✕", "--hidden", ["hidden"], "hidden", "somebody asked for a block to be hidden"],
   ["○", "--muted", ["skipped"], "skipped", "a compaction was due and did not happen"],
 ];
+Foldline.STEPS = [1, 10, 100, 1e3, 1e4, 1e5, 1e6].flatMap((unit) => [unit, 2 * unit, 5 * unit]);
 Foldline.AXIS = 84; // room for the labels of the lanes, too
 
 Foldline.color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -43,7 +44,7 @@ Foldline.curve = function (place, run, others, on) {
       y: { range: () => [0, shown() * 1.06] },
     },
     axes: [
-      { ...axis, size: 30, values: (_, values) => values.map((value) => (Number.isInteger(value) ? Foldline.number(value) : "")) },
+      { ...axis, size: 30, incrs: Foldline.STEPS, values: (_, values) => values.map((value) => (Number.isInteger(value) ? Foldline.number(value) : "")) },
       { ...axis, size: Foldline.AXIS, values: (_, values) => values.map(Foldline.short) },
     ],
     series,

@@ -9,6 +9,7 @@ Foldline.inflated = async function (element) {
 };
 
 Foldline.number = (value) => Math.round(value).toLocaleString("en-US");
+Foldline.plural = (count, word) => Foldline.number(count) + " " + word + (count === 1 ? "" : "s");
 Foldline.short = function (value) {
   for (const [unit, letter] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
     if (value >= unit) {

@@ -113,7 +113,7 @@ Foldline.RequestPanel = function ({ run, call, go, ready }) {
       <button onClick=${() => setRaw(!raw)} aria-pressed=${raw}>${raw ? "As text" : "As JSON"}</button>
       <button onClick=${() => go({ tab: "compare", other: Math.max(call - 1, 0) })}>Compare with the call before</button>
       <button onClick=${() => Foldline.copied(JSON.stringify(run.request(call)))}>Copy as JSON</button>
-      <span class="hint">${Foldline.number(pieces.length)} pieces, ${Foldline.number(fresh)} new since the call before</span>
+      <span class="hint">${Foldline.plural(pieces.length, "piece")}, ${Foldline.number(fresh)} new since the call before</span>
     </div>
     ${raw ? html`<pre class="text json" tabindex="0">${JSON.stringify(run.request(call), null, 2)}</pre>` : html`
       <div class="scroll boxed" tabindex="0" role="region" aria-label="The request, piece by piece" ref=${box}>
@@ -167,9 +167,9 @@ Foldline.ComparePanel = function ({ runs, state, go, ready }) {
       <${Foldline.CallChoice} label="First" runs=${runs} at=${first.run} call=${first.call} set=${(to) => go({ otherRun: to.run ?? first.run, other: to.call ?? first.call })} />
       <${Foldline.CallChoice} label="Second" runs=${runs} at=${second.run} call=${second.call} set=${go} />
     </div>
-    <p>${Foldline.number(count(" "))} pieces are in both, ${Foldline.number(count("-"))} only in the first, ${Foldline.number(count("+"))} only in the second.</p>
+    <p>${Foldline.plural(count(" "), "piece")} in both, ${Foldline.number(count("-"))} only in the first, ${Foldline.number(count("+"))} only in the second.</p>
     <div class="scroll boxed" tabindex="0" role="region" aria-label="What differs"><div class="sides">${groups.map((group) => group.same
-      ? html`<details class="same"><summary>${Foldline.number(group.same.length)} pieces the same</summary><${Foldline.Side} run=${runs[second.run]} pieces=${group.same} go=${go} sign=" " /></details>`
+      ? html`<details class="same"><summary>${Foldline.plural(group.same.length, "piece")} the same</summary><${Foldline.Side} run=${runs[second.run]} pieces=${group.same} go=${go} sign=" " /></details>`
       : html`<${Foldline.Side} run=${runs[first.run]} pieces=${group.old} go=${go} sign="-" /><${Foldline.Side} run=${runs[second.run]} pieces=${group.now} go=${go} sign="+" />`)}</div></div>`;
 };
 
@@ -192,7 +192,7 @@ Foldline.SummaryPanel = function ({ run, state, go, ready }) {
   return html`
     <h3>Summaries</h3>
     <div class="columns">
-      <ol class="choices" aria-label="Summaries, oldest first">${summaries.map((each, number) => html`<li><button aria-pressed=${number === at} onClick=${() => go({ summary: number })}>${number + 1}: before call ${each.call + 1}<br /><small>${each.replaces ? "rewritten later" : `${Foldline.short(each.before)} → ${Foldline.short(each.after)} tokens, ${Foldline.number(each.blocks)} blocks`}</small></button></li>`)}</ol>
+      <ol class="choices" aria-label="Summaries, oldest first">${summaries.map((each, number) => html`<li><button aria-pressed=${number === at} onClick=${() => go({ summary: number })}>${number + 1}: before call ${each.call + 1}<br /><small>${each.replaces ? "rewritten later" : `${Foldline.short(each.before)} → ${Foldline.short(each.after)} tokens, ${Foldline.plural(each.blocks, "block")}`}</small></button></li>`)}</ol>
       <div class="grow">
         <p>${row.before ? html`The request had <b>${Foldline.number(row.before)}</b> tokens before and <b>${Foldline.number(row.after)}</b> after it. ` : null}
           <button class="link" onClick=${() => go({ tab: "request", call: Math.min(row.call, run.length - 1) })}>Show the request that has it first</button>
@@ -218,7 +218,7 @@ Foldline.LineDiff = function ({ old, now }) {
     return found;
   }, [old, now]);
   return html`<div class="text json diff" tabindex="0">${groups.map(({ sign, lines }) => sign === " " && lines.length > 6
-    ? html`<details><summary>${Foldline.number(lines.length)} lines the same</summary><pre>${lines.join("\n")}</pre></details>`
+    ? html`<details><summary>${Foldline.plural(lines.length, "line")} the same</summary><pre>${lines.join("\n")}</pre></details>`
     : html`<pre class=${sign === "+" ? "added" : sign === "-" ? "removed" : ""}>${lines.map((line) => sign + " " + line).join("\n")}</pre>`)}</div>`;
 };
 
@@ -280,10 +280,10 @@ Foldline.SearchPanel = function ({ run, state, go, ready }) {
   const states = useMemo(() => run.statesAt(state.call), [run, state.call]);
   if (!query) return html`<p>Type into the field on top: blocks whose text or path has it are listed here.</p>`;
   if (!ready) return html`<p>Opening the texts …</p>`;
-  return html`<h3 aria-live="polite">${Foldline.number(found.length)} blocks have “${state.query.trim()}”</h3>
+  return html`<h3 aria-live="polite">${Foldline.plural(found.length, "block")} with “${state.query.trim()}”</h3>
     <div class="scroll"><table><thead><tr><th scope="col">block</th><th scope="col">kind</th><th scope="col">turn</th><th scope="col">at call ${state.call + 1}</th><th scope="col">text</th></tr></thead><tbody>${found.slice(0, 200).map(({ block, at }) => {
       const text = run.contents.texts[block], from = Math.max(0, at - 40), end = at + query.length;
-      return html`<tr><td><${Foldline.BlockLink} run=${run} version=${run.blocks.version[block]} go=${go} /></td><td>${run.kind(block)}</td><td>${run.turn(block)}</td><td>${run.stateName(states[block])}</td><td class="snippet">${at < 0 ? run.contents.paths[block] : html`${from ? "…" : ""}${text.slice(from, at)}<mark>${text.slice(at, end)}</mark>${text.slice(end, end + 80)}`}</td></tr>`;
+      return html`<tr><td><${Foldline.BlockLink} run=${run} version=${run.blocks.version[block]} go=${go} /></td><td class="name">${run.kind(block)}</td><td>${run.turn(block)}</td><td>${run.stateName(states[block])}</td><td class="snippet">${at < 0 ? run.contents.paths[block] : html`${from ? "…" : ""}${text.slice(from, at)}<mark>${text.slice(at, end)}</mark>${text.slice(end, end + 80)}`}</td></tr>`;
     })}</tbody></table></div>${found.length > 200 ? html`<p class="hint">The first 200 are shown.</p>` : null}`;
 };
 
@@ -294,7 +294,7 @@ Foldline.CallsPanel = function ({ run, state, go }) {
   const rows = Array.from({ length: Math.min(PAGE, run.length - from) }, (_, at) => from + at);
   return html`<h3>All calls</h3>
     <div class="row"><button disabled=${page <= 0} onClick=${() => setPage(page - 1)}>← earlier</button><span>calls ${from + 1} to ${from + rows.length} of ${run.length}</span><button disabled=${page >= pages - 1} onClick=${() => setPage(page + 1)}>later →</button></div>
-    <div class="scroll" tabindex="0" role="region" aria-label="All calls"><table class="numeric"><thead><tr>${heads.map((name) => html`<th scope="col" title=${Foldline.meaning(name)}>${name}</th>`)}</tr></thead><tbody>${rows.map((call) => {
+    <div class="scroll" tabindex="0" role="region" aria-label="All calls"><table class="numeric"><thead><tr>${heads.map((name) => html`<th scope="col" class=${name.includes("decided") ? "words" : ""} title=${Foldline.meaning(name)}>${name}</th>`)}</tr></thead><tbody>${rows.map((call) => {
       const [uncached, read, write] = c.usage[call] || [c.uncached[call], c.read[call], c.write[call]];
       return html`<tr class=${call === state.call ? "chosen" : ""}><td><${Foldline.CallLink} run=${run} call=${call} go=${go} /></td>${[c.tokens[call], c.full[call], read, write, uncached].map((value) => html`<td>${Foldline.number(value)}</td>`)}<td>${Foldline.money(c.paid[call], run.facts.guess)}</td><td class="words">${[...new Set(c.decisions[call])].join(", ")}</td></tr>`;
     })}</tbody></table></div>`;
