@@ -172,10 +172,13 @@ class Collector:
         return tokens, self._everything.send(at, tokens)
 
     def _charged(self, event: UsageRecorded) -> None:
+        """What the provider reported goes before what is simulated; where the log has no request, it is also
+        all that is known of the size of what was sent."""
         ttl = int(self.prompting.context(0.0).ttl_seconds)
         last = self.calls[-1]
         paid = billed(event, self.prompting.settings.model, ttl)
-        self.calls[-1] = attrs.evolve(last, usage=event, paid=paid)
+        tokens = last.tokens if last.is_rendered else event.input or last.tokens
+        self.calls[-1] = attrs.evolve(last, usage=event, paid=paid, tokens=tokens)
 
     def _summarized(self, version: int, event: RangeCompacted | SummaryReplaced) -> None:
         start, cut = event.summary.start, event.summary.cut

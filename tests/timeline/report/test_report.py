@@ -189,6 +189,18 @@ def test_a_log_without_requests_has_a_call_for_each_answer() -> None:
     assert calls["tokens"] == sorted(calls["tokens"])
 
 
+def test_of_an_imported_log_the_provider_knew_how_much_was_sent() -> None:
+    """Its agent sent requests of its own: their size and price are theirs, and what it left out is seen."""
+    usage = {"input_tokens": 7, "cache_read_input_tokens": 50, "output_tokens": 3}
+    with Timeline.open("x", store=MemoryStore(), model="claude-sonnet-5-5") as timeline:
+        timeline.user("word " * 500)
+        timeline.record({"id": "m", "content": [{"type": "text", "text": "Hi"}], "usage": usage})
+        calls = seen(timeline).json("overview-0")["calls"]
+    assert (calls["rendered"], calls["tokens"]) == ([0], [57])
+    assert calls["full"][0] > 500
+    assert calls["paid"][0] < calls["fullPaid"][0]
+
+
 def test_what_the_provider_reported_goes_before_what_is_simulated() -> None:
     usage = {"input_tokens": 7, "cache_read_input_tokens": 1_000, "output_tokens": 3}
     with Timeline.open("x", store=MemoryStore(), model="claude-sonnet-5-5") as timeline:

@@ -40,7 +40,7 @@ Foldline.Picture = function ({ runs, state, go, theme }) {
     live.current.repaint = () => { plot.redraw(false); soon(); };
     live.current.plot = plot;
     live.current.lanes = lanes;
-    Foldline.shown = { run, plot, lanes };
+    Foldline.shown = { run, plot, lanes }; // for whoever looks with the browser's console, and for tests
     sized();
     if (zoomed) plot.setScale("x", { min: zoomed[0], max: zoomed[1] });
     return () => { watch.disconnect(); cancelAnimationFrame(queued); plot.destroy(); };

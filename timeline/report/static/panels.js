@@ -90,7 +90,10 @@ Foldline.callWords = (run, call) => `call ${call + 1} of ${run.length}: ${Foldli
 
 Foldline.exactWords = function (run, call) {
   if (run.calls.exact[call]) return "Exact: rendered again from the log, it has the hash that was recorded when it was sent.";
-  if (!run.calls.rendered[call]) return "The log has no request for this answer; this is what the log renders to at that point, with nothing decided.";
+  if (!run.calls.rendered[call]) {
+    const sent = run.calls.usage[call] ? ` The agent itself sent another one, of ${Foldline.number(run.calls.tokens[call])} tokens, as the provider reported.` : "";
+    return `The log has no request for this answer: below is what the log renders to at that point, with nothing decided.${sent}`;
+  }
   if (run.facts.withheld) return "Not to the byte what was sent: what is hidden on request is not in this report, or system prompt and tools were not given.";
   return "Not to the byte what was sent: the log does not hold the system prompt and the tools (give --system and --tools), or it was rendered with other settings.";
 };
