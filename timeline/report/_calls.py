@@ -35,6 +35,8 @@ class Call:
     full: int
     """What sending everything would have been."""
     account: Account
+    bust: bool
+    """Whether it threw away a prefix that the provider still had, by the cache as it is simulated."""
     read: int
     write: int
     uncached: int
@@ -113,6 +115,7 @@ def columns(calls: Sequence[Call]) -> dict[str, list[object]]:
         "system": [call.account.system for call in calls],
         "tools": [call.account.tools for call in calls],
         "summary": [call.account.summary for call in calls],
+        "bust": [int(call.bust) for call in calls],
         "read": [call.read for call in calls],
         "write": [call.write for call in calls],
         "uncached": [call.uncached for call in calls],

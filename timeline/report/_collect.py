@@ -25,7 +25,7 @@ from blocks import (
     tag_of,
     text_of,
 )
-from render import Context, Rendered, Validator, View, commit, fold, show
+from render import Context, Group, Rendered, Validator, View, commit, fold, show
 from timeline.arguments._fixed import System, Tools
 from timeline.engine._settings import Settings
 from timeline.replay._bill import Bill
@@ -148,6 +148,7 @@ class Collector:
                 tokens=tokens,
                 full=full[0],
                 account=account,
+                bust=step.bust,
                 read=step.read,
                 write=step.write,
                 uncached=step.uncached,
@@ -161,7 +162,21 @@ class Collector:
         self._decided.clear()
         self._views.clear()
         points = [point.version for point in rendered.cache_points]
-        self.requests.add(_request(rendered), _versions(view, context), points)
+        self._note_contents(view, context)
+        self.requests.add(_request(rendered), points)
+
+    def _note_contents(self, view: View, context: Context) -> None:
+        """Which block each content shows: of groups that are new, or not as they were."""
+        shown = context.encoder.shown
+
+        def note(group: Group) -> None:
+            piece = shown(group)
+            for content, spot in zip(piece.contents, piece.spots, strict=False):
+                self.requests.shows(content, spot.version)
+
+        if view.compaction:
+            note(view.compaction.head)
+        view.group_memo.each("report", view.groups, note)
 
     def _full(self, number: int, at: float, rendered: Rendered) -> tuple[int, float]:
         if number < len(self.full):
@@ -273,14 +288,3 @@ def _folded(view: View, version: int, event: Event) -> View:
 def _request(rendered: Rendered) -> dict[str, Any]:
     parts = rendered.system, rendered.tools, rendered.messages, rendered.cache_key
     return rendered.provider.request(*parts)
-
-
-def _versions(view: View, context: Context) -> dict[int, int]:
-    """Of the block that each content of a request shows, by the content's identity."""
-    encoder, found = context.encoder, dict[int, int]()
-    heads = [view.compaction.head] if view.compaction else []
-    for group in (*heads, *view.groups):
-        piece = encoder.shown(group)
-        for content, spot in zip(piece.contents, piece.spots, strict=False):
-            found[id(content)] = spot.version
-    return found

@@ -17,8 +17,8 @@ class Reported:
     """One log in a report, and what its page is told of it."""
 
     facts: Mapping[str, Any]
-    """`name`, `title`, `timeline`, and where they are known `session`, `format`, `guess`, `recall`, `notes`,
-    and `summaries`: dollars paid for summaries."""
+    """`name`, `title`, `timeline`, and where they are known `session`, `format`, `guess`, `notes`, what is kept
+    (`recall`, `quotes`, `rules`) and `summaries`: dollars paid for summaries."""
     collector: Collector = attrs.field(repr=False)
 
 
@@ -58,6 +58,8 @@ def reported_replay(replayed: Replayed) -> Reported:
         "format": result.format,
         "guess": result.guess,
         "recall": result.recall.far,
+        "quotes": result.recall.quotes,
+        "rules": result.rules,
         "notes": result.notices,
         "summaries": result.cost.summaries,
     }

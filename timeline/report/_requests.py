@@ -5,13 +5,12 @@ and its content), its head and each of its parts.  Cache marks are kept apart: t
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import takewhile
 from typing import Any, Final, TypeAlias, cast
 
 import attrs
-import msgspec
 
 from render import Json
+from timeline.report._page import json_bytes
 
 MARKS: Final = ("cache_control", "prompt_cache_breakpoint")
 """What providers call a cache mark."""
@@ -41,26 +40,24 @@ class Requests:
     """Places of cache marks among the pieces of a request, and the marks."""
     _last: list[int] = attrs.field(factory=list[int], init=False)
     _known: dict[tuple[str, str], int] = attrs.field(factory=dict[tuple[str, str], int], init=False)
+    _shown: dict[int, tuple[object, int]] = attrs.field(
+        factory=dict[int, tuple[object, int]], init=False
+    )
+    """Versions of the blocks that contents show, by the contents' identity."""
     _seen: dict[int, tuple[object, list[Placed]]] = attrs.field(
         factory=dict[int, tuple[object, list[Placed]]], init=False
     )
     """By identity: an unmarked message of the renderer's is the same object in every request."""
 
-    def add(
-        self, request: Mapping[str, Any], versions: Mapping[int, int], points: Sequence[int]
-    ) -> None:
-        """The next request; `versions`: of the blocks that its contents show, by the contents' identity;
-        `points`: of those that carry a cache mark, in order."""
-        placed = [
-            each for field, value in request.items() for each in self._field(field, value, versions)
-        ]
+    def shows(self, content: object, version: int) -> None:
+        """A content of the requests to come shows the block of this version."""
+        self._shown[id(content)] = content, version
+
+    def add(self, request: Mapping[str, Any], points: Sequence[int]) -> None:
+        """The next request; `points`: versions of the blocks that carry a cache mark, in order."""
+        placed = [each for field, value in request.items() for each in self._field(field, value)]
         pieces = [piece for piece, _ in placed]
-        same = sum(
-            1
-            for _ in takewhile(
-                lambda pair: pair[0] == pair[1], zip(pieces, self._last, strict=False)
-            )
-        )
+        same = _common(pieces, self._last)
         self.kept.append(same)
         self.added.append(pieces[same:])
         self.marks.append([(place, mark) for place, (_, mark) in enumerate(placed) if mark])
@@ -69,28 +66,29 @@ class Requests:
             self.versions[piece] = self.versions[piece] or version
         self._last = pieces
 
-    def _field(self, name: str, value: object, versions: Mapping[int, int]) -> Iterator[Placed]:
+    def _field(self, name: str, value: object) -> Iterator[Placed]:
         if not isinstance(value, list):
-            yield self._piece(f"={name}", value, 0)
+            yield self._piece(f"={name}", value)
             return
         for item in cast("list[object]", value):
             seen = self._seen.get(id(item))
             if seen is None or seen[0] is not item:
-                seen = self._seen[id(item)] = item, list(self._item(name, item, versions))
+                seen = self._seen[id(item)] = item, list(self._item(name, item))
             yield from seen[1]
 
-    def _item(self, name: str, item: object, versions: Mapping[int, int]) -> Iterator[Placed]:
+    def _item(self, name: str, item: object) -> Iterator[Placed]:
         fields = cast("Json", item if isinstance(item, dict) else {})
         inner = next((key for key in _INNER if isinstance(fields.get(key), list)), None)
         if inner is None:
-            yield self._piece(name, cast("object", item), versions.get(id(cast("object", item)), 0))
+            yield self._piece(name, cast("object", item))
             return
-        head = {key: value for key, value in fields.items() if key != inner}
-        yield self._piece(f"{name}/{inner}", head, 0)
+        yield self._piece(f"{name}/{inner}", {k: v for k, v in fields.items() if k != inner})
         for part in cast("list[object]", fields[inner]):
-            yield self._piece("", part, versions.get(id(part), 0))
+            yield self._piece("", part)
 
-    def _piece(self, slot: str, value: object, version: int) -> Placed:
+    def _piece(self, slot: str, value: object) -> Placed:
+        shown = self._shown.get(id(value))
+        version = shown[1] if shown and shown[0] is value else 0
         plain, mark = _unmarked(value)
         key = slot, _text(plain)
         number = self._known.get(key)
@@ -115,5 +113,11 @@ def _unmarked(value: object) -> tuple[object, str]:
     return {name: each for name, each in fields.items() if name not in marks}, _text(marks)
 
 
+def _common(pieces: Sequence[int], others: Sequence[int]) -> int:
+    """How many the two begin with in common."""
+    most = min(len(pieces), len(others))
+    return next((at for at in range(most) if pieces[at] != others[at]), most)
+
+
 def _text(value: object) -> str:
-    return msgspec.json.encode(value).decode()
+    return json_bytes(value).decode()

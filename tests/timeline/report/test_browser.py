@@ -300,7 +300,7 @@ def tables_are_read(at: Visit) -> None:
     at.page.click("#panel tbody button.link >> nth=0")
     assert "Request of" in at.text()
     at.tab("numbers")
-    assert "warm bust" in at.text()
+    assert "warm busts" in at.text()
     at.page.keyboard.press("ArrowLeft")
     assert "tab=numbers" not in at.page.evaluate("location.hash")
 
@@ -364,6 +364,24 @@ def test_every_view_can_be_used_by_everybody_and_fits_its_screen(
         width = at.page.evaluate("document.documentElement.scrollWidth")
         assert width <= size["width"], f"{tab} is {width} wide"
     at.no_complaint()
+
+
+def test_a_difference_is_one(visit: Any, example: str) -> None:
+    """What it keeps and adds is the new list, what it keeps and takes the old one; of little that is new, little
+    is said."""
+    at = visit().open(example)
+    wrong = at.page.evaluate("""() => {
+        let seed = 7;
+        const random = (below) => (seed = (seed * 1103515245 + 12345) % 2147483648) % below;
+        const list = () => Array.from({ length: random(14) }, () => "abcd"[random(4)]);
+        for (let at = 0; at < 2000; at++) {
+            const old = list(), now = list(), found = Foldline.diff(old, now);
+            const kept = (sign) => found.filter(([each]) => each !== sign).map(([, item]) => item);
+            if (String(kept("+")) !== String(old) || String(kept("-")) !== String(now)) return [old, now];
+        }
+        return Foldline.diff([..."ABCABBA"], [..."CBABAC"]).filter(([sign]) => sign !== " ").length;
+    }""")
+    assert wrong == 5, "the least that there is, by Myers"
 
 
 def test_policies_stand_side_by_side(visit: Any, example: str) -> None:

@@ -62,6 +62,7 @@ def test_the_numbers_are_those_of_the_replay() -> None:
     assert sum(calls["fullPaid"]) == pytest.approx(result.cost.full_history, abs=1e-5)
     assert sum(calls["read"]) == result.cache.read
     assert sum(calls["write"]) == result.cache.write
+    assert sum(calls["bust"]) == result.warm_busts
     folds = sum(list(decisions).count("compacted") for decisions in calls["decisions"])
     assert folds == result.folds
 

@@ -82,7 +82,7 @@ Foldline.Billed = function ({ run, call }) {
       <${Foldline.Number} name="tools" value=${Foldline.number(c.tools[call])} />
       <${Foldline.Number} name="summary" value=${Foldline.number(c.summary[call])} />
     </dl>
-    <p class="hint">${usage ? `Read, written and uncached are what the provider reported; the answer had ${Foldline.number(output)} tokens.` : "Read, written and uncached are simulated by the provider's rules for its cache."}</p>`;
+    <p class="hint">${usage ? `Read, written and uncached are what the provider reported; the answer had ${Foldline.number(output)} tokens.` : "Read, written and uncached are simulated by the provider's rules for its cache."}${c.bust[call] ? " It threw away a prefix that the provider still had in its cache." : ""}</p>`;
 };
 
 Foldline.callWords = (run, call) => `call ${call + 1} of ${run.length}: ${Foldline.number(run.calls.tokens[call])} tokens` +
@@ -304,11 +304,11 @@ Foldline.CallsPanel = function ({ run, state, go }) {
 };
 
 Foldline.PoliciesPanel = function ({ runs, state, go }) {
-  const heads = ["", "calls", "tokens a call", "largest", "compactions", "cache read", "cost", "sending everything", "recall"];
+  const heads = ["", "calls", "tokens a call", "largest", "compactions", "cache read", "warm busts", "cost", "sending everything", "recall", "quotes", "rules"];
   return html`<h3>Side by side</h3><p class="hint">The curve shows the chosen one in colour and the others, where they have as many calls, as thin lines.</p>
     <div class="scroll" tabindex="0" role="region" aria-label="Side by side"><table class="numeric"><thead><tr>${heads.map((name) => html`<th scope="col" title=${Foldline.meaning(name)}>${name || "session and policy"}</th>`)}</tr></thead><tbody>${runs.map((run, at) => {
-      const f = Foldline.totals(run);
-      return html`<tr class=${at === state.run ? "chosen" : ""}><td class="words"><button class="link" onClick=${() => go({ run: at })}>${run.facts.name}</button></td><td>${Foldline.number(run.length)}</td><td>${Foldline.number(f.mean)}</td><td>${Foldline.number(f.most)}</td><td>${Foldline.number(f.compactions)}</td><td>${Foldline.share(f.read, f.all)}</td><td>${Foldline.money(f.paid, run.facts.guess)}</td><td>${Foldline.money(f.full, run.facts.guess)}</td><td>${run.facts.recall == null ? "–" : run.facts.recall.toFixed(2)}</td></tr>`;
+      const f = Foldline.totals(run), c = run.calls;
+      return html`<tr class=${at === state.run ? "chosen" : ""}><td class="words"><button class="link" onClick=${() => go({ run: at })}>${run.facts.name}</button></td><td>${Foldline.number(run.length)}</td><td>${Foldline.number(f.mean)}</td><td>${Foldline.number(f.most)}</td><td>${Foldline.number(f.compactions)}</td><td>${Foldline.share(f.read, f.all)}</td><td>${Foldline.number(Foldline.sum(c.bust))}</td><td>${Foldline.money(f.paid, run.facts.guess)}</td><td>${Foldline.money(f.full, run.facts.guess)}</td>${["recall", "quotes", "rules"].map((name) => html`<td>${run.facts[name] == null ? "–" : run.facts[name].toFixed(2)}</td>`)}</tr>`;
     })}</tbody></table></div>`;
 };
 
