@@ -17,6 +17,7 @@ import pytest
 from blocks import RangeCompacted
 from persistence import MemoryStore
 from persistence.sessions import read_session
+from tests.conftest import SCREENSHOTS
 from tests.timeline.replay.test_recorded import FILES, RECORDED
 from tests.timeline.report.long_log import long_log
 from tests.timeline.report.serving import serving
@@ -25,7 +26,6 @@ from timeline.replay import ReplayOptions, replay_with_log
 from timeline.report import Prompting, live_app, report_html, reported_log, reported_replay
 
 ROOT = Path(__file__).parents[3]
-KEPT = ROOT / ".screenshots"
 EXAMPLE = ROOT / "docs/examples/invoice-service.jsonl"
 CHROMIUM = os.environ.get("FOLDLINE_CHROMIUM") or next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -119,8 +119,8 @@ class Visit:
         return str(self.page.inner_text(selector))
 
     def shot(self, name: str) -> None:
-        KEPT.mkdir(exist_ok=True)
-        self.page.screenshot(path=KEPT / f"{name}.png", full_page=True)
+        SCREENSHOTS.mkdir(exist_ok=True)
+        self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
 
     def no_complaint(self) -> None:
         assert self.complaints == []
@@ -317,8 +317,10 @@ def measured(at: Visit, name: str) -> dict[str, float]:
         const [paint] = performance.getEntriesByName("first-contentful-paint");
         return { first_paint_s: (paint?.startTime ?? 0) / 1000, frame_ms: frames.sort((a, b) => a - b)[10] };
     }""")
-    KEPT.mkdir(exist_ok=True)
-    (KEPT / f"{name}.json").write_text(json.dumps({k: round(v, 2) for k, v in times.items()}))
+    SCREENSHOTS.mkdir(exist_ok=True)
+    (SCREENSHOTS / f"{name}.json").write_text(
+        json.dumps({k: round(v, 2) for k, v in times.items()})
+    )
     return times
 
 
