@@ -39,12 +39,14 @@ demo: $(RUNTIME) ## replay the example session, then your own: make demo SESSION
 	@mkdir -p demo
 	@rm -f demo/example.duckdb*
 	@echo '== Replaying $(EXAMPLE) in a window of $(WINDOW) tokens, into demo/example.duckdb'
-	$(BIN)/foldline replay $(EXAMPLE) --window $(WINDOW) --store demo/example.duckdb
+	$(BIN)/foldline replay $(EXAMPLE) --window $(WINDOW) --store demo/example.duckdb --html demo/example.html
 ifdef SESSION
 	@rm -f demo/own.duckdb*
 	@echo '== Replaying $(SESSION), into demo/own.duckdb'
-	$(BIN)/foldline replay '$(SESSION)' --window $(OWN_WINDOW) --store demo/own.duckdb
+	$(BIN)/foldline replay '$(SESSION)' --window $(OWN_WINDOW) --store demo/own.duckdb --html demo/own.html
+	@echo '== Open demo/own.html in a browser'
 else
+	@echo '== Open demo/example.html in a browser: what was sent at each call, and where every block went'
 	@echo '== Now your own: make demo SESSION=path/to/session.jsonl; the newest on this machine:'
 	@$(BIN)/foldline sessions --limit 1 </dev/null
 endif
@@ -132,7 +134,7 @@ site: $(TESTING) ## build the documentation site into build/site; a warning fail
 	@echo '== The site: build/site/index.html'
 
 clean: ## remove the environment, the demo's output and all caches
-	rm -rf $(VENV) .venv-* .peers .adapters demo mutants build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
+	rm -rf $(VENV) .venv-* .peers .adapters .clients .screenshots demo mutants build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(RUNTIME): pyproject.toml

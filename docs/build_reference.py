@@ -23,6 +23,7 @@ PACKAGES = (
     "timeline.react",
     "timeline.tokens",
     "timeline.replay",
+    "timeline.report",
     "timeline.fake_provider",
 )
 PREAMBLE = """\

@@ -7,6 +7,7 @@ The examples are the same on every run and every machine, so that a change is gr
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,6 +16,8 @@ from tests._postgres import Server, is_there, running
 from tests._sizes import PROFILE
 from tests.timeline.integrations._frameworks import missing
 
+SCREENSHOTS = Path(__file__).parent.parent / ".screenshots"
+"""What the tests in a browser leave, with the times that they measured."""
 SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 
 settings.register_profile(
@@ -58,6 +61,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.line(
             f"not installed, so not tested here, but by `make adapters`: {', '.join(absent)}"
         )
+    if SCREENSHOTS.is_dir():
+        terminalreporter.line(f"screenshots of the report: {SCREENSHOTS}")
+        for path in sorted(SCREENSHOTS.glob("*.json")):
+            terminalreporter.line(f"  {path.stem}: {path.read_text(encoding='utf-8')}")
 
 
 @pytest.fixture(scope="session")

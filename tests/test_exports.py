@@ -94,8 +94,11 @@ EXPORTS = {
     """,
     "timeline.replay": """
         Coverage Dump Means Point ReplayOptions ReplayResult Sent compared coverage dump_to places
-        replay reserve_store atomic_write
+        replay reserve_store atomic_write Replayed replay_with_log
         LeftOut Trial Tuned Tuning telling_window tune
+    """,
+    "timeline.report": """
+        Prompting Reported Showing live_app report_html reported_log reported_replay
     """,
 }
 

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 import attrs
 
 from timeline.cli._chart import check_chart, write_chart
-from timeline.cli._console import DONE, FAILED, UsageError, complain, print_json, progress_bar
+from timeline.cli._console import DONE, FAILED, UsageError, complain, print_json, progress_bar, say
 from timeline.cli._curve import short
 from timeline.cli._files import FILES_HELP, File, session_files, tell_passed_over
 from timeline.cli._parser import AUTO, tokens_or_auto
+from timeline.cli._report import write_report
 from timeline.cli._store import fixed_from, fixed_options, session_from, session_options
 from timeline.cli._story import tell
 from timeline.cli._tuning import check_tuning, tune_and_tell, tuning_options
 
 if TYPE_CHECKING:
     from persistence.sessions import Session
-    from timeline.replay import Dump, ReplayOptions, ReplayResult
+    from timeline.replay import Dump, Replayed, ReplayOptions, ReplayResult
 
 NAME = "replay"
 HELP = "feed recorded sessions through the engine, call by call"
@@ -70,6 +71,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--store", metavar="WHERE", help="keep the timeline in the store at this path or URL")
     add("--name", default="", metavar="NAME", help="name of the timeline (default: the session's)")
     add("--dump", type=Path, metavar="FILE", help="write every request as a line of JSON")
+    add(
+        "--html", type=Path, metavar="FILE", help="write a report: one HTML file that opens offline"
+    )
     add("--plot", type=Path, metavar="FILE", help="draw cost against recall: a .png or .svg file")
     tuning_options(parser)
     session_options(parser)
@@ -93,15 +97,18 @@ def _run(files: list[File], policies: list[str], options: argparse.Namespace) ->
         tell_passed_over(passed)
         return tune_and_tell(sessions, _options(policies[0], options), options)
     if len(files) * len(policies) == 1:
-        results = [_replayed(files[0], policies[0], options)]
+        replays = [_replayed(files[0], policies[0], options)]
     else:
-        results = [r for f, p in product(files, policies) if (r := tried.replayed(f, p))]
+        replays = [r for f, p in product(files, policies) if (r := tried.replayed(f, p))]
     tell_passed_over(list(dict.fromkeys(passed)))
+    results = [replayed.result for replayed in replays]
     if options.json:
         for result in results:
             print_json(result.to_json())
     else:
         tell(results)
+    if options.html and replays:
+        _report(options, replays)
     drawn = not options.plot or _drawn(options.plot, results)
     for result in results:
         for problem in result.problems:
@@ -125,6 +132,17 @@ def _check(options: argparse.Namespace, policies: list[str], files: int) -> None
             raise UsageError("--store goes with one policy")
 
 
+def _report(options: argparse.Namespace, replays: "list[Replayed]") -> None:
+    """Write the report, and say where it is."""
+    from timeline.report import report_html, reported_replay
+
+    titles = dict.fromkeys(replayed.result.session for replayed in replays)
+    page = report_html(", ".join(titles), [reported_replay(replayed) for replayed in replays])
+    write_report(options.html, page)
+    if not options.json:
+        say(f"report: {options.html}")
+
+
 def _drawn(path: Path, results: "list[ReplayResult]") -> bool:
     """Write the chart; False: nothing was measured that could be on it."""
     from timeline.replay import compared
@@ -145,7 +163,7 @@ class _Tried:
     _passed: list[str]
     """What is said of those."""
 
-    def replayed(self, file: File, policy: str) -> "ReplayResult | None":
+    def replayed(self, file: File, policy: str) -> "Replayed | None":
         """The result; None, and somebody is told why, where the file cannot be read."""
         from blocks import SessionFormatError
 
@@ -175,8 +193,8 @@ class _Tried:
             return None
 
 
-def _replayed(file: File, policy: str, options: argparse.Namespace) -> "ReplayResult":
-    from timeline.replay import replay
+def _replayed(file: File, policy: str, options: argparse.Namespace) -> "Replayed":
+    from timeline.replay import replay_with_log
 
     chosen = _options(policy, options)
     session = session_from(file.path, options)
@@ -184,7 +202,7 @@ def _replayed(file: File, policy: str, options: argparse.Namespace) -> "ReplayRe
         chosen = _with_window(session, chosen)
     bar = progress_bar(session.name, len(session.calls))
     with _dump(options.dump) as dump, bar as progress:
-        return replay(session, chosen, store=options.store, dump=dump, progress=progress)
+        return replay_with_log(session, chosen, store=options.store, dump=dump, progress=progress)
 
 
 def _with_window(session: "Session", options: "ReplayOptions") -> "ReplayOptions":

@@ -13,7 +13,9 @@ from timeline.replay._options import ReplayOptions as ReplayOptions
 from timeline.replay._reserve import reserve_store as reserve_store
 from timeline.replay._result import Point as Point
 from timeline.replay._result import ReplayResult as ReplayResult
+from timeline.replay._run import Replayed as Replayed
 from timeline.replay._run import replay as replay
+from timeline.replay._run import replay_with_log as replay_with_log
 from timeline.replay._trial import LeftOut as LeftOut
 from timeline.replay._trial import Trial as Trial
 from timeline.replay._tune import Tuned as Tuned

@@ -49,6 +49,8 @@ class Replay:
     guess: str = ""
     """Why window and money are guesses."""
     points: list[Point] = attrs.field(factory=list[Point])
+    full: list[tuple[int, float]] = attrs.field(factory=list[tuple[int, float]])
+    """Tokens and dollars of sending everything, call by call."""
     milliseconds: list[float] = attrs.field(factory=list[float])
     decisions: list[Event] = attrs.field(factory=list[Event])
     notices: dict[str, str] = attrs.field(factory=dict[str, str])
@@ -88,8 +90,10 @@ class Replay:
         """Live through the whole session."""
         total = len(self.session.calls)
         for item in self.session.items:
+            spent = self.reference.bill.dollars
             full_tokens = self.reference.step(item)
             if isinstance(item, Responded):
+                self.full.append((full_tokens, self.reference.bill.dollars - spent))
                 self._call(item, full_tokens)
             self.replayed.append(item.at, item.blocks)
             done = len(self.points)

@@ -4,21 +4,37 @@ The session is replayed in memory; its log goes into a database once it is compl
 commit, and is read back from there.
 """
 
+from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from blocks import MisuseError, TimelineId
+import attrs
+
+from blocks import MisuseError, Recorded, TimelineId
 from persistence import EventStore, MemoryStore, locate_store, open_store
 from persistence.sessions import Session
 from render import View, account
 from timeline.replay._dump import Dump
 from timeline.replay._options import ReplayOptions
 from timeline.replay._replay import Progress, Replay
+from timeline.replay._replay_timeline import ReplayTimeline
 from timeline.replay._report import result_of
 from timeline.replay._reserve import reserve_store
 from timeline.replay._result import ReplayResult
+
+
+@attrs.frozen(kw_only=True)
+class Replayed:
+    """A replay that has run, with the log that it left."""
+
+    result: ReplayResult
+    log: Sequence[Recorded] = attrs.field(repr=False)
+    timeline: ReplayTimeline = attrs.field(repr=False)
+    """What its requests were rendered with."""
+    full: Sequence[tuple[int, float]] = attrs.field(repr=False)
+    """Tokens and dollars of sending everything, call by call."""
 
 
 def replay(
@@ -36,6 +52,18 @@ def replay(
             tools; the store has a timeline of this name.
         StoreLockedError: another process holds the store.
     """
+    return replay_with_log(session, options, store=store, dump=dump, progress=progress).result
+
+
+def replay_with_log(
+    session: Session,
+    options: ReplayOptions | None = None,
+    *,
+    store: "str | PathLike[str] | None" = None,
+    dump: Dump | None = None,
+    progress: Progress | None = None,
+) -> Replayed:
+    """The same, with the log that it left: what a report is made of."""
     options = options or ReplayOptions()
     name = TimelineId(options.name or session.name)
     place = nullcontext() if store is None else reserve_store(locate_store(store), name)
@@ -43,7 +71,13 @@ def replay(
         running = Replay.begin(session, options, MemoryStore(), dump)
         check_room(running)
         running.run(progress)
-        return result_of(running, options.counter, _written(running, kept))
+        size = _written(running, kept)
+        return Replayed(
+            result=result_of(running, options.counter, size),
+            log=running.replayed.timeline.events(),
+            timeline=running.replayed,
+            full=running.full,
+        )
 
 
 def check_room(running: Replay) -> None:

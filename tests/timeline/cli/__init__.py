@@ -11,4 +11,5 @@ _own: test_sessions.py
 _repair, _verify: test_store_commands.py
 _forget, _retain: test_retention_commands.py
 _replay, _story: test_replay_command.py
+_report, _serve: test_report_commands.py
 """

@@ -1,0 +1,460 @@
+"""The report and the live view in a real browser: every feature is clicked, and the browser complains of nothing.
+
+Screenshots are kept in `.screenshots`, with the times that were measured.
+"""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from blocks import RangeCompacted
+from persistence import MemoryStore
+from persistence.sessions import read_session
+from tests.conftest import SCREENSHOTS
+from tests.timeline.replay.test_recorded import FILES, RECORDED
+from tests.timeline.report.long_log import long_log
+from tests.timeline.report.serving import serving
+from timeline import Timeline
+from timeline.replay import ReplayOptions, replay_with_log
+from timeline.report import Prompting, live_app, report_html, reported_log, reported_replay
+
+ROOT = Path(__file__).parents[3]
+EXAMPLE = ROOT / "docs/examples/invoice-service.jsonl"
+CHROMIUM = os.environ.get("FOLDLINE_CHROMIUM") or next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+SWITCHES = (
+    *("--no-sandbox", "--headless", "--disable-gpu", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update"),
+)
+WIDE, NARROW = {"width": 1300, "height": 900}, {"width": 390, "height": 800}
+TABS = ("request", "compare", "summary", "block", "search", "calls", "policies", "numbers")
+
+if CHROMIUM is None:
+    pytest.skip(
+        "no Chromium: apt-get install chromium, or set FOLDLINE_CHROMIUM", allow_module_level=True
+    )
+pytestmark = [pytest.mark.network, pytest.mark.enable_socket]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    api = pytest.importorskip("playwright.sync_api", reason="no Playwright for this platform")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("reports")
+
+
+@pytest.fixture(scope="module")
+def example(folder: Path) -> str:
+    """Two policies side by side."""
+    session = read_session(EXAMPLE)
+    policies = ("default", "frugal")
+    done = [
+        replay_with_log(session, ReplayOptions(window=20_000, counter="estimate", policy=policy))
+        for policy in policies
+    ]
+    return written(
+        folder / "example.html", report_html("example", list(map(reported_replay, done)))
+    )
+
+
+def written(path: Path, html: bytes) -> str:
+    path.write_bytes(html)
+    return path.as_uri()
+
+
+@attrs.define
+class Visit:
+    """A page in a browser, and what the browser complained of."""
+
+    page: Any
+    complaints: list[str] = attrs.field(factory=list[str])
+
+    def open(self, url: str, wait: str = "canvas") -> "Visit":
+        self.page.on("console", lambda said: self._said(said.type, said.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("requestfailed", lambda asked: self._failed(asked.url))
+        self.page.goto(url)
+        self.page.wait_for_selector(wait)
+        return self
+
+    def _failed(self, url: str) -> None:
+        if "/changes" not in url:  # it ends with the page
+            self.complaints.append(url)
+
+    def _said(self, kind: str, text: str) -> None:
+        if kind in {"error", "warning"}:
+            self.complaints.append(text)
+
+    def until(self, condition: str) -> None:
+        """Wait for it. (Playwright's own way is forbidden by the page's policy.)"""
+        for _ in range(1_500):
+            if self.page.evaluate(f"Boolean({condition})"):
+                return
+            self.page.wait_for_timeout(20)
+        raise AssertionError(condition)
+
+    def tab(self, name: str) -> None:
+        self.page.click(f"#tab-{name}")
+        self.until(f"location.hash.includes('tab={name}')")
+        self.page.wait_for_timeout(30)
+
+    def says(self, words: str, selector: str = "#panel") -> None:
+        """Wait until a part of the page says this: what was clicked is drawn a moment later."""
+        self.until(f"document.querySelector({selector!r})?.innerText.includes({words!r})")
+
+    def text(self, selector: str = "#panel") -> str:
+        return str(self.page.inner_text(selector))
+
+    def shot(self, name: str) -> None:
+        SCREENSHOTS.mkdir(exist_ok=True)
+        self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+
+    def no_complaint(self) -> None:
+        assert self.complaints == []
+
+
+@pytest.fixture
+def visit(browser: Any) -> Iterator[Any]:
+    """Opens pages: `visit(size, colours)`."""
+    contexts: list[Any] = []
+
+    def visit(size: dict[str, int] = WIDE, colours: str = "light") -> Visit:
+        contexts.append(browser.new_context(viewport=size, color_scheme=colours, locale="en-US"))
+        return Visit(contexts[-1].new_page())
+
+    yield visit
+    for context in contexts:
+        context.close()
+
+
+def everything_is_clicked(at: Visit, name: str) -> None:
+    """Each feature once, on whatever report."""
+    at.until("!document.querySelector('#panel').innerText.includes('Opening')")
+    assert "Request of call" in at.text()
+    chosen_with_the_curve_and_the_keys(at)
+    the_curve_is_zoomed(at)
+    a_block_is_clicked(at)
+    requests_are_read(at)
+    two_requests_are_compared(at)
+    summaries_are_read(at)
+    something_is_searched(at)
+    tables_are_read(at)
+    at.tab("request")
+    at.shot(name)
+    at.no_complaint()
+
+
+def chosen(at: Visit) -> int:
+    return int(at.page.get_attribute("[role=slider]", "aria-valuenow"))
+
+
+def chosen_with_the_curve_and_the_keys(at: Visit) -> None:
+    page, count = at.page, int(at.page.get_attribute("[role=slider]", "aria-valuemax"))
+    assert chosen(at) == count, "the newest call, to begin with"
+    box = page.locator(".u-over").bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + 20)
+    at.until(f"document.querySelector('[role=slider]').ariaValueNow !== '{count}'")
+    assert abs(chosen(at) - count / 2) <= max(2, count / 50)
+    page.focus("[role=slider]")
+    for key, call in (
+        ("Home", 1),
+        ("ArrowRight", 2),
+        ("PageUp", 12),
+        ("ArrowLeft", 11),
+        ("End", count),
+    ):
+        page.keyboard.press(key)
+        at.until(f"document.querySelector('[role=slider]').ariaValueNow === '{min(call, count)}'")
+    assert f"call {count} of {count}" in page.get_attribute("[role=slider]", "aria-valuetext")
+    assert "tokens" in at.text(".readout")
+
+
+def the_curve_is_zoomed(at: Visit) -> None:
+    page = at.page
+    shown = "(() => { const s = Foldline.shown.plot.scales.x; return s.max - s.min; })()"
+    whole = page.evaluate(shown)
+    page.focus("[role=slider]")
+    page.keyboard.press("+")
+    assert page.evaluate(shown) == pytest.approx(whole / 2, rel=0.3)
+    page.click("[title^='Show all calls']")
+    assert page.evaluate(shown) == pytest.approx(whole)
+    box = page.locator(".u-over").bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + 30)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + 30, steps=4)
+    page.mouse.up()
+    assert page.evaluate(shown) == pytest.approx(whole * 0.2, rel=0.2)
+    lanes = page.evaluate("[Foldline.shown.lanes.left, Foldline.shown.lanes.width]")
+    curve = page.evaluate(
+        "[Foldline.shown.plot.bbox.left / devicePixelRatio, Foldline.shown.plot.bbox.width / devicePixelRatio]"
+    )
+    assert lanes == curve, "a call is at the same place in the lanes and in the curve"
+    page.click("[title^='Show all calls']")
+    page.select_option("text=colour by >> select", "kind")
+    page.select_option("text=colour by >> select", "state")
+    page.click("text=scale to everything")
+    page.click("text=scale to everything")
+
+
+def a_block_is_clicked(at: Visit) -> None:
+    page = at.page
+    block = page.evaluate("""() => {
+        const { run, lanes } = Foldline.shown;
+        const block = run.changes.block.find((at) => lanes.placeOf(at));
+        const { x, y, width, height } = lanes.placeOf(block ?? 1);
+        const bounds = lanes.canvas.getBoundingClientRect();
+        return [bounds.left + x + width / 2, bounds.top + y + height / 2];
+    }""")
+    page.mouse.move(block[0] + 1, block[1])
+    page.mouse.move(*block)
+    at.until("document.querySelector('.readout').innerText.includes('under the pointer: v')")
+    page.mouse.click(*block)
+    at.says("Block v")
+    told = at.text()
+    for words in (
+        "Where it went",
+        "appended",
+        "The way back to it",
+        "foldline show",
+        "timeline.read(",
+    ):
+        assert words in told, words
+    at.page.click("text=block after →")
+    at.page.click("text=← block before")
+
+
+def requests_are_read(at: Visit) -> None:
+    page = at.page
+    at.tab("request")
+    told = at.text()
+    for words in ("read", "written", "uncached", "paid", "sending everything", "cache point"):
+        assert words in told, words
+    page.click("text=As JSON >> nth=0")
+    page.wait_for_selector("#panel pre.json")
+    request = json.loads(page.inner_text("#panel pre.json"))
+    assert request["messages"][0]["role"] == "user"
+    assert request == page.evaluate("Foldline.shown.run.request(Foldline.shown.run.length - 1)")
+    page.click("text=As text")
+    page.click("text=Copy as JSON")
+    at.says("Copied", "#said")
+    page.click("#panel .piece .head button.link >> nth=-1")
+    at.says("Block v")
+
+
+def two_requests_are_compared(at: Visit) -> None:
+    at.tab("request")
+    at.page.click("text=Compare with the call before")
+    at.says("only in the second")
+    assert re.search(
+        r"pieces? in both, [\d,]+ only in the first, [\d,]+ only in the second", at.text()
+    )
+    at.page.fill("#panel fieldset >> nth=0 >> input[type=number]", "1")
+    at.page.keyboard.press("Tab")
+    at.until("location.hash.includes('other=0')")
+    at.says("only in the second", ".sides")
+
+
+def summaries_are_read(at: Visit) -> None:
+    at.tab("summary")
+    at.page.click("#panel .choices button >> nth=-1")
+    at.page.wait_for_selector("#panel .diff .added")
+    told = at.text()
+    for words in (
+        "Coverage",
+        "Provenance and cost",
+        "Digest",
+        "covers versions",
+        "written by",
+        "tokens before",
+    ):
+        assert words in told, words
+    assert at.page.locator(".diff .added").count() > 0, "what is new in it"
+    at.page.click("text=difference to the summary before")
+    at.says("<summary", "#panel pre.json")
+    at.page.click("text=Show the request that has it first")
+    at.says("compacted", "#panel h3")
+
+
+def something_is_searched(at: Visit) -> None:
+    at.page.focus("#tab-request")
+    at.page.keyboard.press("/")
+    at.page.keyboard.type("module")
+    at.until("document.querySelector('#panel').innerText.includes('with “module”')")
+    assert at.page.locator("#panel mark").count() > 0
+    at.page.click("#panel tbody button.link >> nth=0")
+    at.says("Block v")
+
+
+def tables_are_read(at: Visit) -> None:
+    at.tab("calls")
+    assert at.page.locator("#panel tbody tr").count() <= 100
+    at.page.click("#panel tbody button.link >> nth=0")
+    at.says("Request of")
+    at.tab("numbers")
+    assert "warm busts" in at.text()
+    at.page.keyboard.press("ArrowLeft")
+    at.until("!location.hash.includes('tab=numbers')")
+
+
+def measured(at: Visit, name: str) -> dict[str, float]:
+    """Seconds until something was painted, and milliseconds that a frame of the lanes takes."""
+    times: dict[str, float] = at.page.evaluate("""() => {
+        const { lanes, run } = Foldline.shown, frames = [];
+        for (let at = 0; at < 20; at++) {
+            const began = performance.now();
+            lanes.draw(Math.floor((run.length * at) / 20), 1);
+            frames.push(performance.now() - began);
+        }
+        const [paint] = performance.getEntriesByName("first-contentful-paint");
+        return { first_paint_s: (paint?.startTime ?? 0) / 1000, frame_ms: frames.sort((a, b) => a - b)[10] };
+    }""")
+    SCREENSHOTS.mkdir(exist_ok=True)
+    (SCREENSHOTS / f"{name}.json").write_text(
+        json.dumps({k: round(v, 2) for k, v in times.items()})
+    )
+    return times
+
+
+def test_everything_works_on_twenty_thousand_blocks(visit: Any, folder: Path) -> None:
+    with Timeline.open("x") as timeline:
+        prompting = Prompting(settings=timeline.settings, counter="estimate")
+    facts = {"name": "long", "title": "Twenty thousand blocks", "timeline": "long"}
+    html = report_html("long", [reported_log(long_log(), prompting, facts, hidden=True)])
+    at = visit().open(written(folder / "long.html", html))
+    times = measured(at, "long")
+    everything_is_clicked(at, "long")
+    assert times["frame_ms"] < 500, "smooth is 30; this only notices what is quadratic"
+
+
+@pytest.mark.recorded
+@pytest.mark.skipif(not FILES, reason=f"no recorded sessions in {RECORDED}")
+def test_everything_works_on_the_largest_recorded_session(visit: Any, folder: Path) -> None:
+    largest = max((RECORDED / name for name in FILES), key=lambda path: path.stat().st_size)
+    done = replay_with_log(read_session(largest), ReplayOptions(window=30_000))
+    assert any(isinstance(event, RangeCompacted) for _, event in done.log)
+    at = visit().open(
+        written(folder / "recorded.html", report_html("recorded", [reported_replay(done)]))
+    )
+    measured(at, "recorded")
+    everything_is_clicked(at, "recorded")
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_every_view_can_be_used_by_everybody_and_fits_its_screen(
+    visit: Any, example: str, size: dict[str, int], colours: str
+) -> None:
+    """By the rules of axe-core; nothing is wider than the screen."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    at = visit(size, colours).open(f"{example}#query=invoice&block=40")
+    at.until("!document.querySelector('#panel').innerText.includes('Opening')")
+    for tab in TABS:
+        at.tab(tab)
+        at.shot(f"{'wide' if size is WIDE else 'narrow'}-{colours}-{tab}")
+        found = axe.run(at.page).response["violations"]
+        told = [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in found]
+        assert told == [], tab
+        width = at.page.evaluate("document.documentElement.scrollWidth")
+        assert width <= size["width"], f"{tab} is {width} wide"
+    at.no_complaint()
+
+
+def test_a_difference_is_one(visit: Any, example: str) -> None:
+    """What it keeps and adds is the new list, what it keeps and takes the old one; of little that is new, little
+    is said."""
+    at = visit().open(example)
+    wrong = at.page.evaluate("""() => {
+        let seed = 7;
+        const random = (below) => (seed = (seed * 1103515245 + 12345) % 2147483648) % below;
+        const list = () => Array.from({ length: random(14) }, () => "abcd"[random(4)]);
+        for (let at = 0; at < 2000; at++) {
+            const old = list(), now = list(), found = Foldline.diff(old, now);
+            const kept = (sign) => found.filter(([each]) => each !== sign).map(([, item]) => item);
+            if (String(kept("+")) !== String(old) || String(kept("-")) !== String(now)) return [old, now];
+        }
+        return Foldline.diff([..."ABCABBA"], [..."CBABAC"]).filter(([sign]) => sign !== " ").length;
+    }""")
+    assert wrong == 5, "the least that there is, by Myers"
+
+
+def test_policies_stand_side_by_side(visit: Any, example: str) -> None:
+    at = visit().open(example)
+    at.tab("policies")
+    rows = at.page.locator("#panel tbody tr")
+    assert rows.count() == 2
+    at.page.click("#panel tbody button.link >> nth=1")
+    at.says("policy frugal", "header p")
+    assert at.page.input_value("#run") == "1"
+    at.tab("compare")
+    at.page.select_option("#panel fieldset >> nth=0 >> select", "0")
+    at.says(" in both, ")
+    at.no_complaint()
+
+
+def test_the_theme_is_the_readers_choice(visit: Any, example: str) -> None:
+    at = visit(WIDE, "light").open(example)
+    themes = []
+    for _ in range(3):
+        at.page.click("text=theme:")
+        at.page.wait_for_timeout(100)
+        themes.append(at.page.evaluate("document.documentElement.dataset.theme"))
+    assert themes == ["dark", "light", "light"]
+    at.page.emulate_media(color_scheme="dark")
+    at.until("document.documentElement.dataset.theme === 'dark'")
+    at.no_complaint()
+
+
+def test_an_address_leads_to_what_it_says(visit: Any, example: str) -> None:
+    at = visit().open(f"{example}#run=1&call=7&tab=summary")
+    assert at.page.input_value("#run") == "1"
+    assert chosen(at) == 7
+    assert at.page.get_attribute("#tab-summary", "aria-selected") == "true"
+
+
+def test_the_live_view_follows_an_agent(visit: Any) -> None:
+    store = MemoryStore()
+    timeline = Timeline.open("agent at work", store=store)
+    timeline.user("Why does the nightly job fail?")
+    with serving(live_app(store)) as site:
+        at = visit().open(site.url, "table")
+        assert "Why does the nightly job fail?" in at.text("table")
+        at.shot("live-list")
+        with Timeline.open("another", store=store) as other:
+            other.user("A second agent")
+        at.until("document.querySelector('table').innerText.includes('A second')")
+        at.page.click("text=agent at work")
+        at.until("document.querySelector('.tiles')")
+        for call in range(1, 4):
+            timeline.render()
+            content = [{"type": "text", "text": f"I have looked {call} times."}]
+            timeline.record({"id": f"m{call}", "content": content})
+            at.until(f"document.querySelector('[role=slider]')?.ariaValueNow === '{call}'")
+        at.page.click("text=follow")
+        at.page.focus("[role=slider]")
+        at.page.keyboard.press("Home")
+        timeline.render()
+        timeline.record({"id": "m9", "content": [{"type": "text", "text": "Once more."}]})
+        at.until("document.querySelector('[role=slider]').ariaValueMax === '4'")
+        assert chosen(at) == 1, "who looks at something is not taken away from it"
+        at.tab("search")
+        at.page.fill("#query", "Once more")
+        at.until("document.querySelector('#panel mark')")
+        at.shot("live-timeline")
+        at.no_complaint()
+        at.page.goto("about:blank")
+    timeline.close()

@@ -1,0 +1,72 @@
+"""`foldline report`: a timeline as one HTML file to look at."""
+
+import argparse
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from timeline.cli._console import answer
+from timeline.cli._plan import size_options
+from timeline.cli._store import fixed_from, fixed_options, log_of, opened, store_option
+
+if TYPE_CHECKING:
+    from timeline import Options
+    from timeline.report import Showing
+
+NAME = "report"
+HELP = "write a timeline as one HTML file that opens offline"
+WITH_HIDDEN = "also what is hidden on request, as it was appended"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of this command."""
+    add = parser.add_argument
+    add("id", metavar="ID", help="the timeline")
+    add("--output", type=Path, metavar="FILE", help="where to (default: ID.html in this folder)")
+    add("--with-hidden", action="store_true", help=WITH_HIDDEN)
+    size_options(parser)
+    fixed_options(parser)
+    store_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the file, and say where it is."""
+    from timeline.report import report_html, reported_log
+
+    how = showing(options)
+    with opened(options) as store:
+        log = log_of(store, options.id)
+        prompting = how.prompting(options.id, store, log)
+    facts = how.facts(options.id, prompting)
+    reported = reported_log(log, prompting, facts, hidden=how.hidden)
+    path = options.output or Path(f"{file_name(options.id)}.html")
+    size = write_report(path, report_html(options.id, [reported]))
+    return answer(options, {"report": str(path), "bytes": size}, f"report: {path}")
+
+
+def showing(options: argparse.Namespace) -> "Showing":
+    """How a timeline is shown, as these options say."""
+    from timeline import policy_named
+    from timeline.report import Showing
+
+    chosen: Options = {"policy": policy_named(options.policy), "counter": options.counter}
+    if options.model:
+        chosen["model"] = options.model
+    if options.window is not None:
+        chosen["window"] = options.window
+    system, tools = fixed_from(options)
+    return Showing(options=chosen, system=system, tools=tools, hidden=options.with_hidden)
+
+
+def file_name(name: str) -> str:
+    """A timeline's name as that of a file."""
+    return re.sub(r"[^\w.-]+", "_", name).strip(".") or "timeline"
+
+
+def write_report(path: Path, page: bytes) -> int:
+    """Write it whole or not at all; its size in bytes."""
+    from timeline.replay import atomic_write
+
+    with atomic_write(path) as file:
+        file.write(page)
+    return len(page)

@@ -1,0 +1,29 @@
+"""A timeline to look at: one HTML file that needs no network, or live in a browser.
+
+The live view needs starlette, an extra, and loads when it is first asked for.
+"""
+
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
+
+from timeline.report._collect import Prompting as Prompting
+from timeline.report._look import Showing as Showing
+from timeline.report._report import Reported as Reported
+from timeline.report._report import report_html as report_html
+from timeline.report._report import reported_log as reported_log
+from timeline.report._report import reported_replay as reported_replay
+
+if TYPE_CHECKING:
+    from timeline.report._live import live_app as live_app
+
+
+def __getattr__(name: str) -> object:
+    if name != "live_app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = _import_module("timeline.report._live").live_app
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), "live_app"} - {"TYPE_CHECKING"})

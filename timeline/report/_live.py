@@ -1,0 +1,255 @@
+"""The live view: an ASGI app that shows the timelines of a store and follows them; it changes nothing.
+
+    uvicorn.run(live_app(store))         # or mounted: Mount("/", live_app(store))
+
+Its addresses are relative, so it may be mounted anywhere.  Without a token it answers only who asks it by a name
+of this machine, so that no page of somebody else's reaches it through a name of its own.
+"""
+
+import asyncio
+import secrets
+import threading
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from os import PathLike
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+import attrs
+from starlette.applications import Starlette
+from starlette.datastructures import URL
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from blocks import StoreError, TimelineId
+from persistence import EventStore, HearsOthers, StoreLocation, Watchable, locate_store
+from timeline.report._listing import Listing
+from timeline.report._look import Look, Showing
+from timeline.report._page import json_bytes, page, plain
+
+LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+COOKIE: Final = "foldline-token"
+LOOK_SECONDS: Final = (1.0, 3.0)
+"""Between two looks at a store that tells nothing: at one that is open, and at one that is opened for each."""
+HEARTBEAT_LOOKS: Final = 15
+LOOKS_MAX: Final = 32
+"""Timelines that are kept in memory, as far as they were read."""
+
+
+def live_app(
+    store: "EventStore | StoreLocation | str | PathLike[str]",
+    *,
+    showing: Showing | None = None,
+    token: str | None = None,
+) -> Starlette:
+    """The app. A store that is given by path or URL is opened for each look only, so that an agent may have it.
+
+    Args:
+        store: A store, or the path or URL of one, which must be there.
+        showing: Options of `Timeline.open`, system prompt and tools; whether to show what is hidden.
+        token: Who gives it may look: as `?token=...`, once, or as a bearer token. None: only this machine
+            may, by a name of its own.
+    """
+    served = _Served(
+        looking=_looking(store),
+        showing=showing or Showing(),
+        watched=store if isinstance(store, Watchable) else None,
+        pause=LOOK_SECONDS[not isinstance(store, EventStore)],
+    )
+    return Starlette(
+        routes=[
+            Route("/", served.index),
+            Route("/timeline", served.timeline),
+            Route("/timelines.json", served.timelines),
+            Route("/overview.json", served.overview),
+            Route("/contents.json", served.contents),
+            Route("/changes", served.changes),
+        ],
+        middleware=[
+            Middleware(_Guard, token=token),
+            Middleware(GZipMiddleware, minimum_size=1_000, compresslevel=4),
+        ],
+        exception_handlers={StoreError: _unreadable},
+    )
+
+
+_Looking = Callable[[], AbstractContextManager[EventStore]]
+
+
+def _looking(store: "EventStore | StoreLocation | str | PathLike[str]") -> _Looking:
+    """What gives the store for the length of one look."""
+    if isinstance(store, EventStore):
+        return lambda: nullcontext(store)
+    return _Opening(locate_store(store) if isinstance(store, str | PathLike) else store)
+
+
+@attrs.define
+class _Opening:
+    """Opens a store for each look, so that who writes to it may have it; once, where many may share it."""
+
+    location: StoreLocation
+    _kept: EventStore | None = attrs.field(default=None, init=False)
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+    """A file that is opened for a look is open once."""
+
+    @contextmanager
+    def __call__(self) -> Generator[EventStore]:
+        with self._lock:
+            store = self._kept or self.location.open()
+            if isinstance(store, HearsOthers):
+                self._kept = store
+            else:
+                with closing(store):
+                    yield store
+                return
+        yield store
+
+
+async def _unreadable(_: Request, error: Exception) -> Response:
+    return PlainTextResponse(f"{error}\n", 503, {"Retry-After": "2"})
+
+
+@attrs.define(kw_only=True)
+class _Served:
+    """What is done at each route. What reads is no coroutine, so that it runs in a thread."""
+
+    looking: _Looking
+    showing: Showing
+    watched: Watchable | None = None
+    """The store, where it stays open and tells of appends."""
+    pause: float
+    """Seconds between two looks, where nothing is told."""
+    listing: Listing = attrs.field(factory=Listing)
+    looks: dict[str, Look] = attrs.field(factory=dict[str, Look])
+
+    async def index(self, _: Request) -> Response:
+        return _html("timelines", "Foldline.startList();", {})
+
+    async def timeline(self, http: Request) -> Response:
+        name = http.query_params.get("id", "")
+        return _html(name or "timeline", "Foldline.startLive();", {"id": name})
+
+    def timelines(self, _: Request) -> Response:
+        with self.looking() as store:
+            return _json(self.listing.rows(store))
+
+    def overview(self, http: Request) -> Response:
+        with self.looking() as store:
+            look = self._look(http, store)
+            return _json(look.overview(store)) if look else _unknown(http)
+
+    def contents(self, http: Request) -> Response:
+        since = {name: int(value) for name, value in http.query_params.items() if value.isdecimal()}
+        since.pop("id", None)
+        with self.looking() as store:
+            look = self._look(http, store)
+            return _json(look.contents(store, since)) if look else _unknown(http)
+
+    def _look(self, http: Request, store: EventStore) -> Look | None:
+        name = TimelineId(http.query_params.get("id", ""))
+        if not name or not store.head(name):
+            return None
+        look = self.looks.pop(name, None) or Look(name, self.showing)
+        self.looks[name] = look  # the newest last
+        while len(self.looks) > LOOKS_MAX:
+            self.looks.pop(next(iter(self.looks)))
+        return look
+
+    async def changes(self, http: Request) -> Response:
+        """Server-sent events: a version of the timeline, or of all of them, whenever it is another one."""
+        name = TimelineId(http.query_params.get("id", ""))
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        return StreamingResponse(self._told(name), 200, headers, "text/event-stream")
+
+    async def _told(self, name: TimelineId) -> AsyncIterator[bytes]:
+        woken, end = self._woken(name)
+        known, quiet = "", 0
+        try:
+            while True:
+                now = await asyncio.to_thread(self._state, name)
+                if now != known:
+                    known, quiet = now, 0
+                    yield f"data: {now}\n\n".encode()
+                elif (quiet := quiet + 1) % HEARTBEAT_LOOKS == 0:
+                    yield b": still here\n\n"
+                woken.clear()
+                try:
+                    await asyncio.wait_for(woken.wait(), self.pause)
+                except TimeoutError:
+                    continue
+        finally:
+            end()
+
+    def _state(self, name: TimelineId) -> str:
+        try:
+            with self.looking() as store:
+                if name:
+                    return str(store.head(name))
+                return str(sum(info.version for info in store.list()))
+        except StoreError:
+            return "locked"
+
+    def _woken(self, name: TimelineId) -> tuple[asyncio.Event, Callable[[], None]]:
+        """What is set when the store hears of an append, and what ends that."""
+        woken, loop = asyncio.Event(), asyncio.get_running_loop()
+        if not name or self.watched is None:
+            return woken, lambda: None
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(woken.set)
+
+        return woken, self.watched.watch(name, wake)
+
+
+def _html(title: str, start: str, given: dict[str, Any]) -> Response:
+    body = page(title, [plain("report", given)], start=start, connects="'self'")
+    return Response(body, 200, {"Cache-Control": "no-store"}, "text/html")
+
+
+def _json(value: Any) -> Response:
+    return Response(json_bytes(value), 200, {"Cache-Control": "no-store"}, "application/json")
+
+
+def _unknown(http: Request) -> Response:
+    return PlainTextResponse(f"no timeline {http.query_params.get('id', '')!r}\n", 404)
+
+
+@attrs.define
+class _Guard:
+    """Lets in who may look, and only to look."""
+
+    app: ASGIApp
+    token: str | None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = self._refusal(Request(scope)) if scope["type"] == "http" else None
+        await (answer or self.app)(scope, receive, send)
+
+    def _refusal(self, http: Request) -> Response | None:
+        if http.method not in {"GET", "HEAD"}:
+            return PlainTextResponse("this is to look at only\n", 405)
+        if self.token is None:
+            if http.url.hostname in LOOPBACK:
+                return None
+            return PlainTextResponse("without a token, ask for localhost\n", 403)
+        given = parse_qs(http.url.query).get("token", [""])[-1]
+        if given and secrets.compare_digest(given.encode(), self.token.encode()):
+            return self._let_in(http.url)
+        held = http.cookies.get(COOKIE) or http.headers.get("authorization", "").removeprefix(
+            "Bearer "
+        )
+        if secrets.compare_digest(held.encode(), self.token.encode()):
+            return None
+        return PlainTextResponse("give the token: add ?token=... to the address\n", 401)
+
+    def _let_in(self, url: URL) -> Response:
+        """On without the token in the address, which others may see; a cookie has it from now on."""
+        left = url.remove_query_params("token")
+        target = f"/{left.path.lstrip('/')}" + (f"?{left.query}" if left.query else "")
+        response = RedirectResponse(target, 303)
+        response.set_cookie(COOKIE, self.token or "", httponly=True, samesite="strict")
+        return response

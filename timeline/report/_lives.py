@@ -1,0 +1,116 @@
+"""Where each block is, from event to event: every change once, so that a page can tell the state at any call."""
+
+from bisect import bisect_left
+from typing import Final
+
+import attrs
+
+from blocks import (
+    BlockAppended,
+    BlockId,
+    BlocksHidden,
+    BlocksRestored,
+    Event,
+    HideReason,
+    RangeCompacted,
+    RangeExpanded,
+)
+
+VISIBLE: Final = "visible"
+FOLDED: Final = "folded"
+CARRIED: Final = "carried"
+STATES: Final[dict[HideReason, str]] = {
+    "requested": "hidden",
+    "expired": "pruned",
+    "clipped": "clipped",
+    "cleared": "cleared",
+    "externalized": "externalized",
+    "dropped": "dropped",
+    "unsigned": "unsigned",
+}
+"""What a block is that was hidden for a reason."""
+
+
+@attrs.frozen
+class Change:
+    """A block is in another state from an event on."""
+
+    event: int
+    """Version of the event."""
+    block: int
+    """Version of the block."""
+    state: str
+    replacement: str = ""
+    """What stands for it, where it is hidden."""
+    artifact: str = ""
+    """Where its content went, if it did."""
+
+
+@attrs.define
+class Lives:
+    """All changes of all blocks so far; a block that was appended is visible without one."""
+
+    changes: list[Change] = attrs.field(factory=list[Change])
+    _versions: list[int] = attrs.field(factory=list[int], init=False)
+    _by_id: dict[BlockId, list[int]] = attrs.field(factory=dict[BlockId, list[int]], init=False)
+    _state: dict[int, str] = attrs.field(factory=dict[int, str], init=False)
+    _hidden: dict[int, Change] = attrs.field(factory=dict[int, Change], init=False)
+    """By version of the block: why it is hidden where it is not folded."""
+    _folds: list[tuple[int, RangeCompacted]] = attrs.field(
+        factory=list[tuple[int, RangeCompacted]], init=False
+    )
+    """Compactions in force, with their versions."""
+
+    def add(self, version: int, event: Event) -> None:
+        """What an event changes."""
+        match event:
+            case BlockAppended():
+                self._versions.append(version)
+                self._by_id.setdefault(event.block.id, []).append(version)
+            case BlocksHidden():
+                self._hide(version, event)
+            case BlocksRestored():
+                restored = [v for block in event.blocks for v in self._by_id.get(block, ())]
+                for block in restored:
+                    self._hidden.pop(block, None)
+                self._settle(version, restored)
+            case RangeCompacted():
+                before = self._carried()
+                self._folds.append((version, event))
+                self._settle(version, sorted({*before, *self._between(event.start, event.cut)}))
+            case RangeExpanded():
+                self._folds = [each for each in self._folds if each[0] != event.compaction]
+                self._settle(version, self._versions)
+            case _:
+                pass
+
+    def _hide(self, version: int, event: BlocksHidden) -> None:
+        state, hidden = STATES[event.reason], list[int]()
+        for item in event.hidden:
+            for block in self._by_id.get(item.block, ()):
+                self._hidden[block] = Change(version, block, state, item.replacement, item.artifact)
+                hidden.append(block)
+        self._settle(version, hidden)
+
+    def _settle(self, event: int, blocks: list[int]) -> None:
+        """Note the state of these blocks where it is another one now."""
+        cut = self._folds[-1][1].cut if self._folds else 0
+        carried = self._carried()
+        for block in blocks:
+            hidden = self._hidden.get(block)
+            if block < cut:
+                change = Change(event, block, CARRIED if block in carried else FOLDED)
+            elif hidden:
+                change = attrs.evolve(hidden, event=event)
+            else:
+                change = Change(event, block, VISIBLE)
+            if self._state.get(block, VISIBLE) != change.state:
+                self._state[block] = change.state
+                self.changes.append(change)
+
+    def _carried(self) -> set[int]:
+        return {item.version for item in self._folds[-1][1].carried} if self._folds else set()
+
+    def _between(self, start: int, cut: int) -> list[int]:
+        versions = self._versions
+        return versions[bisect_left(versions, start) : bisect_left(versions, cut)]
