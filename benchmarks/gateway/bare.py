@@ -1,12 +1,8 @@
-"""A proxy that does nothing: what starlette, uvicorn and httpx2 cost by themselves.
+"""A proxy that does nothing: what starlette, uvicorn and httpx2 cost by themselves."""
 
-python -m benchmarks.gateway.bare UPSTREAM     # serves on a free port, which it prints
-"""
-
-import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -34,7 +30,7 @@ def bare_proxy(upstream: str) -> Starlette:
         answer = await client.send(request, stream=True)
         kept = {k: v for k, v in answer.headers.items() if k not in _HOPS}
 
-        async def streamed() -> "Iterator[bytes]":  # type: ignore[misc]
+        async def streamed() -> AsyncIterator[bytes]:
             try:
                 async for chunk in answer.aiter_raw():
                     yield chunk
