@@ -4,7 +4,7 @@ import socket
 import threading
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import attrs
 
@@ -37,6 +37,8 @@ def _listening(host: str, port: int) -> socket.socket:
 class AppServer:
     """Serves an application between `start` and `stop`, or inside a `with`; derive from it to say which."""
 
+    hurries: ClassVar[bool] = True
+    """Whether it stops in the middle of answers, and the application hears nothing of it."""
     port: int = attrs.field(default=0, kw_only=True)
     """0: any free one."""
     host: str = attrs.field(default=LOOPBACK, kw_only=True)
@@ -106,7 +108,7 @@ class AppServer:
             app,
             http="h11",
             ws="none",
-            lifespan="off",
+            lifespan="on",
             log_config=None,
             log_level="critical",
             timeout_graceful_shutdown=_STOP_SECONDS,
@@ -117,7 +119,7 @@ class AppServer:
     def stop(self) -> None:
         """Close every connection.  Idempotent."""
         if self._server and self._thread:
-            self._server.force_exit = self._server.should_exit = True
+            self._server.force_exit, self._server.should_exit = self.hurries, True
             self._thread.join(_START_SECONDS_MAX)
         if self._socket:
             self._socket.close()

@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 import attrs
 import msgspec
 
-from blocks.formats import Format, Stream, stream_of
+from blocks.formats import Format, Stream, obj, stream_of, string
 from render import Json
 
 USAGE: Final = b'"usage"'
@@ -60,6 +60,12 @@ class Answer:
         for line in lines.splitlines():
             if line.startswith(b"data:") and USAGE in line and (event := _json(line[5:])):
                 self._stream.add(event)
+
+
+def error_in(data: bytes) -> tuple[str, str]:
+    """The most specific name and the message of an error, as far as a body has them."""
+    found = obj(_json(data).get("error"))
+    return str(found.get("code") or found.get("type") or ""), string(found.get("message"))
 
 
 def _json(data: bytes) -> Json:

@@ -19,11 +19,25 @@ class Api:
     """The field with the conversation."""
     prompt: str = ""
     """The field with the system prompt; empty: it is part of the conversation."""
+    counts: str = ""
+    """How the path ends of requests that are to be counted only; empty: there is none."""
 
 
 APIS: Final = (
-    Api(provider="anthropic", path="/messages", said="messages", prompt="system"),
-    Api(provider="openai.responses", path="/responses", said="input", prompt="instructions"),
+    Api(
+        provider="anthropic",
+        path="/messages",
+        said="messages",
+        prompt="system",
+        counts="/messages/count_tokens",
+    ),
+    Api(
+        provider="openai.responses",
+        path="/responses",
+        said="input",
+        prompt="instructions",
+        counts="/responses/input_tokens",
+    ),
     Api(provider="openai.chat", path="/chat/completions", said="messages"),
 )
 ANTHROPIC_HEADERS: Final = ("anthropic-version", "x-api-key")
@@ -33,6 +47,11 @@ ANTHROPIC_HEADERS: Final = ("anthropic-version", "x-api-key")
 def api_at(path: str) -> Api | None:
     """The API whose requests go to a path; None: those of none."""
     return next((api for api in APIS if path.endswith(api.path)), None)
+
+
+def counting_at(path: str) -> Api | None:
+    """The API that counts what is sent to a path; None: none does."""
+    return next((api for api in APIS if api.counts and path.endswith(api.counts)), None)
 
 
 def maker_of(path: str, headers: Mapping[str, str]) -> str:

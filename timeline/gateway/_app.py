@@ -3,8 +3,9 @@
 import asyncio
 import hmac
 import logging
-from collections.abc import AsyncIterator
-from typing import Any, Final
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final, TypeAlias, TypeVar
 
 import attrs
 import httpx2
@@ -13,14 +14,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from timeline.gateway._answer import Answer
-from timeline.gateway._apis import Api, api_at, speaker_of
+from timeline.gateway._answer import Answer, error_in
+from timeline.gateway._apis import Api, api_at, counting_at, speaker_of
 from timeline.gateway._body import UnreadableError
 from timeline.gateway._coding import TooLargeError, decoded
 from timeline.gateway._money import Meter, written_in
 from timeline.gateway._rewriting import Call, Rewriter
-from timeline.gateway._upstream import TOKEN_HEADER, Relayed, Upstream, onward
+from timeline.gateway._upstream import TOKEN_HEADER, Headers, Relayed, Upstream, onward
 
+_T = TypeVar("_T")
+Content: TypeAlias = bytes | AsyncIterator[bytes]
 log = logging.getLogger("foldline.gateway")
 
 RENDERED_BYTES_MAX: Final = 2**25
@@ -49,7 +52,12 @@ class Served:
             *more,
             Route("/{path:path}", self.relay, methods=list(_METHODS)),
         ]
-        return Starlette(routes=own)
+        return Starlette(routes=own, lifespan=self._living)
+
+    @asynccontextmanager
+    async def _living(self, _: Starlette) -> AsyncIterator[None]:
+        yield
+        await self.upstream.close()
 
     async def savings(self, http: Request) -> Response:
         """What was saved so far."""
@@ -64,13 +72,17 @@ class Served:
             return refused
         if http.headers.get("upgrade", "").lower() == "websocket":
             return PlainTextResponse("no websocket here: use HTTP", 426)
-        api = api_at(_path(http)) if http.method == "POST" else None
+        path = _path(http) if http.method == "POST" else ""
+        counting = counting_at(path)
+        api = counting or api_at(path)
         try:
             if api is None:
                 return await self._passed(http, _incoming(http))
             raw = await _whole(http)
             if len(raw) > RENDERED_BYTES_MAX:
                 return await self._passed(http, raw)
+            if counting:
+                return await self._passed(http, raw, await self._counted(http, api, raw))
             return await self._asked(http, api, raw)
         except TooLargeError:
             return JSONResponse(_error("request_too_large", "the request is too large"), 413)
@@ -82,9 +94,7 @@ class Served:
     async def _asked(self, http: Request, api: Api, raw: bytes) -> Response:
         call: Call | None = None
         try:
-            text = await asyncio.to_thread(decoded, raw, http.headers.get("content-encoding", ""))
-            speaker = speaker_of(http.headers)
-            call = await asyncio.to_thread(self.rewriter.call, api, speaker, http.headers, text)
+            call = await asyncio.to_thread(self._rendered, self.rewriter.call, http, api, raw)
         except UnreadableError as reason:
             log.info("passed on as it came: %s", reason)
         except Exception as error:  # noqa: BLE001 -- whatever it is: the agent is to go on
@@ -96,16 +106,26 @@ class Served:
             return await self._passed(http, raw)
         return await self._answered(http, call, raw)
 
+    def _rendered(self, render: Callable[..., _T], http: Request, api: Api, raw: bytes) -> _T:
+        text = decoded(raw, http.headers.get("content-encoding", ""))
+        return render(api, speaker_of(http.headers), http.headers, text)
+
+    async def _counted(self, http: Request, api: Api, raw: bytes) -> bytes | None:
+        """What is counted instead of what came: the request that would be sent; None: the same."""
+        try:
+            return await asyncio.to_thread(self._rendered, self.rewriter.counted, http, api, raw)
+        except Exception as error:  # noqa: BLE001 -- as of `_asked`
+            log.info("counted as it came: %s: %s", type(error).__name__, error)
+            return None
+
     async def _answered(self, http: Request, call: Call, raw: bytes) -> Response:
         response = await self._sent(http, call, raw)
         if call.is_rewritten and response.status_code in _TOO_LONG:
             call, response = await self._again(http, call, raw, response)
         if response.status_code != 200:  # noqa: PLR2004 -- OK
             return Relayed(response, _unread, _done)
-        answer, loop = (
-            Answer.of(call.given.api.provider, response.headers),
-            asyncio.get_running_loop(),
-        )
+        answer = Answer.of(call.given.api.provider, response.headers)
+        loop = asyncio.get_running_loop()
 
         def over() -> None:
             call.conversation.is_noted.clear()
@@ -115,31 +135,34 @@ class Served:
 
     async def _sent(self, http: Request, call: Call, raw: bytes) -> httpx2.Response:
         """The response to a call; where nothing was changed, to the very bytes that came."""
-        url = self._url(http)
-        if not call.is_rewritten:
-            headers = onward(http.headers.items(), "accept-encoding")
-            return await self.upstream.send("POST", url, [*headers, _PLAIN], raw)
-        headers = onward(
-            http.headers.items(), "accept-encoding", "content-length", "content-encoding"
-        )
-        return await self.upstream.send("POST", url, [*headers, _PLAIN], call.body)
+        changed = call.body if call.is_rewritten else None
+        return await self._send(http, raw, changed, "accept-encoding", more=[_PLAIN])
+
+    async def _send(
+        self, http: Request, content: Content, changed: bytes | None, *without: str, more: Headers
+    ) -> httpx2.Response:
+        """The response to what came or, if it is not None, to another body."""
+        own = () if changed is None else _OF_BODY
+        headers = [*onward(http.headers.items(), *without, *own), *more]
+        has_body = "content-length" in http.headers or "transfer-encoding" in http.headers
+        body = (content if has_body else None) if changed is None else changed
+        url = self.upstream.url(_path(http), http.url.query, http.headers)
+        return await self.upstream.send(http.method, url, headers, body)
 
     async def _again(
         self, http: Request, call: Call, raw: bytes, response: httpx2.Response
     ) -> tuple[Call, httpx2.Response]:
         """The provider refused what was made: it gets a smaller request, where that one was too long, or what
         the client sent."""
-        said = await response.aread()
-        overflow = call.rendered.provider.overflow(
-            response.status_code, "", said.decode(errors="replace")
-        )
+        kind, message = error_in(await response.aread())
+        await response.aclose()
+        overflow = call.rendered.provider.overflow(response.status_code, kind, message)
         smaller: Call | None = None
         if overflow is not None:
             smaller = await asyncio.to_thread(self.rewriter.smaller, call, overflow)
         else:
-            log.warning(
-                "the provider refused a rendered request (%d): %s", response.status_code, said[:300]
-            )
+            status = response.status_code
+            log.warning("the provider refused a rendered request (%d): %s", status, message)
         if smaller is None:
             smaller = attrs.evolve(call, body=raw, is_rewritten=False)
         return smaller, await self._sent(http, smaller, raw)
@@ -158,16 +181,12 @@ class Served:
         finally:
             call.conversation.is_noted.set()
 
-    async def _passed(self, http: Request, content: "bytes | AsyncIterator[bytes]") -> Response:
+    async def _passed(
+        self, http: Request, content: Content, changed: bytes | None = None
+    ) -> Response:
         self.meter.passed()
-        headers = onward(http.headers.items())
-        has_body = "content-length" in http.headers or "transfer-encoding" in http.headers
-        body = content if has_body else None
-        response = await self.upstream.send(http.method, self._url(http), headers, body)
+        response = await self._send(http, content, changed, more=[])
         return Relayed(response, _unread, _done)
-
-    def _url(self, http: Request) -> str:
-        return self.upstream.url(_path(http), http.url.query, http.headers)
 
     def _refused(self, http: Request) -> Response | None:
         """A refusal for who does not know the token."""
@@ -177,6 +196,7 @@ class Served:
         return JSONResponse(_error("authentication_error", said), 401)
 
 
+_OF_BODY: Final = ("content-length", "content-encoding")
 _PLAIN: Final = ("accept-encoding", "identity")
 """What an answer costs is read while it goes by."""
 

@@ -34,9 +34,14 @@ class UnreadableError(Exception):
     """It is no request of this API, or one that is not rendered; it goes on as it is."""
 
 
+def unmarked(message: bytes) -> bytes:
+    """A message without its marks."""
+    return _MARK.sub(b"", message) if _NAME in message else message
+
+
 def key_of(message: bytes) -> bytes:
     """What tells a message apart from others, its marks aside."""
-    return blake2b(_MARK.sub(b"", message) if _NAME in message else message).digest()[:16]
+    return blake2b(unmarked(message), digest_size=16).digest()
 
 
 @attrs.define

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import attrs
 
@@ -107,6 +107,7 @@ class Gateway:
 class GatewayServer(AppServer):
     """Serves a gateway between `start` and `stop`, or inside a `with`; closes it at the end."""
 
+    hurries: ClassVar[bool] = False
     gateway: Gateway
 
     def __attrs_post_init__(self) -> None:

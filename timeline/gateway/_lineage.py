@@ -5,6 +5,7 @@ history. A history that has all of a timeline extends it; one that has a part of
 begins one of its own. All that is needed for it is in the store: after a restart a request finds the same timeline.
 """
 
+import logging
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -15,11 +16,14 @@ from typing import Any, Final
 import attrs
 import msgspec
 
+from blocks import FoldlineError
 from persistence import EventStore
 from timeline._timeline import Timeline
 from timeline.engine._history import History, HistoryReader
 from timeline.gateway._apis import Speaker
 from timeline.gateway._body import Body, key_of
+
+log = logging.getLogger("foldline.gateway")
 
 NOTED_SECONDS: Final = 5.0
 """How long a request waits at most until it is written down what the answer before it cost."""
@@ -121,8 +125,7 @@ class Lineage:
         """Close all timelines."""
         with self._lock:
             while self._open:
-                _, conversation = self._open.popitem()
-                conversation.timeline.close()
+                _closed(self._open.popitem()[1])
 
     def _made(self, name: str, body: Body, opening: object) -> Conversation:
         reader = HistoryReader(format=body.api.provider)
@@ -163,8 +166,15 @@ class Lineage:
             conversation = self._open[name]
             if conversation.lock.acquire(blocking=False):
                 del self._open[name]
-                conversation.timeline.close()
+                _closed(conversation)
                 conversation.lock.release()
+
+
+def _closed(conversation: Conversation) -> None:
+    try:
+        conversation.timeline.close()
+    except FoldlineError as error:  # of its store: what was decided last is decided again
+        log.warning("%s: %s", conversation.timeline.id, error)
 
 
 def _first(body: Body) -> str:

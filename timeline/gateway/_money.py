@@ -23,6 +23,8 @@ from timeline.replay._price import price
 
 _MILLION: Final = 1_000_000
 _HOUR: Final = 3_600
+_OVERHEAD: Final = -1
+"""A key that no block has."""
 _MEMORY: Final = "money"
 
 
@@ -109,7 +111,8 @@ class _Books:
     def given(self, call: Call) -> list[FlatBlock]:
         """The client's own request as the cache sees it."""
         body, api = call.given, call.given.api
-        blocks = list(self._flat("tools", body.fields.get("tools", b"[]")))
+        tools = self._flat("tools", body.fields.get("tools", b"[]"))
+        blocks = [*self._overhead(tools), *tools]
         if api.prompt:
             blocks += self._system(call)
         for raw in body.said:
@@ -119,9 +122,15 @@ class _Books:
     def ours(self, call: Call) -> list[FlatBlock]:
         """The rendered request."""
         rendered = call.rendered
-        return self.flattener.flatten(
+        blocks = self.flattener.flatten(
             {"system": rendered.system, "tools": rendered.tools, "messages": rendered.messages}
         )
+        return [*self._overhead(rendered.tools), *blocks]
+
+    def _overhead(self, tools: Sequence[object]) -> list[FlatBlock]:
+        """What the provider puts before tools to explain them."""
+        tokens = self.model.tool_overhead_tokens
+        return [FlatBlock(_OVERHEAD, "", tokens)] if tools and tokens else []
 
     def _system(self, call: Call) -> Iterable[FlatBlock]:
         given = call.given.system()

@@ -4,7 +4,7 @@ As long as nothing was pruned, clipped or folded, the client's own bytes go on, 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import attrs
 import msgspec
@@ -14,8 +14,9 @@ from blocks import RangeCompacted, UsageRecorded
 from render import Json, Model, Overflow, Policy, Rendered, View
 from timeline._models import model_named
 from timeline._timeline import Timeline
+from timeline.engine._history import History
 from timeline.gateway._apis import Api, Speaker
-from timeline.gateway._body import Body, with_control
+from timeline.gateway._body import Body, unmarked, with_control
 from timeline.gateway._lineage import NOTED_SECONDS, Conversation, Lineage
 from timeline.react._retry import measured
 
@@ -96,12 +97,33 @@ class Rewriter:
         with conversation.lock:
             history = conversation.read(body)
             timeline = self.lineage.synced(conversation, history, opening)
-            system = body.system()
-            tools: list[Json] = body.value("tools") or []
-            if history.system:
-                system = [*system, {"type": "text", "text": history.system}]
+            system, tools = _fixed(body, history)
             rendered = timeline.render(system=system, tools=tools)
             return self._made(body, control, conversation, rendered, system, tools)
+
+    def counted(
+        self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes
+    ) -> bytes | None:
+        """What is to be counted instead of a request: what would be sent of it; None: the same. Decides and
+        records nothing.
+
+        Raises:
+            UnreadableError, FoldlineError, ValueError: as `call`.
+        """
+        body = Body.of(raw, api)
+        control = body.control()
+        opening = Opening(_model(body, headers), _seconds(control))
+        conversation = self.lineage.conversation(speaker, body, opening)
+        conversation.is_noted.wait(NOTED_SECONDS)
+        with conversation.lock:
+            history, timeline = conversation.read(body), conversation.timeline
+            agreed = timeline.view.state.agreed
+            if self.record_only or is_whole(timeline.view) or not history.is_at(agreed):
+                return None
+            system, tools = _fixed(body, history)
+            rendered = timeline.render_at(timeline.version, system=system, tools=tools)
+            more = body.said[history.number(agreed.pieces) :] if agreed else []
+            return rewritten(body, control, rendered, more)
 
     def smaller(self, call: Call, overflow: Overflow) -> Call | None:
         """Another try after the provider said that the prompt is too long; None: it cannot be made shorter."""
@@ -152,19 +174,29 @@ def is_whole(view: View) -> bool:
     return all(e.hidden_as == "unsigned" for e in entries if e.replacement is not None)
 
 
-def rewritten(body: Body, control: Json | None, rendered: Rendered) -> bytes:
-    """The body with what was rendered in place of the conversation."""
+def rewritten(
+    body: Body, control: Json | None, rendered: Rendered, further: Sequence[bytes] = ()
+) -> bytes:
+    """The body with what was rendered, and further messages of the client's, in place of the conversation."""
     provider = rendered.provider
     messages = with_control(rendered.messages, control)
     request = provider.request((), (), messages, rendered.cache_key)
     more = {name: value for name, value in request.items() if name not in (body.api.said, "store")}
-    leading: Sequence[Any] = [msgspec.Raw(raw) for raw in body.said[: body.leads]]
-    return body.with_said([*leading, *messages], more)
+    leading = map(msgspec.Raw, body.said[: body.leads])
+    last = (msgspec.Raw(unmarked(raw)) for raw in further)
+    return body.with_said([*leading, *messages, *last], more)
 
 
 def policy_for(policy: Policy, ttl_seconds: float | None) -> Policy:
     """A policy that knows how long the client has the provider keep things."""
     return policy if ttl_seconds is None else attrs.evolve(policy, ttl_seconds=ttl_seconds)
+
+
+def _fixed(body: Body, history: History) -> tuple[list[Json], list[Json]]:
+    """System prompt and tools of a request."""
+    said: list[Json] = [{"type": "text", "text": history.system}] if history.system else []
+    tools: list[Json] = body.value("tools") or []
+    return [*body.system(), *said], tools
 
 
 def _model(body: Body, headers: Mapping[str, str]) -> Model:
