@@ -1,7 +1,7 @@
 """Tests of `persistence/sessions`: a module's suite has its name, or is given here.
 
 _anthropic, _chat, _openai, _tools: test_messages.py
-_builder, _context, _order, _pairing, _read, _session, _stretch, _times: test_recorded.py, test_damage.py
+_builder, _order, _pairing, _read, _session, _stretch, _times: test_recorded.py, test_damage.py
 _claude: test_claude_code.py
 _inspect, _swe_agent, _tau: test_benchmarks.py
 _openhands_v1: test_openhands.py

@@ -17,6 +17,7 @@ from blocks import (
     HistoryDivergedError,
     ToolCall,
     ToolResult,
+    UserAttachment,
     UserPrompt,
     text_of,
 )
@@ -358,3 +359,30 @@ def test_a_message_of_several_texts_is_carried_over_a_compaction_as_one_quotatio
     [quoted] = [text for text in shown if text.startswith("<earlier-message")]
     assert "\n".join(texts) in quoted
     assert not set(texts) & set(shown)
+
+
+def test_what_an_agents_program_puts_beside_the_users_words_is_context() -> None:
+    """As in an imported log: it need not be kept to the letter, and opens no turn."""
+    reminder, instructions = (
+        "<system-reminder>Be brief.</system-reminder>",
+        "# AGENTS.md\nUse tabs.",
+    )
+    history = [
+        {"role": "user", "content": instructions},
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": text} for text in (reminder, "Fix it.")],
+        },
+    ]
+    timeline = opened(MemoryStore())
+    timeline.sync(history, format="openai.chat")
+    blocks = [e.block for _, e in timeline.events() if isinstance(e, BlockAppended)]
+    assert [b.name for b in blocks if isinstance(b, UserAttachment)] == [
+        "AGENTS.md",
+        "system-reminder",
+    ]
+    assert [b.text for b in blocks if isinstance(b, UserPrompt)] == ["Fix it."]
+    assert {b.turn for b in blocks} == {"t1"}
+    sent = [block["text"] for m in timeline.render().messages for block in m["content"]]
+    assert sent == [instructions, reminder, "Fix it."]
+    assert timeline.sync(history, format="openai.chat").appended == 0
