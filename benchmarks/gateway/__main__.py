@@ -99,9 +99,11 @@ def main() -> int:
     parser.add_argument("--through", choices=THROUGH, default="gateway")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
-    sessions = list(found(given.sessions)) if given.sessions else [
-        generated(rounds, client) for client in CLIENTS for rounds in ROUNDS
-    ]
+    sessions = (
+        list(found(given.sessions))
+        if given.sessions
+        else [generated(rounds, client) for client in CLIENTS for rounds in ROUNDS]
+    )
     if not sessions:
         parser.error("no session could be read")
     one = partial(play, window=given.window, policy=given.policy, through=given.through)

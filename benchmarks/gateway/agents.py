@@ -80,29 +80,27 @@ class Agent:
     @property
     def headers(self) -> dict[str, str]:
         """Its own, and what the model is to say."""
-        said = base64.b64encode(_streamed(self._said["content"])).decode()
+        said = base64.b64encode(streamed(self._said["content"])).decode()
         plain = {"content-type": "application/json", SAY: said}
         return {**CLIENT.headers(self.session), **plain}
 
 
-_HEAD: Final = (
-    json.dumps(
-        {
-            "model": MODEL,
-            "max_tokens": TOKENS_MAX,
-            "stream": True,
-            "system": [
-                {"type": "text", "text": "You are Claude Code.", **_MARK},
-                {"type": "text", "text": SYSTEM, **_MARK},
-            ],
-            "tools": TOOLS,
-            "messages": [],
-        }
-    ).encode()[:-2]
-)
+_HEAD: Final = json.dumps(
+    {
+        "model": MODEL,
+        "max_tokens": TOKENS_MAX,
+        "stream": True,
+        "system": [
+            {"type": "text", "text": "You are Claude Code.", **_MARK},
+            {"type": "text", "text": SYSTEM, **_MARK},
+        ],
+        "tools": TOOLS,
+        "messages": [],
+    }
+).encode()[:-2]
 
 
-def _streamed(content: Sequence[dict[str, Any]]) -> bytes:
+def streamed(content: Sequence[dict[str, Any]]) -> bytes:
     """An answer as it comes from the provider."""
     drafts = [
         Draft(block=block, said=block.get("text") or json.dumps(block.get("input")))

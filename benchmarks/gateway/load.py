@@ -56,6 +56,12 @@ async def send(http: httpx2.AsyncClient, url: str, agent: Agent) -> Call:
     return Call(ms, int(answer.headers[RECEIVED]))
 
 
+def client() -> httpx2.AsyncClient:
+    """Waits long, and does not use a connection again that the server may be about to close."""
+    limits = httpx2.Limits(keepalive_expiry=2.0)
+    return httpx2.AsyncClient(timeout=600, trust_env=False, limits=limits)
+
+
 @attrs.define
 class Measured:
     """What all agents saw."""
@@ -65,10 +71,12 @@ class Measured:
     compacting: list[tuple[Call, Call]] = attrs.field(factory=list[tuple[Call, Call]])
 
 
-async def live(agent: Agent, urls: tuple[str, str], calls: int, found: Measured) -> None:
-    """One agent's calls; the first, and those that take something out, are apart."""
+async def live(
+    agent: Agent, urls: tuple[str, str], calls: int, found: Measured, begun: asyncio.Barrier
+) -> None:
+    """One agent's calls; those that take something out are apart, and the first, which all wait for."""
     chance, received = random.Random(agent.number), 0  # noqa: S311 -- repeatable, not secret
-    async with httpx2.AsyncClient(timeout=600, trust_env=False) as http:
+    async with client() as http:
         for number in range(calls):
             await asyncio.sleep(chance.uniform(0, 2 * THINK_SECONDS))
             ways = {}
@@ -79,6 +87,8 @@ async def live(agent: Agent, urls: tuple[str, str], calls: int, found: Measured)
             (found.plain if is_plain else found.compacting).append(pair)
             received = pair[1].received
             agent.grow()
+            if number == 0:
+                await begun.wait()
 
 
 @attrs.frozen(kw_only=True)
@@ -108,12 +118,13 @@ class Bench:
 async def load(bench: Bench, agents: Sequence[Agent], calls: int) -> Measured:
     """All agents at once."""
     found, urls = Measured(), (bench.bare.url, bench.gateway.url)
-    await asyncio.gather(*(live(agent, urls, calls, found) for agent in agents))
+    begun = asyncio.Barrier(len(agents))
+    await asyncio.gather(*(live(agent, urls, calls, found, begun) for agent in agents))
     return found
 
 
 def tell(found: Measured) -> None:
-    """Three lines of figures."""
+    """A line for each kind of call."""
     for what, pairs in (("plain calls", found.plain), ("compacting", found.compacting)):
         if not pairs:
             continue
@@ -122,7 +133,9 @@ def tell(found: Measured) -> None:
             "gateway": [ours.ms for _, ours in pairs],
             "added": [ours.ms - bare.ms for bare, ours in pairs],
         }
-        told = "; ".join(f"{way} p50 {median(ms):.1f} p99 {last(ms):.1f} ms" for way, ms in ways.items())
+        told = "; ".join(
+            f"{way} p50 {median(ms):.1f} p99 {last(ms):.1f} ms" for way, ms in ways.items()
+        )
         print(f"{what}: {len(pairs)}; {told}")
 
 
@@ -144,7 +157,7 @@ async def many(bench: Bench, requests: int) -> list[float]:
 
 async def quick(agent: Agent, url: str) -> None:
     """A session without pauses."""
-    async with httpx2.AsyncClient(timeout=600, trust_env=False) as http:
+    async with client() as http:
         for _ in range(CALLS_OF_SMALL):
             await send(http, url, agent)
             agent.grow()
@@ -164,12 +177,16 @@ def main() -> int:
     if given.memory:
         with Bench.opened(given.window, 0.0, given.second) as bench:
             megabytes = asyncio.run(many(bench, given.memory))
-        print(f"MB after each tenth of {given.memory:,} requests:", *(f"{mb:.0f}" for mb in megabytes))
+        print(
+            f"MB after each tenth of {given.memory:,} requests:", *(f"{mb:.0f}" for mb in megabytes)
+        )
         return 0
     agents = [grown(number, given.tokens) for number in range(given.agents)]
     with Bench.opened(given.window, given.seconds, given.second) as bench:
         tell(asyncio.run(load(bench, agents, given.calls)))
-        print(f"gateway: {bench.gateway.megabytes:.0f} MB, bare proxy: {bench.bare.megabytes:.0f} MB")
+        print(
+            f"gateway: {bench.gateway.megabytes:.0f} MB, bare proxy: {bench.bare.megabytes:.0f} MB"
+        )
     return 0
 
 

@@ -1,11 +1,11 @@
 """Plays a recorded session as its agent would have sent it: call by call, over HTTP, full history each time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import attrs
 import httpx2
@@ -86,7 +86,9 @@ def play(session: Session, window: int, policy: str, through: str) -> Played:
     full = FullHistory.begin(session, options, direct.bill)
     with TemporaryDirectory(prefix="foldline-") as folder:
         store = Path(folder) / "gateway.duckdb"
-        with Wire.opened(client, id_of(session), upstream, store, THROUGH[through], options) as wire:
+        with Wire.opened(
+            client, id_of(session), upstream, store, THROUGH[through], options
+        ) as wire:
             for item in session.items:
                 if isinstance(item, Responded):
                     upstream.clock.now, upstream.next = item.at, reply_of(item)
@@ -193,7 +195,12 @@ def gateway(url: str, store: Path, clock: Clock, options: ReplayOptions) -> "Ite
     from timeline.gateway import Gateway, GatewayServer
 
     made = Gateway(
-        store=store, upstream=url, window=options.window, policy=options.policy, clock=clock
+        store=store,
+        upstream=url,
+        window=options.window,
+        policy=options.policy,
+        clock=clock,
+        options={"counter": options.counter, "keep_thinking": options.keep_thinking},
     )
     with GatewayServer(made) as server:
         yield server.url

@@ -87,7 +87,7 @@ async def run(app: ASGIApp) -> None:
     """Serve until killed."""
     server = server_of(app)
     serving = asyncio.create_task(server.serve())
-    while not server.started:
+    while not server.started:  # noqa: ASYNC110 -- uvicorn has no event for it
         await asyncio.sleep(0.01)
     print(url_of(server), flush=True)
     await serving

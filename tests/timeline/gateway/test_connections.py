@@ -33,7 +33,7 @@ class Endless:
     """What it says at once; nothing: not even the headers."""
     is_left: threading.Event = attrs.field(factory=threading.Event)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 -- ASGI's
         while (await receive()).get("more_body"):
             pass
         if self.begun:

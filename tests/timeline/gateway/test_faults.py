@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import anthropic
+import httpx2
 import openai
 import pytest
 
@@ -17,7 +18,7 @@ __all__ = ["ways"]
 pytestmark = pytest.mark.network
 
 FAULTS: dict[str, Callable[[], Fault]] = {
-    "nothing": lambda: Fault(),
+    "nothing": Fault,
     "rate limit": lambda: Fault.rate_limit(retry_after=7),
     "server error": Fault.server_error,
     "overloaded": Fault.overloaded,
@@ -111,7 +112,7 @@ def outcome(ask: Callable[[str, int], Any], url: str, retries: int = 0) -> tuple
     """What comes of asking with an SDK: the answer, or its error."""
     try:
         return "answered", ask(url, retries).model_dump()
-    except Exception as error:
+    except (anthropic.APIError, openai.APIError, httpx2.HTTPError, ValueError) as error:
         return type(error).__name__, getattr(error, "body", str(error))
 
 

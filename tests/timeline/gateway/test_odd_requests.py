@@ -24,8 +24,13 @@ BODIES: dict[str, bytes] = {
     "an empty history": b'{"model": "claude-sonnet-5-5", "max_tokens": 5, "messages": []}',
     "a message that is none": b'{"model": "claude-sonnet-5-5", "max_tokens": 5, "messages": [1]}',
     "content that is none": b'{"model": "claude-sonnet-5-5", "max_tokens": 5, "messages": [{"role": "user"}]}',
-    "half a pair": json.dumps({"model": "claude-sonnet-5-5", "max_tokens": 5, "messages": [
-        {"role": "user", "content": "\ud800"}]}).encode(),
+    "half a pair": json.dumps(
+        {
+            "model": "claude-sonnet-5-5",
+            "max_tokens": 5,
+            "messages": [{"role": "user", "content": "\ud800"}],
+        }
+    ).encode(),
     "no such model": b'{"model": "nobody", "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}',
     "an unknown field": b'{"model": "claude-sonnet-5-5", "max_tokens": 5, "to": 1, '
     b'"messages": [{"role": "user", "content": "hi"}]}',
@@ -42,7 +47,9 @@ def test_bodies_that_are_no_requests(ways: Ways, body: str) -> None:
         assert through == direct
 
 
-@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "image/png", ""])
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "image/png", ""]
+)
 def test_other_content_types(ways: Ways, kind: str) -> None:
     body = json.dumps(dict(WIRES["messages"].body)).encode()
     headers = {"content-type": kind} if kind else {}
