@@ -2,8 +2,8 @@
 
 import socket
 import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import anthropic
@@ -116,9 +116,9 @@ def nobody() -> Iterator[str]:
 
 @pytest.mark.parametrize("upstream", [hanging_up, nobody], ids=["hangs up", "is not there"])
 def test_an_upstream_that_does_not_answer_is_an_error_that_clients_try_again(
-    tmp_path: Path, upstream: "type[Iterator[str]]"
+    tmp_path: Path, upstream: Callable[[], AbstractContextManager[str]]
 ) -> None:
-    with upstream() as url, gateway(url, tmp_path / "agent.duckdb") as proxy:  # type: ignore[operator]
+    with upstream() as url, gateway(url, tmp_path / "agent.duckdb") as proxy:
         for wire in WIRES.values():
             answer = seen(proxy + wire.path, wire.headers, json=dict(wire.body))
             assert answer.status in {502, 503, 504}
