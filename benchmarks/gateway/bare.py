@@ -55,6 +55,7 @@ def server_of(app: ASGIApp, port: int = 0) -> uvicorn.Server:
             log_config=None,
             log_level="critical",
             timeout_graceful_shutdown=1,
+            timeout_keep_alive=75,
         )
     )
 

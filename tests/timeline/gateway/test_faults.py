@@ -112,7 +112,13 @@ def outcome(ask: Callable[[str, int], Any], url: str, retries: int = 0) -> tuple
     """What comes of asking with an SDK: the answer, or its error."""
     try:
         return "answered", ask(url, retries).model_dump()
-    except (anthropic.APIError, openai.APIError, httpx2.HTTPError, ValueError) as error:
+    except (
+        anthropic.APIError,
+        openai.APIError,
+        httpx2.HTTPError,
+        RuntimeError,
+        ValueError,
+    ) as error:
         return type(error).__name__, getattr(error, "body", str(error))
 
 
