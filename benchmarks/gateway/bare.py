@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
 import httpx2
@@ -39,8 +39,13 @@ def bare_proxy(upstream: str) -> Starlette:
 
         return StreamingResponse(streamed(), answer.status_code, kept)
 
+    @asynccontextmanager
+    async def closing(_: Starlette) -> AsyncIterator[None]:
+        async with client:
+            yield
+
     methods = ["DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT"]
-    return Starlette(routes=[Route("/{path:path}", passed, methods=methods)])
+    return Starlette(routes=[Route("/{path:path}", passed, methods=methods)], lifespan=closing)
 
 
 def server_of(app: ASGIApp, port: int = 0) -> uvicorn.Server:
@@ -51,7 +56,7 @@ def server_of(app: ASGIApp, port: int = 0) -> uvicorn.Server:
             port=port,
             http="h11",
             ws="none",
-            lifespan="off",
+            lifespan="on" if isinstance(app, Starlette) else "off",
             log_config=None,
             log_level="critical",
             timeout_graceful_shutdown=1,

@@ -14,6 +14,7 @@ from timeline.replay._price import SummaryCall
 HERE = Path(__file__).resolve().parent
 PLACES = HERE.parents[1] / ".peers"
 Message = dict[str, Any]
+_END_SECONDS_MAX = 10.0
 
 
 @attrs.frozen(kw_only=True)
@@ -117,9 +118,14 @@ class Child:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End it."""
-        self._process.kill()
-        self._process.wait()
+        """End it; when its input ends, it ends what it has started."""
+        assert self._process.stdin
+        self._process.stdin.close()
+        try:
+            self._process.wait(_END_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         self._errors.close()
 
     def begin(self, window: int, fixed_tokens: int) -> None:

@@ -8,6 +8,7 @@ One JSON object a line, each answered with one line:
 A request is one to Anthropic's Messages API, with the whole history.
 """
 
+import atexit
 import http.client
 import json
 import logging
@@ -98,19 +99,12 @@ class Proxy:
         given = {name: value.format(url=url) for name, value in variables.items()}
         line = [part.format(url=url, port=self.port) for part in command]
         self.process = subprocess.Popen(line, env={**os.environ, **given}, stdout=sys.stderr)
-        threading.Thread(target=self._end, daemon=True).start()
+        atexit.register(self.process.kill)
         end = time.monotonic() + START_SECONDS_MAX
         while not self._is_up():
             if time.monotonic() > end or self.process.poll() is not None:
                 raise RuntimeError("the proxy did not start")
             time.sleep(0.1)
-
-    def _end(self):
-        """The proxy ends when this process does."""
-        parent = os.getppid()
-        while os.getppid() == parent:
-            time.sleep(0.5)
-        self.process.kill()
 
     def _is_up(self):
         try:
