@@ -70,14 +70,12 @@ def _gateway(name: str, adapter: str, place: str, *arguments: str, is_marked: bo
 
 GATEWAYS = (
     _gateway("headroom library", "headroom_library.py", "headroom"),
-    _gateway("headroom proxy, cache mode", "headroom_proxy.py", "headroom", "cache"),
-    _gateway("headroom proxy, token mode", "headroom_proxy.py", "headroom", "token"),
+    _gateway("headroom proxy, cache", "headroom_proxy.py", "headroom", "cache"),
+    _gateway("headroom proxy, token", "headroom_proxy.py", "headroom", "token"),
     _gateway("llmtrim", "llmtrim_compress.py", "llmtrim"),
-    _gateway("llmtrim, marks behind it", "llmtrim_compress.py", "llmtrim", is_marked=False),
-    _gateway("litellm compress", "litellm_compress.py", "litellm"),
-    _gateway(
-        "litellm compress, marks behind it", "litellm_compress.py", "litellm", is_marked=False
-    ),
+    _gateway("llmtrim, marks behind", "llmtrim_compress.py", "llmtrim", is_marked=False),
+    _gateway("litellm", "litellm_compress.py", "litellm"),
+    _gateway("litellm, marks behind", "litellm_compress.py", "litellm", is_marked=False),
 )
 """What stands between an agent that nobody changes and its provider."""
 
