@@ -22,6 +22,7 @@ from rich.table import Table
 from benchmarks.gateway.clients import CLIENTS
 from benchmarks.gateway.play import THROUGH, Played, play
 from benchmarks.material import STARTED_AT, SYSTEM, TOOLS, Writer
+from benchmarks.results import keep
 from blocks import AssistantBlock, FoldlineError
 from persistence.sessions import Arrived, Item, Responded, Session, read_session
 
@@ -90,6 +91,25 @@ def show(console: Console, rows: Sequence[Played]) -> None:
             console.print(f"{row.session}: {why}", markup=False)
 
 
+def by_client(rows: Sequence[Played]) -> Iterator[dict[str, str]]:
+    """A line for each kind of client, to be kept."""
+    for client in dict.fromkeys(row.client for row in rows):
+        own = [row for row in rows if row.client == client]
+        replayed = fmean(row.replayed / row.direct if row.direct else 1.0 for row in own)
+        yield {
+            "client": client,
+            "sessions": str(len(own)),
+            "calls": str(sum(row.calls for row in own)),
+            "cost": f"{fmean(row.of_direct for row in own):.3f}",
+            "replay": f"{replayed:.3f}",
+            "of replay": f"{min(row.of_replay for row in own):.3f} to {max(row.of_replay for row in own):.3f}",
+            "dearest": f"{max(row.of_direct for row in own):.3f}",
+            "refused": str(sum(len(row.refused) + len(row.failed) for row in own)),
+            "over": str(sum(row.over for row in own)),
+            "busts": str(sum(row.busts for row in own)),
+        }
+
+
 def main() -> int:
     """Play them, tell; 1 when a request was refused, a call failed, or a warm cache was lost."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
@@ -97,6 +117,7 @@ def main() -> int:
     parser.add_argument("--window", type=int, default=30_000)
     parser.add_argument("--policy", default="default")
     parser.add_argument("--through", choices=THROUGH, default="gateway")
+    parser.add_argument("--keep", action="store_true", help="keep the means in benchmarks/results")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
     sessions = (
@@ -110,6 +131,8 @@ def main() -> int:
     with ProcessPoolExecutor(given.jobs) as pool:
         rows = list(pool.map(one, sessions))
     show(Console(width=130), rows)
+    if given.keep:
+        keep(f"gateway-{given.window}", by_client(rows))
     return int(any(row.refused or row.failed or row.busts for row in rows))
 
 
