@@ -34,7 +34,12 @@ _HEAD = 20
 
 
 def looks(source: Source) -> bool:
-    """Whether there are requests with their responses in it."""
+    """Whether there are requests with their responses in it.
+
+    A document of messages that names no model, as the OpenHands SDK logs them, is read as these messages.
+    """
+    if objs(source.document.get("messages")) and "model" not in source.document:
+        return False
     head = [record for _, record in logged(source)[:_HEAD]]
     return any(map(request_in, head)) and any(map(answer_in, head))
 

@@ -24,8 +24,6 @@ pytestmark = pytest.mark.recorded
 
 COUNTED_OTHERWISE = ("swe-02", "tau-")
 """Calls written as prose, and a hundred conversations in one file."""
-ANSWERED = {"oh-03.json": 1}
-"""Calls in a response that stands beside the messages, of which alone the calls were counted."""
 SAMPLES = {
     "fx-cc-01.jsonl": ("claude-code", 2, 1),
     "fx-cc-parent-01.jsonl": ("claude-code", 1, 0),
@@ -106,7 +104,7 @@ def test_as_many_calls_and_results_as_were_counted_by_hand(
     counts = manifest(recorded)[recorded_file]
     calls, results = counted(session)
     orphans = sum("result without a call" in notice.text for notice in session.notices)
-    expected = counts["tool_calls"] + ANSWERED.get(recorded_file, 0), counts["tool_results"]
+    expected = counts["tool_calls"], counts["tool_results"]
     assert (calls, results + orphans) == expected
 
 
