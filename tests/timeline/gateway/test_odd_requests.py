@@ -97,3 +97,16 @@ def test_fifty_megabytes(ways: Ways, shape: str) -> None:
     assert json.loads(through.body)["error"]["type"] == json.loads(direct.body)["error"]["type"]
     after, behind = ways.both(WIRES["messages"])
     assert behind.status == after.status == 200
+
+
+def test_a_call_that_names_what_a_provider_may_hold_is_a_call_like_any_other(ways: Ways) -> None:
+    call = {"type": "tool_use", "id": "toolu_1", "name": "read_file"}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "nothing"}
+    messages = [
+        {"role": "user", "content": "Where is it?"},
+        {"role": "assistant", "content": [{**call, "input": {"path": "compaction_trigger"}}]},
+        {"role": "user", "content": [result]},
+    ]
+    direct, through = ways.both(WIRES["messages"], messages=messages)
+    assert through == direct
+    assert [info.version > 3 for info in ways.gateway.gateway.opened.list()] == [True]
