@@ -116,7 +116,7 @@ tune: $(TESTING) ## look for the cheapest policy that keeps enough, on the recor
 ladder: $(TESTING) ## what each rung and each order of rungs costs and keeps (a quarter of an hour)
 	$(BIN)/python -m benchmarks.ladder
 
-peers: $(TESTING) ## other engines on the same sessions: one environment each, one table (a quarter of an hour)
+peers: $(TESTING) ## other engines and gateways on the same sessions: one environment each, one table (a quarter of an hour)
 	$(BIN)/python -m benchmarks.peers.install
 	$(BIN)/python -m benchmarks.peers --window $(WINDOW)
 

@@ -18,9 +18,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.peers.driver import PEERS, Child, Peer, PeerFailedError
+from benchmarks.peers.driver import GATEWAYS, PEERS, Child, Peer, PeerFailedError
+from benchmarks.peers.gateways import our_gateway, theirs, untouched
 from benchmarks.peers.install import missing
-from benchmarks.peers.measure import Row, full_history, measured, ours, recorded
+from benchmarks.peers.measure import Recording, Row, full_history, measured, ours, recorded
 from benchmarks.peers.speed import SIZES, speeds
 from benchmarks.results import keep
 from blocks import FoldlineError
@@ -49,26 +50,42 @@ def sessions() -> list[Path]:
     return paths or [ROOT / "docs" / "examples" / "invoice-service.jsonl"]
 
 
-def one_session(job: tuple[Path, int, Sequence[Peer]]) -> Found:
+@attrs.frozen(kw_only=True)
+class Job:
+    """One session to run."""
+
+    path: Path
+    window: int
+    peers: Sequence[Peer]
+    of_gateways: bool
+
+    def own(self, recording: Recording) -> list[Row]:
+        """What the peers are held against."""
+        if self.of_gateways:
+            return [untouched(recording), our_gateway(recording)]
+        return [full_history(recording), *(ours(policy, recording) for policy in POLICIES)]
+
+
+def one_session(job: Job) -> Found:
     """Every engine over one session; nothing where it always fits or cannot be read."""
-    path, window, peers = job
+    path = job.path
     found = Found(rows=[], ready={}, failed={})
     try:
         session = read_session(path)
     except FoldlineError as error:
         found.failed[path.name] = str(error)
         return found
-    recording = recorded(session, window)
+    recording = recorded(session, job.window)
     if not session.calls or not recording.is_long:
         return found
-    rows = [full_history(recording), *(ours(policy, recording) for policy in POLICIES)]
-    if not rows[0].far:
+    if not full_history(recording).far:
         return found
-    found.rows.extend(rows)
-    for peer in peers:
+    found.rows.extend(job.own(recording))
+    measure = theirs if job.of_gateways else measured
+    for peer in job.peers:
         try:
             with Child(peer) as child:
-                found.rows.append(measured(child, recording))
+                found.rows.append(measure(child, recording))
                 found.ready[peer.name] = child.ready
         except PeerFailedError as error:
             found.failed[f"{peer.name} on {path.name}"] = str(error)
@@ -129,8 +146,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--window", type=int, default=30_000)
     parser.add_argument("--only", action="append", default=[], metavar="NAME")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--speed", action="store_true", help="only the second table")
-    parser.add_argument("--no-speed", action="store_true", help="only the first table")
+    parser.add_argument("--class", dest="kinds", choices=["engines", "gateways"], action="append")
+    parser.add_argument("--speed", action="store_true", help="only the table of speeds")
+    parser.add_argument("--no-speed", action="store_true", help="all but that")
     parser.add_argument("--json", type=Path, metavar="FILE", help="the figures, a session a line")
     parser.add_argument("--keep", action="store_true", help="keep the means in benchmarks/results")
     return parser.parse_args()
@@ -140,21 +158,36 @@ def main() -> int:
     """Measure, print."""
     given = arguments()
     console = Console(width=120)
-    peers = [peer for peer in PEERS if not given.only or peer.name in given.only]
-    for peer in peers:
-        if reason := missing(peer):
-            console.print(f"{peer.name}: could not be installed: {reason}", markup=False)
-    peers = [peer for peer in peers if not missing(peer)]
+    kinds = given.kinds or ["engines", "gateways"]
+    engines = there(console, given, PEERS) if "engines" in kinds else []
+    gateways = there(console, given, GATEWAYS) if "gateways" in kinds else []
     if not given.speed:
-        compare(console, given, peers)
-    if not given.no_speed:
-        show_speed(console, peers, given.window)
+        if "engines" in kinds:
+            compare(console, given, engines, of_gateways=False)
+        if "gateways" in kinds:
+            compare(console, given, gateways, of_gateways=True)
+    if not given.no_speed and "engines" in kinds:
+        show_speed(console, engines, given.window)
     return 0
 
 
-def compare(console: Console, given: argparse.Namespace, peers: Sequence[Peer]) -> None:
-    """The first table."""
-    jobs = [(path, given.window, peers) for path in sessions()]
+def there(console: Console, given: argparse.Namespace, peers: Sequence[Peer]) -> list[Peer]:
+    """The chosen ones that are installed; why the others are not."""
+    chosen = [peer for peer in peers if not given.only or peer.name in given.only]
+    for peer in chosen:
+        if reason := missing(peer):
+            console.print(f"{peer.name}: could not be installed: {reason}", markup=False)
+    return [peer for peer in chosen if not missing(peer)]
+
+
+def compare(
+    console: Console, given: argparse.Namespace, peers: Sequence[Peer], *, of_gateways: bool
+) -> None:
+    """One table of costs and recall."""
+    jobs = [
+        Job(path=path, window=given.window, peers=peers, of_gateways=of_gateways)
+        for path in sessions()
+    ]
     with ProcessPoolExecutor(given.jobs) as pool:
         found = list(pool.map(one_session, jobs))
     count = sum(bool(one.rows) for one in found)
@@ -162,14 +195,19 @@ def compare(console: Console, given: argparse.Namespace, peers: Sequence[Peer]) 
         console.print(f"{what}: {why}", markup=False)
     for line in sorted({text for one in found for text in one.ready.values()}):
         console.print(f"ran: {line}", markup=False)
-    title = f"Window {given.window:,}; means over {count} recorded sessions longer than that"
+    kind = "Gateways: the client's own requests" if of_gateways else "Engines"
+    title = (
+        f"{kind}; window {given.window:,}; means over {count} recorded sessions longer than that"
+    )
     lines = list(shown(means(found, count)))
     show(console, title, lines)
     if given.keep:
-        keep(f"peers-{given.window}", lines)
+        name = "gateways" if of_gateways else "peers"
+        keep(f"{name}-{given.window}", lines)
     if given.json:
         rows = [[attrs.asdict(row) for row in one.rows] for one in found if one.rows]
-        given.json.write_text("\n".join(json.dumps(line) for line in rows) + "\n")
+        with given.json.open("a") as file:
+            file.write("".join(json.dumps(line) + "\n" for line in rows))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from timeline.replay._price import SummaryCall
 HERE = Path(__file__).resolve().parent
 PLACES = HERE.parents[1] / ".peers"
 Message = dict[str, Any]
+_END_SECONDS_MAX = 10.0
 
 
 @attrs.frozen(kw_only=True)
@@ -26,6 +27,12 @@ class Peer:
     command: tuple[str, ...] = ("bin/python", "-W", "ignore")
     """The interpreter, inside the peer's environment."""
     python_min: tuple[int, int] = (3, 11)
+    arguments: tuple[str, ...] = ()
+    """Of the adapter."""
+    is_gateway: bool = False
+    """Whether it changes requests on their way, whole histories with the client's marks."""
+    is_marked: bool = True
+    """Whether a gateway gets the client's cache marks; otherwise they are set behind it."""
 
     @property
     def folder(self) -> Path:
@@ -36,7 +43,8 @@ class Peer:
     def line(self) -> list[str]:
         """The command that starts its adapter."""
         interpreter, *options = self.command
-        return [str(self.folder / interpreter), *options, str(HERE / "adapters" / self.adapter)]
+        adapter = str(HERE / "adapters" / self.adapter)
+        return [str(self.folder / interpreter), *options, adapter, *self.arguments]
 
 
 PEERS = (
@@ -47,6 +55,29 @@ PEERS = (
     Peer(name="openhands", adapter="openhands_condenser.py", place="openhands", python_min=(3, 12)),
     Peer(name="pi", adapter="pi.mjs", place="pi", command=("node_modules/.bin/node",)),
 )
+
+
+def _gateway(name: str, adapter: str, place: str, *arguments: str, is_marked: bool = True) -> Peer:
+    return Peer(
+        name=name,
+        adapter=adapter,
+        place=place,
+        arguments=arguments,
+        is_gateway=True,
+        is_marked=is_marked,
+    )
+
+
+GATEWAYS = (
+    _gateway("headroom library", "headroom_library.py", "headroom"),
+    _gateway("headroom proxy, cache", "headroom_proxy.py", "headroom", "cache"),
+    _gateway("headroom proxy, token", "headroom_proxy.py", "headroom", "token"),
+    _gateway("llmtrim", "llmtrim_compress.py", "llmtrim"),
+    _gateway("llmtrim, marks behind", "llmtrim_compress.py", "llmtrim", is_marked=False),
+    _gateway("litellm", "litellm_compress.py", "litellm"),
+    _gateway("litellm, marks behind", "litellm_compress.py", "litellm", is_marked=False),
+)
+"""What stands between an agent that nobody changes and its provider."""
 
 
 @attrs.frozen(kw_only=True)
@@ -85,9 +116,14 @@ class Child:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End it."""
-        self._process.kill()
-        self._process.wait()
+        """End it; when its input ends, it ends what it has started."""
+        assert self._process.stdin
+        self._process.stdin.close()
+        try:
+            self._process.wait(_END_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         self._errors.close()
 
     def begin(self, window: int, fixed_tokens: int) -> None:
@@ -99,6 +135,11 @@ class Child:
             "fixed": fixed_tokens,
         }
         self.ready = self._ask({"begin": task})["ready"]
+
+    def changed(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
+        """What a gateway makes of a request, and the milliseconds that it took."""
+        answer = self._ask({"request": request})
+        return answer["request"], answer["ms"]
 
     def step(self, new: Sequence[Mapping[str, Any]], *, wanted: bool = True) -> Answer:
         """What happened since the last call; what would be sent, if that is wanted."""

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.environments import make, run
-from benchmarks.peers.driver import HERE, PEERS, Peer
+from benchmarks.peers.driver import GATEWAYS, HERE, PEERS, Peer
 
 _REASON = ".could-not"
 """A file in a peer's folder: why it is of no use."""
@@ -53,9 +53,9 @@ def _node(peer: Peer, pinned: Path) -> str:
 
 def main() -> int:
     """Every peer; what could not be installed does not stop the others."""
-    for peer in PEERS:
+    for peer in {peer.place: peer for peer in (*PEERS, *GATEWAYS)}.values():
         failed = install(peer)
-        print(f"{peer.name}: {f'could not be installed: {failed}' if failed else 'installed'}")
+        print(f"{peer.place}: {f'could not be installed: {failed}' if failed else 'installed'}")
     return 0
 
 

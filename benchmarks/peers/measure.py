@@ -230,7 +230,7 @@ def measured(child: Child, recording: Recording) -> Row:
         milliseconds.append(answer.ms)
     cost = (bill.units + bill.summary_units) / recording.units
     counted = (bill.busts, over, sums)
-    return _row(child.peer.name, cost, memory, counted, milliseconds)
+    return row_of(child.peer.name, cost, memory, counted, milliseconds)
 
 
 def ours(policy: str, recording: Recording) -> Row:
@@ -239,7 +239,7 @@ def ours(policy: str, recording: Recording) -> Row:
     replay.run()
     cost = (replay.bill.units + replay.bill.summary_units) / recording.units
     counted = (replay.bill.busts, replay.over_window, 0)
-    return _row(f"foldline {policy}", cost, replay.memory, counted, replay.milliseconds)
+    return row_of(f"foldline {policy}", cost, replay.memory, counted, replay.milliseconds)
 
 
 def full_history(recording: Recording) -> Row:
@@ -250,12 +250,13 @@ def full_history(recording: Recording) -> Row:
         if moment.full_tokens > recording.window:
             memory.measure(call, moment.full)
             over += 1
-    return _row("full history", 1.0, memory, (0, over, 0), [0.0])
+    return row_of("full history", 1.0, memory, (0, over, 0), [0.0])
 
 
-def _row(
+def row_of(
     engine: str, cost: float, memory: Memory, counted: tuple[int, int, int], ms: Sequence[float]
 ) -> Row:
+    """The figures of an engine over one session."""
     recall = memory.recall
     calls = max(1, len(memory.needs))
     busts, over, sums = (100 * count / calls for count in counted)

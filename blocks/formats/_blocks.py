@@ -1,7 +1,6 @@
 """Messages as blocks."""
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import takewhile
 
 import attrs
 from msgspec.structs import replace
@@ -118,11 +117,12 @@ class BlockMaker:
     def words(self, message: Message, kind: type[UserPrompt | UserSteer]) -> Iterator[Block]:
         """What a user said, if it is anything.
 
-        Text up to the first picture is the text; from there on all are parts, in their order.
+        What it begins with is the text, unless that is a picture; all others are parts, as they came: they
+        are sent again as so many.
         """
         found = parts_in(message.content)
-        texts = list(takewhile(lambda part: isinstance(part, TextPart), found))
-        text, parts = text_of_parts(texts), tuple(found[len(texts) :])
+        text = text_of_parts(found[:1]) if isinstance(next(iter(found), None), TextPart) else ""
+        parts = tuple(found[1:] if text else found)
         if text or parts:
             own, source = self.new_id(), message.id
             yield kind(id=own, turn=self.turn, source=source, text=text, parts=parts)

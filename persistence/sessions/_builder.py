@@ -24,8 +24,7 @@ from blocks import (
     UserSteer,
     text_of_parts,
 )
-from blocks.formats import Json
-from persistence.sessions._context import context_name
+from blocks.formats import Json, context_name
 from persistence.sessions._order import clocked, numbered
 from persistence.sessions._pairing import Pairing, unused
 from persistence.sessions._returned import Returned

@@ -19,6 +19,7 @@ from blocks import (
     text_of,
 )
 from render.summary._quote import quoted
+from render.summary._split_turn import words_of
 from render.summary._text import summary_texts
 from render.view._group import Entry, Place
 
@@ -31,7 +32,7 @@ def heard(entry: Entry, notices: list[str]) -> Iterator[Part]:
     for text in _texts(entry, block):
         if text.strip():
             yield TextPart(text=text)
-    for part in _parts(block):
+    for part in _parts(entry, block):
         if not (isinstance(part, TextPart) and not part.text.strip()):
             yield part
 
@@ -43,7 +44,8 @@ def _texts(entry: Entry, block: Block) -> Sequence[str]:
 def _text(entry: Entry, block: Block) -> str:
     match block:
         case UserPrompt() | UserFollowup() | UserSteer():
-            return _earlier(entry, block.text) if entry.place is Place.CARRIED else block.text
+            is_carried = entry.place is Place.CARRIED
+            return _earlier(entry, words_of(entry)) if is_carried else block.text
         case UserAttachment():
             return ""
         case Note():
@@ -68,9 +70,11 @@ def _late(call_id: CallId, text: str) -> str:
     )
 
 
-def _parts(block: Block) -> Sequence[Part]:
+def _parts(entry: Entry, block: Block) -> Sequence[Part]:
     match block:
         case UserPrompt() | UserFollowup() | UserSteer():
+            if entry.place is Place.CARRIED:  # its words are quoted already
+                return [part for part in block.parts if not isinstance(part, TextPart)]
             return block.parts
         case UserAttachment():
             return (block.part,)

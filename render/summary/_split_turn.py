@@ -10,6 +10,7 @@ from typing import Final
 
 from blocks import (
     AssistantCompletion,
+    TextPart,
     ToolCall,
     ToolResult,
     UserFollowup,
@@ -95,7 +96,10 @@ def _line(text: str, characters: int) -> str:
 def words_of(entry: Entry) -> str:
     """What the user said in a block, without what was attached to it."""
     block = entry.block
-    return block.text if isinstance(block, UserPrompt | UserFollowup | UserSteer) else ""
+    if not isinstance(block, UserPrompt | UserFollowup | UserSteer):
+        return ""
+    texts = (part.text for part in block.parts if isinstance(part, TextPart))
+    return "\n".join(filter(None, (block.text, *texts)))
 
 
 def last_words(entries: Sequence[Entry], characters: int) -> str:

@@ -8,13 +8,16 @@ from blocks import (
     Block,
     BlockId,
     CallId,
+    Part,
+    TextPart,
     ToolCall,
     TurnHeader,
     TurnId,
+    UserAttachment,
     UserPrompt,
     UserSteer,
 )
-from blocks.formats import BlockMaker, Message, Result, parts_in
+from blocks.formats import BlockMaker, Message, Result, context_name, parts_in
 from render import View
 from timeline.engine._parting import Missing
 
@@ -29,6 +32,8 @@ class Filler:
     _turn: TurnId = attrs.field(init=False)
     _turns: int = attrs.field(default=0, init=False)
     """Turns that were opened here."""
+    _is_fresh: bool = attrs.field(default=False, init=False)
+    """Whether a turn was opened here that has only context so far."""
     _asked: dict[CallId, TurnId] = attrs.field(factory=dict[CallId, TurnId], init=False)
     """The turns of the calls that were made here."""
 
@@ -57,15 +62,36 @@ class Filler:
         match message.role:
             case "assistant":
                 yield from self._opened()
+                self._is_fresh = False
                 yield from self._maker.spoken(message)
             case "system":
                 yield from self._opened()
                 yield from self._maker.told(message)
             case _ if parts_in(message.content):
-                yield from self._opened() if voice is UserSteer else self._next_turn()
-                yield from self._maker.words(message, voice)
+                yield from self._heard(message, voice)
             case _:
                 pass
+
+    def _heard(self, message: Message, voice: type[UserPrompt | UserSteer]) -> Iterator[Block]:
+        """What a user said; before and behind it, what the user's program put beside it."""
+        parts = parts_in(message.content)
+        names = [context_name(part.text) if isinstance(part, TextPart) else "" for part in parts]
+        own = [part for part, name in zip(parts, names, strict=True) if not name]
+        is_asked = bool(own) and voice is UserPrompt
+        yield from self._next_turn() if is_asked and not self._is_fresh else self._opened()
+        self._is_fresh = self._is_fresh and not own
+        start = names.index("") if own else len(parts)
+        for part, name in zip(parts[:start], names, strict=False):
+            yield self._attachment(part, name, message.id)
+        yield from self._maker.words(attrs.evolve(message, content=tuple(own)), voice)
+        for part, name in zip(parts[start:], names[start:], strict=True):
+            if name:
+                yield self._attachment(part, name, message.id)
+
+    def _attachment(self, part: Part, name: str, source: str) -> Block:
+        return UserAttachment(
+            id=self.new_id(), turn=self._turn, source=source, name=name, part=part
+        )
 
     @property
     def _maker(self) -> BlockMaker:
@@ -78,6 +104,7 @@ class Filler:
     def _next_turn(self) -> Iterator[Block]:
         number = int(self.view.new_turn.removeprefix("t")) + self._turns
         self._turn, self._turns = TurnId(f"t{number}"), self._turns + 1
+        self._is_fresh = True
         yield TurnHeader(id=self.new_id(), turn=self._turn, started_at=self.now)
 
     def _turn_of(self, call_id: CallId) -> TurnId:

@@ -26,6 +26,8 @@ MARKS_MAX: Final = 4
 """Of a request to Anthropic."""
 _BILLING: Final = "x-anthropic-billing-header"
 """How a block of the system prompt begins that the provider takes for a header."""
+_HELD: Final = (b'"compaction_trigger"', b'"item_reference"')
+"""Items by which a client names what the provider holds."""
 _RAW_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _RAW_LIST = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -42,6 +44,13 @@ def unmarked(message: bytes) -> bytes:
 def key_of(message: bytes) -> bytes:
     """What tells a message apart from others, its marks aside."""
     return blake2b(unmarked(message), digest_size=16).digest()
+
+
+def _is_held(item: bytes) -> bool:
+    """Whether it is one of these; the words may also be in what somebody said."""
+    found: Any = msgspec.json.decode(item)
+    kind = cast("Json", found).get("type") if isinstance(found, dict) else None
+    return isinstance(kind, str) and f'"{kind}"'.encode() in _HELD
 
 
 @attrs.define
@@ -72,7 +81,7 @@ class Body:
             raise UnreadableError("nothing was said")
         if body.value("previous_response_id") or body.value("conversation"):
             raise UnreadableError("the provider holds the conversation")
-        if any(b'"compaction_trigger"' in item or b'"item_reference"' in item for item in said):
+        if any(kind in raw for kind in _HELD) and any(map(_is_held, said)):
             raise UnreadableError("it names what the provider holds")
         return body
 

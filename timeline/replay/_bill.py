@@ -1,11 +1,11 @@
 """The running bill of one engine: its requests through the simulated cache, and their price."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import attrs
 
 from render import Model, Rendered
-from timeline.replay._cache import CacheStep, PromptCache
+from timeline.replay._cache import CacheStep, FlatBlock, PromptCache
 from timeline.replay._flatten import Flattener
 from timeline.replay._price import SummaryCall, price, summary_price, summary_units, units
 
@@ -37,7 +37,11 @@ class Bill:
             "system": rendered.system,
             "messages": rendered.messages,
         }
-        step = self._cache.step(ts, self.flattener.flatten(request))
+        return self.charge(ts, self.flattener.flatten(request))
+
+    def charge(self, ts: float, blocks: Iterable[FlatBlock]) -> CacheStep:
+        """One request, flattened."""
+        step = self._cache.step(ts, blocks)
         self.dollars += price(step, self.model)
         self.units += units(step, self.model)
         self.read += step.read

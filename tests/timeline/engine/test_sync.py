@@ -17,6 +17,7 @@ from blocks import (
     HistoryDivergedError,
     ToolCall,
     ToolResult,
+    UserAttachment,
     UserPrompt,
     text_of,
 )
@@ -331,3 +332,57 @@ def test_a_placeholder_is_no_id() -> None:
     timeline.sync([*history, said[1]], format="openai.responses")
     assert held(timeline) == [("user", "Go."), ("said", "One."), ("said", "Two.")]
     assert all(not entry.block.source for entry in timeline.view.entries)
+
+
+def test_the_texts_of_one_message_are_sent_again_as_so_many() -> None:
+    """A provider's cache knows a message by its blocks: one that is put together anew is another one."""
+    texts = ["Be brief.", "Fix the parser.", "It is in src."]
+    said = [{"type": "text", "text": text} for text in texts]
+    timeline = opened(MemoryStore())
+    timeline.sync([{"role": "user", "content": said}], format="anthropic")
+    [message] = timeline.render().messages
+    assert [block["text"] for block in message["content"]] == texts
+
+
+def test_a_message_of_several_texts_is_carried_over_a_compaction_as_one_quotation() -> None:
+    texts = ["Be brief.", "Fix the parser."]
+    history = [{"role": "user", "content": [{"type": "text", "text": text} for text in texts]}]
+    timeline = open_timeline(store=MemoryStore(), ids=Ids(), window=600, policy=steady())
+    for number in range(14):
+        call = {"type": "tool_use", "id": f"c{number}", "name": "bash", "input": {}}
+        result = {"type": "tool_result", "tool_use_id": f"c{number}", "content": "ok " * 30}
+        history.append({"role": "assistant", "content": [call]})
+        history.append({"role": "user", "content": [result]})
+        timeline.sync(history, format="anthropic")
+        timeline.render()
+    shown = [block.get("text", "") for block in timeline.render().messages[0]["content"]]
+    [quoted] = [text for text in shown if text.startswith("<earlier-message")]
+    assert "\n".join(texts) in quoted
+    assert not set(texts) & set(shown)
+
+
+def test_what_an_agents_program_puts_beside_the_users_words_is_context() -> None:
+    """As in an imported log: it need not be kept to the letter, and opens no turn."""
+    reminder, instructions = (
+        "<system-reminder>Be brief.</system-reminder>",
+        "# AGENTS.md\nUse tabs.",
+    )
+    history = [
+        {"role": "user", "content": instructions},
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": text} for text in (reminder, "Fix it.")],
+        },
+    ]
+    timeline = opened(MemoryStore())
+    timeline.sync(history, format="openai.chat")
+    blocks = [e.block for _, e in timeline.events() if isinstance(e, BlockAppended)]
+    assert [b.name for b in blocks if isinstance(b, UserAttachment)] == [
+        "AGENTS.md",
+        "system-reminder",
+    ]
+    assert [b.text for b in blocks if isinstance(b, UserPrompt)] == ["Fix it."]
+    assert {b.turn for b in blocks} == {"t1"}
+    sent = [block["text"] for m in timeline.render().messages for block in m["content"]]
+    assert sent == [instructions, reminder, "Fix it."]
+    assert timeline.sync(history, format="openai.chat").appended == 0

@@ -18,14 +18,17 @@ _PREFIXES = (
     "<collaboration_mode",
     "<skill",
     "<app-context",
+    "<apps_instructions",
+    "<plugins_instructions",
     "<subagent",
     "<ide_",
     "# AGENTS.md",
+    "Base directory for this skill: ",
     "Caveat:",
     "[Request interrupted",
 )
 _TAG = re.compile(r"<([A-Za-z][\w-]*)")
-_NAMES = {"#": "AGENTS.md", "C": "caveat", "[": "interruption"}
+_NAMES = {"#": "AGENTS.md", "B": "skill", "C": "caveat", "[": "interruption"}
 
 
 def context_name(text: str) -> str:

@@ -1,0 +1,137 @@
+"""A strict upstream that says what was recorded, and writes a bill of what reaches it."""
+
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final
+
+import attrs
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from blocks import (
+    AssistantCompletion,
+    AssistantThinking,
+    BlocksHidden,
+    RangeCompacted,
+    ToolCall,
+)
+from persistence import open_store
+from persistence.sessions import Item, Responded, Session
+from render import Model, provider_of
+from timeline.fake_provider import Call, Exchange, FakeProvider, Reply
+from timeline.replay._bill import Bill
+from timeline.replay._flatten import Flattener
+from timeline.replay._replay_timeline import Clock
+from timeline.tokens import counter_for
+
+ROOM: Final = 40_000
+"""Tokens for the answer, beside the window: what a prompt may have is checked here."""
+
+
+def as_said(session: Session) -> Session:
+    """As the fake model says it: text, then calls; thinking was signed by another provider."""
+    items = (_said(item) for item in session.items)
+    return attrs.evolve(session, items=tuple(item for item in items if item.blocks))
+
+
+def _said(item: Item) -> Item:
+    if not isinstance(item, Responded):
+        return item
+    blocks = [b for b in item.blocks if not isinstance(b, AssistantThinking)]
+    texts = [b for b in blocks if isinstance(b, AssistantCompletion) and b.text]
+    others = [b for b in blocks if not isinstance(b, AssistantCompletion)]
+    if not texts:
+        return attrs.evolve(item, blocks=tuple(others))
+    said = "\n\n".join(block.text for block in texts)
+    one = AssistantCompletion(
+        id=texts[0].id, turn=texts[0].turn, response=texts[0].response, text=said
+    )
+    return attrs.evolve(item, blocks=(one, *others))
+
+
+def reply_of(response: Responded) -> Reply:
+    """What was recorded, for the fake model to say."""
+    texts = [b.text for b in response.blocks if isinstance(b, AssistantCompletion)]
+    calls = [Call(b.name, b.input, b.call_id) for b in response.blocks if isinstance(b, ToolCall)]
+    return Reply(text="".join(texts), calls=calls)
+
+
+@attrs.define
+class Judge:
+    """The bill of one way to send a session, by the project's own simulated cache."""
+
+    model: Model
+    window: int
+    bill: Bill
+    refused: list[str] = attrs.field(init=False, factory=list[str])
+    """What the upstream said against requests."""
+    over: int = attrs.field(init=False, default=0)
+    """Prompts larger than the window."""
+    busts_at: list[float] = attrs.field(init=False, factory=list[float])
+
+    @classmethod
+    def of(cls, model: Model, window: int) -> "Judge":
+        """Nothing sent yet."""
+        flattener = Flattener(counter_for("model", model), provider_of(model))
+        return cls(model, window, Bill(model=model, flattener=flattener))
+
+    def take(self, at: float, request: Mapping[str, Any]) -> None:
+        """One request that arrived."""
+        step = self.bill.charge(at, self.bill.flattener.sent(request))
+        self.over += step.total > self.window
+        if step.bust:
+            self.busts_at.append(at)
+
+
+@attrs.define
+class Upstream:
+    """The fake provider, whose model says what it is told to, and whose listener is the judge."""
+
+    judge: Judge
+    clock: Clock = attrs.field(factory=Clock)
+    next: Reply = attrs.field(init=False, factory=Reply)
+    arrived: float = attrs.field(init=False, default=0.0)
+    """When the last request was there in full, by `perf_counter`."""
+    provider: FakeProvider = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.provider = FakeProvider(
+            responder=lambda _: self.next,
+            window=self.judge.window + ROOM,
+            clock=self.clock,
+            listener=self._heard,
+        )
+
+    def _heard(self, exchange: Exchange) -> None:
+        self.provider.exchanges.clear()
+        if exchange.error:
+            self.judge.refused.append(exchange.error.message)
+        else:
+            self.judge.take(self.clock.now, exchange.request)
+
+    def timed(self, app: ASGIApp) -> ASGIApp:
+        """The app of the provider, with a note of when requests are there."""
+
+        async def noted(scope: Scope, receive: Receive, send: Send) -> None:
+            async def received() -> Message:
+                message = await receive()
+                if not message.get("more_body"):
+                    self.arrived = perf_counter()
+                return message
+
+            await app(scope, received, send)
+
+        return noted
+
+
+def decided(store: Path) -> set[float]:
+    """The moments at which anything was taken out of a prompt."""
+    found = set[float]()
+    with closing(open_store(store)) as opened:
+        for info in opened.list():
+            after = 0
+            while page := opened.read(info.id, after=after):
+                after = page[-1][0]
+                found |= {e.at for _, e in page if isinstance(e, RangeCompacted | BlocksHidden)}
+    return found

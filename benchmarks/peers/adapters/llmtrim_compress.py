@@ -1,0 +1,16 @@
+"""llmtrim: what its proxy does to the body of a request."""
+
+import json
+from importlib.metadata import version
+
+from gateways import serve
+from llmtrim import Provider, compress
+
+
+def make(_):
+    return lambda request: json.loads(
+        compress(json.dumps(request), Provider.ANTHROPIC, "agent").request_json
+    )
+
+
+serve(make, f"llmtrim {version('llmtrim')}, compress(), preset agent")
