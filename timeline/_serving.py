@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 LOOPBACK: Final = "127.0.0.1"
 _START_SECONDS_MAX: Final = 30.0
 _STOP_SECONDS: Final = 1
+_IDLE_SECONDS: Final = 75
+"""How long a connection is kept that nothing is asked on: an agent's tools take their time."""
 _BACKLOG: Final = 128
 
 
@@ -112,6 +114,7 @@ class AppServer:
             log_config=None,
             log_level="critical",
             timeout_graceful_shutdown=_STOP_SECONDS,
+            timeout_keep_alive=_IDLE_SECONDS,
         )
         self._server = uvicorn.Server(config)
         return self._server

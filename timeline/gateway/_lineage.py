@@ -22,7 +22,7 @@ from persistence import EventStore
 from timeline._timeline import Timeline
 from timeline.engine._history import History, HistoryReader
 from timeline.gateway._apis import Speaker
-from timeline.gateway._body import Body, key_of
+from timeline.gateway._body import Body, is_same
 
 log = logging.getLogger("foldline.gateway")
 
@@ -51,8 +51,8 @@ class Conversation:
     opening: object
     """What it was opened with: the model, for one."""
     reader: HistoryReader
-    keys: list[bytes] = attrs.field(factory=list[bytes])
-    """One for each message that was read."""
+    said: list[bytes] = attrs.field(factory=list[bytes])
+    """The messages that were read."""
     lock: Any = attrs.field(factory=Lock)
     """One request at a time."""
     is_noted: Event = attrs.field(factory=_set)
@@ -63,17 +63,16 @@ class Conversation:
 
     def read(self, body: Body) -> History:
         """The history of a request; only what is new in it is read."""
-        keys = [key_of(raw) for raw in body.said]
-        count = len(self.keys)
-        if keys[:count] != self.keys:
+        count = len(self.said)
+        if len(body.said) < count or not all(map(is_same, self.said, body.said)):
             self.reader, count = HistoryReader(format=self.reader.format), 0
-            self.keys = []
+        self.said = []  # until it is certain that all can be read
         try:
             self.reader.add([msgspec.json.decode(raw) for raw in body.said[count:]])
         except BaseException:
-            self.reader, self.keys = HistoryReader(format=self.reader.format), []
+            self.reader = HistoryReader(format=self.reader.format)
             raise
-        self.keys = keys
+        self.said = body.said
         return self.reader.history()
 
 

@@ -6,7 +6,7 @@ it is corrected by what that said of the requests that were sent.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from hashlib import blake2b
+from itertools import chain
 from threading import Lock
 from typing import Any, Final, cast
 
@@ -112,10 +112,13 @@ class _Books:
     flattener: Flattener
     full: PromptCache
     sent: PromptCache
-    known: dict[tuple[str, bytes], tuple[FlatBlock, ...]] = attrs.field(
-        factory=dict[tuple[str, bytes], tuple[FlatBlock, ...]]
+    said: Sequence[bytes] = ()
+    """The client's latest messages, and what the cache sees of each."""
+    flat: Sequence[tuple[FlatBlock, ...]] = ()
+    fixed: dict[str, tuple[bytes, tuple[FlatBlock, ...]]] = attrs.field(
+        factory=dict[str, tuple[bytes, tuple[FlatBlock, ...]]]
     )
-    """Of the client's messages, and of its system prompt and tools."""
+    """The same of system and tools."""
 
     @classmethod
     def of(cls, call: Call) -> "_Books":
@@ -130,9 +133,18 @@ class _Books:
         blocks = [*self._overhead(tools), *tools]
         if body.api.prompt:
             blocks += self._system(call)
-        for raw in body.said:
-            blocks += self._flat("said", raw)
-        return blocks
+        return [*blocks, *chain.from_iterable(self._messages(body.said))]
+
+    def _messages(self, said: Sequence[bytes]) -> Sequence[tuple[FlatBlock, ...]]:
+        """Of each message; what stands where it stood is not looked at again."""
+        known = zip(self.said, self.flat, strict=True)
+        flats = [
+            flat if raw == old else self._made("said", raw)
+            for raw, (old, flat) in zip(said, known, strict=False)
+        ]
+        flats += [self._made("said", raw) for raw in said[len(flats) :]]
+        self.said, self.flat = said, flats
+        return flats
 
     def ours(self, call: Call) -> list[FlatBlock]:
         """The rendered request."""
@@ -154,16 +166,19 @@ class _Books:
         return self._flat("system", msgspec.json.encode(given))
 
     def _flat(self, place: str, raw: bytes) -> tuple[FlatBlock, ...]:
-        key = place, blake2b(raw, digest_size=16).digest()
-        known = self.known.get(key)
-        if known is None:
-            found: Any = msgspec.json.decode(raw) or []
-            request: dict[str, Sequence[Any]] = {}
-            request["messages" if place == "said" else place] = (
-                [found] if place == "said" else found
-            )
-            known = self.known[key] = tuple(self.flattener.flatten(request))
-        return known
+        """Of system or tools, which are mostly those of the call before."""
+        known, flat = self.fixed.get(place, (b"", ()))
+        if known != raw:
+            flat = self._made(place, raw)
+            self.fixed[place] = raw, flat
+        return flat
+
+    def _made(self, place: str, raw: bytes) -> tuple[FlatBlock, ...]:
+        found: Any = msgspec.json.decode(raw) or []
+        request: dict[str, Sequence[Any]] = (
+            {"messages": [found]} if place == "said" else {place: found}
+        )
+        return tuple(self.flattener.flatten(request))
 
 
 @attrs.define(eq=False)

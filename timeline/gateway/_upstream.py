@@ -30,6 +30,8 @@ _HOP: Final = frozenset(
 """Headers of one connection (RFC 9110, 7.6.1), not of what it carries."""
 TOKEN_HEADER: Final = "x-foldline-token"  # noqa: S105 -- a name
 _CONNECT_SECONDS: Final = 30.0
+_IDLE_SECONDS: Final = 60.0
+"""How long a connection is kept that nothing is asked on; a client's tools take their time."""
 Headers = list[tuple[str, str]]
 
 
@@ -63,7 +65,7 @@ class Upstream:
         # How long an answer may take is for the client to say: it hangs up.
         self._client = httpx2.AsyncClient(
             timeout=httpx2.Timeout(None, connect=_CONNECT_SECONDS),
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=64),
+            limits=httpx2.Limits(max_connections=None, keepalive_expiry=_IDLE_SECONDS),
             follow_redirects=False,
             trust_env=True,
         )
