@@ -11,6 +11,7 @@ import attrs
 from blocks import FoldlineError, MisuseError
 from render import Json
 from timeline.fake_provider._fault import Fault
+from timeline.fake_provider._http_request import HttpRequest
 from timeline.fake_provider._provider import Exchange, FakeProvider
 
 if TYPE_CHECKING:
@@ -59,6 +60,11 @@ class FakeServer:
     def refused(self) -> list[Exchange]:
         """Requests that broke a rule of the provider; what a fault refused is not among them."""
         return [e for e in self.provider.exchanges if e.error and not e.fault]
+
+    @property
+    def http_requests(self) -> list[HttpRequest]:
+        """All that arrived, to any path, as it was sent but for keys."""
+        return self.provider.http_requests
 
     def fault(self, *faults: Fault) -> None:
         """Make the next valid requests go wrong, one fault each."""
