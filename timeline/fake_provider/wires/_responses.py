@@ -178,18 +178,26 @@ def _as_message(item: Json) -> Json:
             }
             return {"role": "assistant", "content": [block]}
         case "custom_tool_call":
-            said = {"input": item["input"]}
-            block = {"type": "tool_use", "id": item["call_id"], "name": item["name"], "input": said}
+            given = {"input": item["input"]}
+            block = {"type": "tool_use", "id": item["call_id"], "name": item["name"], "input": given}
             return {"role": "assistant", "content": [block]}
         case "function_call_output" | "custom_tool_call_output":
             content = _openai.parts_of(item["output"])
             result = {"type": "tool_result", "tool_use_id": item["call_id"], "content": content}
             return {"role": "user", "content": [result]}
+        case "agent_message":
+            said = [{"type": "text", "text": _sent(part)} for part in blocks_of(item["content"])]
+            return {"role": "user", "content": said}
         case "message":
             role = "assistant" if item.get("role") == "assistant" else "user"
             return {"role": role, "content": _openai.parts_of(item["content"])}
         case _:
             return {"role": "assistant", "content": []}
+
+
+def _sent(part: Json) -> str:
+    """What one agent says to another; it is not really sealed here."""
+    return str(part.get("text", part.get("encrypted_content", "")))
 
 
 def _usage(spoken: Spoken) -> Json:

@@ -80,6 +80,18 @@ def _scan_message(item: Json, facts: ItemFacts) -> None:
         _scan_parts(content, "content", facts)
 
 
+def _scan_agent_message(item: Json, facts: ItemFacts) -> None:
+    """What one agent of a team says to another; the server may have sealed it."""
+    for field in ("author", "recipient"):
+        if not isinstance(item.get(field), str):
+            facts.fault(Rule.SHAPE, "", "a string", field=field)
+    content: object = item.get("content")
+    parts = cast("Sequence[object]", content if isinstance(content, list) else ())
+    open_parts = [part for part in parts if fields(part).get("type") != "encrypted_content"]
+    if open_parts or not parts:
+        _scan_parts(open_parts if parts else content, "content", facts)
+
+
 def _scan_parts(content: object, field: str, facts: ItemFacts) -> None:
     if not isinstance(content, list):
         facts.fault(Rule.SHAPE, "", "a string or an array", field=field)
@@ -214,6 +226,7 @@ _ITEM_RULES: Final[Mapping[str, ItemRule]] = {
     **dict.fromkeys(CALLS, _scan_call),
     **dict.fromkeys(CALLS.values(), _scan_output),
     "additional_tools": _scan_more_tools,
+    "agent_message": _scan_agent_message,
     "compaction": _scan_compaction,
     "compaction_trigger": _scan_trigger,
     "message": _scan_message,
