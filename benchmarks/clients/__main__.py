@@ -18,12 +18,19 @@ import attrs
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.clients.agents import ClaudeCode, Client, OpenCode, Pi
+from benchmarks.clients.agents import CLAUDE, CLAUDE_KEY, Client, OpenCode, Pi
 from benchmarks.clients.codex import CODEX, CODEX_PLAIN
 from benchmarks.clients.install import install
 from benchmarks.clients.run import Run, run_directly
 
-CLIENTS: Final[tuple[Client, ...]] = (ClaudeCode(), CODEX, CODEX_PLAIN, Pi(), OpenCode())
+CLIENTS: Final[tuple[Client, ...]] = (
+    CLAUDE,
+    CLAUDE_KEY,
+    CODEX,
+    CODEX_PLAIN,
+    Pi(),
+    OpenCode(),
+)
 COLUMNS: Final = ("agent", "version", "way", "rounds", "helper", "side", "refused", "result")
 
 

@@ -16,11 +16,11 @@ from timeline.fake_provider import Call
 
 KEY: Final = "sk-test-of-the-clients"
 """No key of anybody's."""
+SUBSCRIPTION: Final = f"sk-ant-oat01-{KEY}"
+"""No token of anybody's, but in the form of one."""
 CLAUDE_MODEL: Final = "claude-sonnet-4-5"
-OPENAI_MODEL: Final = "gpt-5.6-sol"
-"""Codex knows it: it gives it one tool that takes code, which calls the others."""
-OPENAI_PLAIN_MODEL: Final = "gpt-5.4"
-"""Codex knows nothing of it, and gives it functions."""
+"""Old enough for thinking with a budget; no messages of the role `system`."""
+NEW_CLAUDE_MODEL: Final = "claude-opus-5-5"
 
 
 class Client(Protocol):
@@ -91,6 +91,9 @@ class ClaudeCode:
     """Anthropic's; finds the provider by a variable."""
 
     name: str = "claude"
+    model: str = NEW_CLAUDE_MODEL
+    has_subscription: bool = True
+    """Logged in, and with what it does only when it takes the provider for Anthropic itself; or with a key."""
     window: int = 40_000
     packages: tuple[Package, ...] = (
         Package(
@@ -103,16 +106,23 @@ class ClaudeCode:
     def prepare(self, home: Path, url: str) -> Mapping[str, str]:
         """See `Client`."""
         del home
+        if self.has_subscription:
+            auth = {
+                "CLAUDE_CODE_OAUTH_TOKEN": SUBSCRIPTION,
+                "_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL": "1",
+            }
+        else:
+            auth = {"ANTHROPIC_API_KEY": KEY}
         return {
+            **auth,
             "ANTHROPIC_BASE_URL": url,
-            "ANTHROPIC_API_KEY": KEY,
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "IS_SANDBOX": "1",  # or it refuses to run as root without asking for permissions
         }
 
     def command(self, prompt: str, *, resume: bool) -> Sequence[str]:
         """See `Client`."""
-        options = ("--output-format", "json", "--model", CLAUDE_MODEL)
+        options = ("--output-format", "json", "--model", self.model)
         more = ("--continue",) if resume else ()
         path = str(self.packages[0].path)
         return [path, "-p", prompt, *options, "--dangerously-skip-permissions", *more]
@@ -229,3 +239,7 @@ class OpenCode:
                 )
             ],
         )
+
+
+CLAUDE: Final = ClaudeCode()
+CLAUDE_KEY: Final = ClaudeCode("claude-key", CLAUDE_MODEL, has_subscription=False)

@@ -119,7 +119,7 @@ class Task:
             raise AssertionError(f"part {part}: the model did not get what it asked for")
 
     def _token(self, part: int) -> str:
-        tokens = dict(_TOKEN.findall(self.seen))
+        tokens: dict[str, str] = dict(_TOKEN.findall(self.seen))
         if str(part) not in tokens:
             raise AssertionError(f"part {part}: no token among the results: {self.seen[-300:]!r}")
         return tokens[str(part)]
@@ -131,7 +131,7 @@ class Task:
 
 
 def _thinks(request: Json) -> bool:
-    return (request.get("thinking") or {}).get("type") == "enabled"
+    return bool((request.get("thinking") or {}).get("type") == "enabled")
 
 
 def _said_by_user(request: Json) -> str:

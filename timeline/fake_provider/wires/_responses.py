@@ -179,7 +179,12 @@ def _as_message(item: Json) -> Json:
             return {"role": "assistant", "content": [block]}
         case "custom_tool_call":
             given = {"input": item["input"]}
-            block = {"type": "tool_use", "id": item["call_id"], "name": item["name"], "input": given}
+            block = {
+                "type": "tool_use",
+                "id": item["call_id"],
+                "name": item["name"],
+                "input": given,
+            }
             return {"role": "assistant", "content": [block]}
         case "function_call_output" | "custom_tool_call_output":
             content = _openai.parts_of(item["output"])

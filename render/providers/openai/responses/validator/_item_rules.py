@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
-from render.providers._facts import fields, joined
+from render.providers._facts import fields, items, joined
 from render.providers.openai._kinds import CALL_ID_LENGTH_MAX, MARK, NAME
 from render.providers.openai._media import MediaFacts, scan_file, scan_image
 from render.providers.openai.responses._kinds import CALLS, REPLAYED
@@ -86,10 +86,12 @@ def _scan_agent_message(item: Json, facts: ItemFacts) -> None:
         if not isinstance(item.get(field), str):
             facts.fault(Rule.SHAPE, "", "a string", field=field)
     content: object = item.get("content")
-    parts = cast("Sequence[object]", content if isinstance(content, list) else ())
+    parts = items(content)
     open_parts = [part for part in parts if fields(part).get("type") != "encrypted_content"]
-    if open_parts or not parts:
-        _scan_parts(open_parts if parts else content, "content", facts)
+    if open_parts:
+        _scan_parts(open_parts, "content", facts)
+    elif not parts:
+        _scan_parts(content, "content", facts)
 
 
 def _scan_parts(content: object, field: str, facts: ItemFacts) -> None:
