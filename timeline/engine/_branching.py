@@ -9,7 +9,7 @@ from blocks.formats import Format, checked_format, stream_of
 from render import Rendered
 from timeline._flow import Flow, RunBlocking
 from timeline.arguments._checks import checked_choice, checked_name, checked_whole
-from timeline.engine._history import history_of
+from timeline.engine._history import History, history_of
 from timeline.engine._removing import Removing
 from timeline.engine._streaming import Arriving
 from timeline.engine._sync import (
@@ -100,7 +100,10 @@ class Branching(Removing):
         """
         checked_choice(on_divergence, ON_DIVERGENCE, "sync()", "on_divergence")
         checked_whole(after, "sync()", "after")
-        history = history_of(messages, checked_format(format, "sync()"), after)
+        if isinstance(messages, History):  # who has read it already
+            history = messages
+        else:
+            history = history_of(messages, checked_format(format, "sync()"), after)
         operations, parted, is_new = self, None, False
         found = yield from agree(self.engine, history, on_divergence)
         while found.diverged_at is not None:

@@ -1,7 +1,7 @@
 """A foreign history: what it says, piece by piece; what it has for the system prompt; and a hash for each of its
 beginnings."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Final, TypeAlias
 
@@ -88,39 +88,73 @@ def history_of(messages: object, format: Format, after: int = 0) -> History:  # 
         ArgumentError: it is none, or one of the messages is none.
         CodecError: one holds what cannot be stored.
     """
-    said: list[tuple[int, Message]] = []
-    system: list[str] = []
-    newest = ""
-    for number, read in enumerate(messages_from(messages, format)):
-        for message in read:
-            newest = message.instructions or newest
-            if message.role == "system" and not said:
-                system.append(text_of_parts(parts_in(message.content)))
-            elif message.content:
-                said.append((number, message))
-    steps = tuple(_steps(said))
-    return History(
-        steps=steps,
-        chain=tuple(_chain(steps, f"{FORM}@{after}:" if after else f"{FORM}:")),
-        system="\n\n".join(text for text in (*system, newest) if text.strip()),
-        messages=len({step.number for step in steps}),
-        after=after,
-    )
+    reader = HistoryReader(format=format, after=after)
+    reader.add(messages)
+    return reader.history()
 
 
-def _steps(said: Iterable[tuple[int, Message]]) -> Iterator[Step]:
-    own: list[Own] = []
-    last: tuple[int, Message] | None = None
-    for number, message in said:
+@attrs.define(kw_only=True)
+class HistoryReader:
+    """Reads a history that grows: what was read once is not read again."""
+
+    format: Format
+    after: int = 0
+    """Version of the timeline behind which it begins."""
+    _steps: list[Step] = attrs.field(factory=list[Step], init=False)
+    _chain: list[str] = attrs.field(init=False)
+    _digest: bytes = attrs.field(default=b"", init=False)
+    _own: list[Own] = attrs.field(factory=list[Own], init=False)
+    """What only a provider reads, and no step has yet."""
+    _last: tuple[int, Message] | None = attrs.field(default=None, init=False)
+    _system: list[str] = attrs.field(factory=list[str], init=False)
+    _newest: str = attrs.field(default="", init=False)
+    _count: int = attrs.field(default=0, init=False)
+    """Messages that were read."""
+
+    def __attrs_post_init__(self) -> None:
+        self._chain = [f"{FORM}@{self.after}:" if self.after else f"{FORM}:"]
+
+    def add(self, messages: object) -> None:
+        """Read further messages.
+
+        Raises:
+            ArgumentError: they are no list of messages of the format; it says which one is none.
+            CodecError: one holds what cannot be stored.
+        """
+        for read in messages_from(messages, self.format):
+            for message in read:
+                self._newest = message.instructions or self._newest
+                if message.role == "system" and self._last is None:
+                    self._system.append(text_of_parts(parts_in(message.content)))
+                elif message.content:
+                    self._say(message)
+            self._count += 1
+
+    def history(self) -> History:
+        """All of it, as far as it was read."""
+        steps = tuple(self._steps)
+        if self._last and self._own:
+            number, message = self._last
+            steps += (Step(number=number, message=message, own=tuple(self._own), piece=None),)
+        return History(
+            steps=steps,
+            chain=tuple(self._chain),
+            system="\n\n".join(text for text in (*self._system, self._newest) if text.strip()),
+            messages=len({step.number for step in steps}),
+            after=self.after,
+        )
+
+    def _say(self, message: Message) -> None:
         for piece in _pieces(message):
-            last = number, message
+            self._last = self._count, message
             if isinstance(piece, Thought | Verbatim):
-                own.append(piece)
+                self._own.append(piece)
                 continue
-            yield Step(number=number, message=message, own=tuple(own), piece=piece)
-            own = []
-    if last and own:
-        yield Step(number=last[0], message=last[1], own=tuple(own), piece=None)
+            step = Step(number=self._count, message=message, own=tuple(self._own), piece=piece)
+            self._steps.append(step)
+            self._own.clear()
+            self._digest = sha256(self._digest + _content(piece)).digest()
+            self._chain.append(f"{self._chain[0]}{self._digest.hex()[:32]}")
 
 
 def _pieces(message: Message) -> Iterator[Piece | Own]:
@@ -130,15 +164,6 @@ def _pieces(message: Message) -> Iterator[Piece | Own]:
             yield content
     if parts := parts_in(message.content):
         yield attrs.evolve(message, content=tuple(parts))
-
-
-def _chain(steps: Iterable[Step], form: str) -> Iterator[str]:
-    digest = b""
-    yield form
-    for step in steps:
-        if step.piece is not None:
-            digest = sha256(digest + _content(step.piece)).digest()
-            yield form + digest.hex()[:32]
 
 
 def _content(piece: Piece) -> bytes:

@@ -1,0 +1,221 @@
+"""What is not rendered goes on as it came, and comes back as the provider sent it."""
+
+import gzip
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+import zstandard
+
+from persistence import MemoryStore
+from render import Json
+from tests.timeline.gateway._agents import KEY, MODEL, Agent, Recording, gateway, provider, working
+from timeline.gateway import Gateway, GatewayServer
+
+TOKEN = "tok-1"  # noqa: S105 -- of these tests
+pytestmark = pytest.mark.network
+SAID: Json = {"model": MODEL, "max_tokens": 9, "messages": [{"role": "user", "content": "Hello"}]}
+ANSWER: Json = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": MODEL,
+    "content": [{"type": "text", "text": "Hi."}],
+    "stop_reason": "end_turn",
+    "usage": {"input_tokens": 12, "output_tokens": 3},
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "target"),
+    [
+        ("HEAD", "/"),
+        ("GET", "/v1/models?limit=1000&after_id=a%20b"),
+        ("POST", "/v1/files%2Fodd/path?x=1&x=2"),
+        ("DELETE", "/v1/skills/s1"),
+    ],
+)
+def test_paths_that_are_not_ours_go_on_with_their_query_and_come_back(
+    method: str, target: str
+) -> None:
+    body = b'{"x":  1}' if method == "POST" else None
+    with Recording(status=207, answer={"odd": 1}, headers={"request-id": "r1"}) as up:
+        with gateway(store=MemoryStore(), upstream=up.url) as server:
+            found = httpx2.request(method, f"{server.url}{target}", content=body)
+        assert (found.status_code, found.headers["request-id"]) == (207, "r1")
+        [received] = up.received
+        assert (received.method, received.target) == (method, target)
+        assert received.body == (body or b"")
+
+
+@pytest.mark.parametrize("auth", [{"x-api-key": KEY}, {"authorization": f"Bearer {KEY}"}])
+def test_a_request_without_pressure_goes_on_byte_for_byte_with_all_its_headers(
+    auth: dict[str, str],
+) -> None:
+    raw = b'{ "odd": [1.50, {"x":null}],\n' + msgspec.json.encode(SAID)[1:]
+    own = {
+        **auth,
+        "anthropic-version": "2023-06-01",
+        "anthropic-beta": "a,b",
+        "content-type": "application/json",
+        "user-agent": "claude-cli/9",
+        "x-odd": "1",
+    }
+    with (
+        Recording(answer=ANSWER, headers={"request-id": "r1", "anthropic-x": "y"}) as up,
+        gateway(store=MemoryStore(), upstream=up.url) as server,
+    ):
+        found = httpx2.post(f"{server.url}/v1/messages?beta=true", content=raw, headers=own)
+        direct = httpx2.post(f"{up.url}/v1/messages?beta=true", content=raw, headers=own)
+    through, straight = up.received
+    assert through.body == raw == straight.body
+    assert through.target == "/v1/messages?beta=true"
+    for name, value in own.items():
+        assert through.headers[name] == value
+    assert found.content == direct.content
+    left_out = {"date", "server"}
+    assert {n: v for n, v in found.headers.items() if n not in left_out} == {
+        n: v for n, v in direct.headers.items() if n not in left_out
+    }
+
+
+@pytest.mark.parametrize("coding", ["zstd", "gzip"])
+def test_a_compressed_request_is_read_and_goes_on_as_it_came(coding: str) -> None:
+    raw = msgspec.json.encode({"model": "gpt-5.1", "input": [{"role": "user", "content": "Hi"}]})
+    packed = zstandard.compress(raw) if coding == "zstd" else gzip.compress(raw)
+    store = MemoryStore()
+    with Recording(answer={"id": "r", "output": []}) as up:
+        with gateway(store=store, upstream=up.url) as server:
+            headers = {"content-encoding": coding, "authorization": "Bearer x"}
+            httpx2.post(f"{server.url}/v1/responses", content=packed, headers=headers)
+            assert len(store.list()) == 1, "it was read"
+        [received] = up.received
+        assert (received.body, received.headers["content-encoding"]) == (packed, coding)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"\xff\xfe",
+        b'{"messages": 1}',
+        b'{"messages": []}',
+        b'{"model": "m", "messages": [1]}',
+        b'{"model": 5, "messages": [{"role": "user", "content": "x"}]}',
+        b'{"model": "m", "messages": [{"role": "user"}], "tools": [{"odd": 1}]}',
+        b'{"model": "m", "messages": [{"role": "martian", "content": []}]}',
+        b'{"messages": ' + b"[" * 5_000 + b"]" * 5_000 + b"}",
+    ],
+)
+def test_what_cannot_be_read_goes_on_and_the_provider_says_what_is_wrong(raw: bytes) -> None:
+    refusal = {"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}
+    with Recording(status=400, answer=refusal) as up:
+        with gateway(store=MemoryStore(), upstream=up.url) as server:
+            found = httpx2.post(f"{server.url}/v1/messages", content=raw)
+        assert (found.status_code, found.json()) == (400, refusal)
+        assert [received.body for received in up.received] == [raw]
+
+
+def test_a_conversation_that_the_provider_holds_is_not_rendered() -> None:
+    held = [
+        {"model": "gpt-5.1", "previous_response_id": "r0", "input": [{"role": "user"}]},
+        {"model": "gpt-5.1", "input": [{"type": "compaction_trigger"}]},
+        {"model": "gpt-5.1", "input": "Only a text"},
+    ]
+    store = MemoryStore()
+    with Recording(answer={"id": "r", "output": []}) as up:
+        with gateway(store=store, upstream=up.url) as server:
+            for request in held:
+                httpx2.post(f"{server.url}/v1/responses", json=request)
+        assert [msgspec.json.decode(r.body) for r in up.received] == held
+    assert not store.list()
+
+
+def test_a_websocket_is_refused_so_that_the_client_falls_back_to_http() -> None:
+    with Recording() as up, gateway(store=MemoryStore(), upstream=up.url) as server:
+        headers = {
+            "connection": "Upgrade",
+            "upgrade": "websocket",
+            "sec-websocket-version": "13",
+            "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+        }
+        found = httpx2.get(f"{server.url}/v1/responses", headers=headers)
+        assert found.status_code == 426
+        assert not up.received
+
+
+def test_a_provider_that_is_not_there_is_a_502_that_says_so() -> None:
+    with Recording() as up:
+        gone = up.url
+    with gateway(store=MemoryStore(), upstream=gone) as server:
+        found = httpx2.post(f"{server.url}/v1/messages", json=SAID)
+        assert found.status_code == 502
+        assert "could not be reached" in found.json()["error"]["message"]
+
+
+def test_whatever_fails_here_the_agent_goes_on_unless_it_is_told_to_stop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("a bug of ours")
+
+    monkeypatch.setattr("timeline.gateway._rewriting.Rewriter.call", broken)
+    with provider(working(3)) as up:
+        with gateway(store=MemoryStore(), upstream=up.url) as server:
+            assert Agent(server.url).work() == 4
+        assert not up.refused
+        with gateway(store=MemoryStore(), upstream=up.url, fail_closed=True) as server:
+            agent = Agent(server.url)
+            agent.say("Go on.")
+            found = agent.post()
+    assert found.status_code == 500
+    assert "a bug of ours" in found.json()["error"]["message"]
+
+
+def test_a_store_that_fails_does_not_stop_the_agent() -> None:
+    store = MemoryStore()
+    with provider(working(3)) as up, gateway(store=store, upstream=up.url) as server:
+        agent = Agent(server.url)
+        agent.work(rounds_max=2)
+        store.close()
+        assert agent.work(prompt="") == 2
+        assert not up.refused
+
+
+def test_who_is_not_on_this_machine_needs_a_token() -> None:
+    with pytest.raises(Exception, match="needs a token"):
+        GatewayServer(gateway=Gateway(store=MemoryStore()), host="0.0.0.0")  # noqa: S104 -- not opened
+    with Recording(answer=ANSWER) as up:
+        with gateway(store=MemoryStore(), upstream=up.url, token=TOKEN) as server:
+            for target, headers, status in [
+                ("/v1/messages", {}, 401),
+                ("/v1/messages", {"x-foldline-token": "tok-2"}, 401),
+                ("/token/tok-2/v1/messages", {}, 401),
+                ("/foldline/savings", {}, 401),
+                ("/v1/messages", {"x-foldline-token": TOKEN}, 200),
+                ("/token/tok-1/v1/messages", {}, 200),
+            ]:
+                found = httpx2.post(f"{server.url}{target}", json=SAID, headers=headers)
+                assert found.status_code in (status, 405), target
+        assert [received.target for received in up.received] == ["/v1/messages"] * 2
+        assert all("tok-1" not in str(received.headers) for received in up.received)
+
+
+def test_a_request_goes_to_the_configured_provider_whatever_it_names() -> None:
+    with Recording(answer=ANSWER) as up, Recording() as other:
+        with gateway(store=MemoryStore(), upstream={"anthropic": up.url}) as server:
+            host = other.url.removeprefix("http://")
+            for target in (f"//{host}/v1/messages", f"/{other.url}/v1/messages", "/v1/messages"):
+                headers = {"host": host, "anthropic-version": "2023-06-01"}
+                httpx2.post(f"{server.url}{target}", json=SAID, headers=headers)
+        assert len(up.received) == 3
+        assert not other.received
+
+
+def test_an_upstream_that_is_no_url_is_one_clear_error() -> None:
+    for wrong in ("api.anthropic.com", {"anthropic": "ftp://x"}, {"antropic": "http://x"}):
+        with pytest.raises(Exception, match="upstream"):
+            Gateway(store=MemoryStore(), upstream=wrong).app()

@@ -1,0 +1,196 @@
+"""Under pressure the provider gets the render: valid, with the client's own marks, in its own words."""
+
+from typing import Any
+
+import httpx2
+import pytest
+
+from persistence import MemoryStore
+from render import Json, validate_request
+from tests.timeline.gateway._agents import (
+    KEY,
+    MODEL,
+    SYSTEM,
+    Agent,
+    Recording,
+    gateway,
+    provider,
+    working,
+)
+from timeline import model_named
+from timeline.fake_provider import Fault
+
+pytestmark = pytest.mark.network
+WINDOW = 6_500
+
+
+def marks(request: Json) -> list[Json]:
+    blocks = [*request["tools"], *request["system"]]
+    for message in request["messages"]:
+        blocks += message["content"] if isinstance(message["content"], list) else []
+    return [block["cache_control"] for block in blocks if "cache_control" in block]
+
+
+def test_a_long_run_in_a_small_window_ends_as_it_would_without() -> None:
+    with provider(working(25)) as up:
+        direct = Agent(up.url)
+        assert direct.work() == 26
+    with provider(working(25), window=WINDOW + 1_500) as up:
+        with gateway(store=MemoryStore(), upstream=up.url, window=WINDOW) as server:
+            agent = Agent(server.url)
+            assert agent.work() == 26
+            assert server.gateway.savings().compactions >= 1
+        assert not up.refused
+        assert [m["role"] for m in agent.said] == [m["role"] for m in direct.said]
+        for request in up.requests:
+            assert not validate_request(request, model_named(MODEL))
+
+
+@pytest.mark.parametrize("control", [{"type": "ephemeral"}, {"type": "ephemeral", "ttl": "1h"}])
+def test_marks_are_as_the_client_asks_for_them_and_never_too_many(control: Json) -> None:
+    system = [{**block, "cache_control": control} for block in SYSTEM]
+    with provider(working(14)) as up:
+        with gateway(store=MemoryStore(), upstream=up.url, window=WINDOW) as server:
+            Agent(server.url, system=system, control=control).work()
+        for request in up.requests:
+            assert 1 <= len(marks(request)) <= 4
+            assert all(mark == control for mark in marks(request))
+            assert "cache_control" in request["system"][-1]
+        assert not up.refused
+
+
+def test_all_but_the_conversation_stays_as_the_client_wrote_it() -> None:
+    more: Json = {
+        "metadata": {"user_id": "u1"},
+        "thinking": {"type": "adaptive"},
+        "stop_sequences": ["STOP"],
+    }
+    billing: Json = {"type": "text", "text": "x-anthropic-billing-header: cch=0f3;"}
+    with (
+        provider(working(14)) as up,
+        gateway(store=MemoryStore(), upstream=up.url, window=WINDOW) as server,
+    ):
+        agent = Agent(server.url, more=more, system=[billing, *SYSTEM])
+        agent.work()
+        last = up.requests[-1]
+        assert len(last["messages"]) < len(agent.said)
+        for name, value in more.items():
+            assert last[name] == value
+        assert last["system"] == [billing, *SYSTEM]
+
+
+def test_a_billing_line_that_changes_each_time_costs_nothing() -> None:
+    def prompts(*, changes: bool) -> list[Any]:
+        with provider(working(12)) as up:
+            with gateway(store=MemoryStore(), upstream=up.url, window=WINDOW) as server:
+                agent = Agent(server.url)
+                agent.say("Fix the build.")
+                for number in range(12):
+                    line = f"x-anthropic-billing-header: cch={number if changes else 0};"
+                    agent.system = [{"type": "text", "text": line}, *SYSTEM]
+                    call = agent.ask()["content"][-1]
+                    agent.said.append({"role": "user", "content": [agent._result(call)]})
+            return [request["messages"] for request in up.requests]
+
+    assert prompts(changes=True) == prompts(changes=False)
+
+
+def test_a_refusal_of_what_was_made_is_answered_with_what_the_client_sent() -> None:
+    refusal = {"type": "error", "error": {"type": "invalid_request_error", "message": "odd"}}
+    with provider(working(14)) as up, Recording(answer={}) as strict:
+        with gateway(store=MemoryStore(), upstream=up.url, window=WINDOW) as server:
+            agent = Agent(server.url)
+            agent.work(rounds_max=12)
+            server.gateway.upstream = strict.url
+        strict.answers = [(400, refusal), (200, {"content": [], "usage": {}})]
+        store = server.gateway.opened
+        with gateway(store=store, upstream=strict.url, window=WINDOW) as server:
+            agent.url = server.url
+            found = agent.post()
+        made, given = strict.received
+        assert found.status_code == 200
+        assert len(made.body) < len(given.body)
+        assert httpx2.Response(200, content=given.body).json() == agent.request()
+
+
+def test_a_prompt_that_is_too_long_for_the_provider_is_made_shorter_once() -> None:
+    with (
+        provider(working(14)) as up,
+        gateway(store=MemoryStore(), upstream=up.url, window=WINDOW) as server,
+    ):
+        agent = Agent(server.url)
+        agent.work(rounds_max=12)
+        up.fault(Fault.overflow(WINDOW + 900, WINDOW + 800))
+        agent.ask()
+        *_, long, short = up.requests
+        assert len(str(short)) < len(str(long))
+
+
+def test_what_is_counted_is_what_would_be_sent() -> None:
+    """Or a client that counts its history would compact it too early."""
+    with (
+        provider(working(14)) as up,
+        gateway(store=MemoryStore(), upstream=up.url, window=WINDOW) as server,
+    ):
+        agent = Agent(server.url)
+        agent.work()
+        agent.say("And now?")
+        request = agent.request()
+        del request["max_tokens"]
+        headers = {"x-api-key": KEY, "anthropic-version": "2023-06-01"}
+        url = f"{server.url}/v1/messages/count_tokens"
+        httpx2.post(url, json=request, headers=headers)  # waits for what the answer cost
+        version = server.gateway.opened.list()[0].version
+        found = httpx2.post(url, json=request, headers=headers)
+        assert found.status_code == 200, found.text
+        counted = found.json()["input_tokens"]
+        assert counted <= WINDOW
+        assert server.gateway.opened.list()[0].version == version, "nothing is recorded"
+        agent.ask()
+        assert up.provider.exchanges[-1].tokens <= counted + 200
+
+
+def test_record_only_changes_nothing_and_says_what_would_have_been_saved() -> None:
+    with provider(working(20), window=200_000) as up:
+        with gateway(
+            store=MemoryStore(), upstream=up.url, window=WINDOW, record_only=True
+        ) as server:
+            agent = Agent(server.url)
+            agent.work()
+            assert up.requests[-1]["messages"][:-1] == agent.said[:-2]
+        found = server.gateway.savings()
+        assert found.compactions >= 1
+        assert found.would < found.full
+        assert "would have saved" in found.lines()[-1]
+
+
+def test_openai_clients_get_their_own_words_back() -> None:
+    """Chat Completions: the system prompt stays in front, tool messages follow their calls."""
+    said: list[Json] = [
+        {"role": "system", "content": "You are an agent."},
+        {"role": "user", "content": "Fix the build."},
+    ]
+    with provider(working(14)) as up:
+        with gateway(store=MemoryStore(), upstream=f"{up.url}", window=WINDOW) as server:
+            for number in range(14):
+                request = {"model": "gpt-4.1", "messages": said, "tools": [_FUNCTION]}
+                headers = {"authorization": f"Bearer {KEY}"}
+                url = f"{server.url}/v1/chat/completions"
+                found = httpx2.post(url, json=request, headers=headers, timeout=60)
+                assert found.status_code == 200, found.text
+                message = found.json()["choices"][0]["message"]
+                said.append(message)
+                said += [
+                    {"role": "tool", "tool_call_id": call["id"], "content": f"{number} word " * 400}
+                    for call in message.get("tool_calls") or []
+                ]
+        assert not up.refused
+        last = up.requests[-1]["messages"]
+        assert last[0] == said[0]
+        assert len(last) < len(said) - 1
+
+
+_FUNCTION: Json = {
+    "type": "function",
+    "function": {"name": "bash", "parameters": {"type": "object", "properties": {}}},
+}

@@ -1,0 +1,138 @@
+"""An ASGI application on a port of this machine: in a thread, or in the foreground."""
+
+import socket
+import threading
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+
+import attrs
+
+from blocks import FoldlineError, MisuseError
+
+if TYPE_CHECKING:
+    import uvicorn
+
+LOOPBACK: Final = "127.0.0.1"
+_START_SECONDS_MAX: Final = 30.0
+_STOP_SECONDS: Final = 1
+_BACKLOG: Final = 128
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Said to be TCP, or asyncio leaves Nagle's algorithm on, which costs 40 ms an answer."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(_BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+@attrs.define
+class AppServer:
+    """Serves an application between `start` and `stop`, or inside a `with`; derive from it to say which."""
+
+    hurries: ClassVar[bool] = True
+    """Whether it stops in the middle of answers, and the application hears nothing of it."""
+    port: int = attrs.field(default=0, kw_only=True)
+    """0: any free one."""
+    host: str = attrs.field(default=LOOPBACK, kw_only=True)
+    _socket: socket.socket | None = attrs.field(default=None, init=False)
+    _server: "uvicorn.Server | None" = attrs.field(default=None, init=False)
+    _thread: threading.Thread | None = attrs.field(default=None, init=False)
+
+    def make_app(self) -> Any:
+        """The application; imports what only serving needs."""
+        raise NotImplementedError
+
+    @property
+    def extra(self) -> str:
+        """The name of what is installed with `pip install 'foldline[...]'` to serve it."""
+        raise NotImplementedError
+
+    @property
+    def url(self) -> str:
+        """Where it is, once it listens."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    def start(self) -> None:
+        """Serve in a thread; back when requests are taken.
+
+        Raises:
+            MisuseError: what it needs is not installed.
+            OSError: the port is taken.
+        """
+        server = self._open()
+        run = {"sockets": [self._socket]}
+        self._thread = threading.Thread(target=server.run, kwargs=run, daemon=True)
+        self._thread.start()
+        deadline = time.monotonic() + _START_SECONDS_MAX
+        while not server.started:
+            if not self._thread.is_alive() or time.monotonic() > deadline:
+                raise FoldlineError(f"the server at {self.url} did not start")
+            time.sleep(0.002)
+
+    def run(self) -> None:
+        """Serve in the foreground, until a signal."""
+        server = self._open()
+        assert self._socket  # noqa: S101 -- just opened
+        server.run(sockets=[self._socket])
+
+    def listen(self) -> None:
+        """Take the port, so that `url` is known.  Idempotent.
+
+        Raises:
+            OSError: the port is taken.
+        """
+        if self._socket is None:
+            self._socket = _listening(self.host, self.port)
+            self.port = self._socket.getsockname()[1]
+
+    def _open(self) -> "uvicorn.Server":
+        try:
+            import uvicorn
+
+            app = self.make_app()
+        except ModuleNotFoundError as error:
+            raise MisuseError(
+                f"this server needs {error.name}: pip install 'foldline[{self.extra}]'"
+            ) from error
+        self.listen()
+        config = uvicorn.Config(
+            app,
+            http="h11",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            log_level="critical",
+            timeout_graceful_shutdown=_STOP_SECONDS,
+        )
+        self._server = uvicorn.Server(config)
+        return self._server
+
+    def stop(self) -> None:
+        """Close every connection.  Idempotent."""
+        if self._server and self._thread:
+            self._server.force_exit, self._server.should_exit = self.hurries, True
+            self._thread.join(_START_SECONDS_MAX)
+        if self._socket:
+            self._socket.close()
+        self._socket = self._server = self._thread = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()

@@ -1,0 +1,61 @@
+"""`foldline proxy`: between an agent and its provider."""
+
+import argparse
+from contextlib import closing
+
+from timeline.cli._console import DONE, complain
+from timeline.cli._store import location, store_option
+
+NAME = "proxy"
+HELP = "stand between an agent and its provider, and send what a timeline renders"
+PORT = 8787
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's own arguments."""
+    store_option(parser)
+    gateway_options(parser)
+    add = parser.add_argument
+    add("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
+    add("--port", type=int, default=PORT, metavar="N", help=f"default {PORT}; 0: any free one")
+    add("--token", metavar="TEXT", help="what who asks has to know; needed for other hosts")
+
+
+def gateway_options(parser: argparse.ArgumentParser) -> None:
+    """How requests are rendered, and where they go."""
+    add = parser.add_argument
+    add(
+        "--window", type=int, metavar="N", help="tokens that a prompt may have (the model's window)"
+    )
+    add("--policy", default="default", metavar="NAME", help="name or TOML file of a policy")
+    add("--upstream", metavar="URL", help="where requests go (the makers of the models)")
+    add("--record-only", action="store_true", help="change nothing; say what would have been saved")
+    add("--fail-closed", action="store_true", help="refuse what cannot be rendered")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until interrupted, then say what was saved."""
+    from timeline.gateway import Gateway, GatewayServer
+
+    with closing(location(options).open()) as store:
+        gateway = Gateway(
+            store=store,
+            upstream=options.upstream,
+            window=options.window,
+            policy=options.policy,
+            record_only=options.record_only,
+            fail_closed=options.fail_closed,
+            token=options.token,
+        )
+        server = GatewayServer(gateway=gateway, host=options.host, port=options.port)
+        server.listen()
+        complain(f"listening on {server.url}; Ctrl-C ends it")
+        try:
+            server.run()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            server.stop()
+        for line in gateway.savings().lines():
+            print(line)
+    return DONE

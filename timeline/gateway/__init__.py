@@ -1,0 +1,12 @@
+"""The gateway: between an agent that nobody changes and its provider.
+
+    with GatewayServer(Gateway(store="agent.duckdb")) as server:
+        print(server.url)  # ANTHROPIC_BASE_URL of Claude Code, say
+
+The agent goes on sending its full history, the provider gets what its timeline renders, and the answer streams back
+untouched.  Needs the extra `foldline[gateway]`.
+"""
+
+from timeline.gateway._gateway import Gateway as Gateway
+from timeline.gateway._gateway import GatewayServer as GatewayServer
+from timeline.gateway._money import Savings as Savings

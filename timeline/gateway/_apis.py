@@ -1,0 +1,108 @@
+"""The APIs whose requests are rendered anew, and what clients say of themselves in the headers."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from blocks.formats import Format
+
+
+@attrs.frozen(kw_only=True)
+class Api:
+    """One API: where its requests go, and where in them the conversation stands."""
+
+    provider: Format
+    path: str
+    """How the path of its requests ends."""
+    said: str
+    """The field with the conversation."""
+    prompt: str = ""
+    """The field with the system prompt; empty: it is part of the conversation."""
+    counts: str = ""
+    """How the path ends of requests that are to be counted only; empty: there is none."""
+
+
+APIS: Final = (
+    Api(
+        provider="anthropic",
+        path="/messages",
+        said="messages",
+        prompt="system",
+        counts="/messages/count_tokens",
+    ),
+    Api(
+        provider="openai.responses",
+        path="/responses",
+        said="input",
+        prompt="instructions",
+        counts="/responses/input_tokens",
+    ),
+    Api(provider="openai.chat", path="/chat/completions", said="messages"),
+)
+ANTHROPIC_HEADERS: Final = ("anthropic-version", "x-api-key")
+"""Only Anthropic's clients send them: by these a path is told apart that both makers have."""
+
+
+def api_at(path: str) -> Api | None:
+    """The API whose requests go to a path; None: those of none."""
+    return next((api for api in APIS if path.endswith(api.path)), None)
+
+
+def counting_at(path: str) -> Api | None:
+    """The API that counts what is sent to a path; None: none does."""
+    return next((api for api in APIS if api.counts and path.endswith(api.counts)), None)
+
+
+def maker_of(path: str, headers: Mapping[str, str]) -> str:
+    """Whose path it is: `anthropic` or `openai`."""
+    is_anthropics = any(name in headers for name in ANTHROPIC_HEADERS)
+    return "anthropic" if is_anthropics or "/messages" in path else "openai"
+
+
+@attrs.frozen(kw_only=True)
+class Speaker:
+    """Who sends a request, as far as its headers tell."""
+
+    client: str = "agent"
+    session: str = ""
+    agent: str = ""
+    """Which of the session's agents; empty: the main one."""
+
+    @property
+    def name(self) -> str:
+        """How the names of its timelines begin."""
+        return "-".join(part for part in (self.client, self.session, self.agent) if part)
+
+
+@attrs.frozen
+class _Headers:
+    client: str
+    session: str
+    agent: str = ""
+
+
+_SESSIONS: Final = (
+    _Headers("claude-code", "x-claude-code-session-id", "x-claude-code-agent-id"),
+    _Headers("codex", "session-id", "thread-id"),
+    _Headers("codex", "session_id", "conversation_id"),
+    _Headers("opencode", "x-session-id"),
+    _Headers("opencode", "x-opencode-session"),
+)
+LENGTH_MAX: Final = 80
+"""Of what a header may add to a timeline's name."""
+
+
+def speaker_of(headers: Mapping[str, str]) -> Speaker:
+    """Who sends a request with these headers (lower case)."""
+    for known in _SESSIONS:
+        if session := _word(headers.get(known.session)):
+            agent = _word(headers.get(known.agent))
+            own = agent if agent != session else ""
+            return Speaker(client=known.client, session=session, agent=own)
+    return Speaker()
+
+
+def _word(value: Any) -> str:
+    text = str(value or "")[:LENGTH_MAX]
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in text)

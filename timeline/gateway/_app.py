@@ -1,0 +1,246 @@
+"""The gateway over HTTP: what it takes, what it makes of it, and what it does when something of its own fails."""
+
+import asyncio
+import hmac
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final, TypeAlias, TypeVar
+
+import attrs
+import httpx2
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from timeline.gateway._answer import Answer, error_in
+from timeline.gateway._apis import Api, api_at, counting_at, speaker_of
+from timeline.gateway._body import UnreadableError
+from timeline.gateway._coding import TooLargeError, decoded
+from timeline.gateway._money import Meter, written_in
+from timeline.gateway._rewriting import Call, Rewriter
+from timeline.gateway._upstream import TOKEN_HEADER, Headers, Relayed, Upstream, onward
+
+_T = TypeVar("_T")
+Content: TypeAlias = bytes | AsyncIterator[bytes]
+log = logging.getLogger("foldline.gateway")
+
+RENDERED_BYTES_MAX: Final = 2**25
+"""A larger body goes on as it is: no provider takes it."""
+BODY_BYTES_MAX: Final = 2**28
+"""A larger one is refused."""
+_METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_TOO_LONG: Final = (400, 413)
+"""What providers answer when a prompt is too long, among others."""
+
+
+@attrs.frozen(kw_only=True)
+class Served:
+    """What is done with each request."""
+
+    rewriter: Rewriter
+    upstream: Upstream
+    meter: Meter
+    token: str | None
+    fails_closed: bool = False
+
+    def app(self, *more: Route) -> Starlette:
+        """The application; `more`: routes of its own, before everything else."""
+        own = [
+            Route("/foldline/savings", self.savings),
+            *more,
+            Route("/{path:path}", self.relay, methods=list(_METHODS)),
+        ]
+        return Starlette(routes=own, lifespan=self._living)
+
+    @asynccontextmanager
+    async def _living(self, _: Starlette) -> AsyncIterator[None]:
+        yield
+        await self.upstream.close()
+
+    async def savings(self, http: Request) -> Response:
+        """What was saved so far."""
+        if (refused := self._refused(http)) is not None:
+            return refused
+        found = self.meter.savings()
+        return JSONResponse({**attrs.asdict(found), "caching": found.caching, "saved": found.saved})
+
+    async def relay(self, http: Request) -> Response:
+        """Pass a request on, rendered where it can be."""
+        if (refused := self._refused(http)) is not None:
+            return refused
+        if http.headers.get("upgrade", "").lower() == "websocket":
+            return PlainTextResponse("no websocket here: use HTTP", 426)
+        path = _path(http) if http.method == "POST" else ""
+        counting = counting_at(path)
+        api = counting or api_at(path)
+        try:
+            if api is None:
+                return await self._passed(http, _incoming(http))
+            raw = await _whole(http)
+            if len(raw) > RENDERED_BYTES_MAX:
+                return await self._passed(http, raw)
+            if counting:
+                return await self._passed(http, raw, await self._counted(http, api, raw))
+            return await self._asked(http, api, raw)
+        except TooLargeError:
+            return JSONResponse(_error("request_too_large", "the request is too large"), 413)
+        except httpx2.TransportError as error:
+            said = f"the provider could not be reached: {type(error).__name__}"
+            log.warning("%s", said)
+            return JSONResponse(_error("api_error", said), 502)
+
+    async def _asked(self, http: Request, api: Api, raw: bytes) -> Response:
+        call: Call | None = None
+        try:
+            call = await asyncio.to_thread(self._rendered, self.rewriter.call, http, api, raw)
+        except UnreadableError as reason:
+            log.info("passed on as it came: %s", reason)
+        except Exception as error:  # noqa: BLE001 -- whatever it is: the agent is to go on
+            log.warning("passed on as it came: %s: %s", type(error).__name__, error)
+            if self.fails_closed:
+                said = f"foldline could not render this request: {error}"
+                return JSONResponse(_error("api_error", said), 500)
+        if call is None:
+            return await self._passed(http, raw)
+        return await self._answered(http, call, raw)
+
+    def _rendered(self, render: Callable[..., _T], http: Request, api: Api, raw: bytes) -> _T:
+        text = decoded(raw, http.headers.get("content-encoding", ""))
+        return render(api, speaker_of(http.headers), http.headers, text)
+
+    async def _counted(self, http: Request, api: Api, raw: bytes) -> bytes | None:
+        """What is counted instead of what came: the request that would be sent; None: the same."""
+        try:
+            return await asyncio.to_thread(self._rendered, self.rewriter.counted, http, api, raw)
+        except Exception as error:  # noqa: BLE001 -- as of `_asked`
+            log.info("counted as it came: %s: %s", type(error).__name__, error)
+            return None
+
+    async def _answered(self, http: Request, call: Call, raw: bytes) -> Response:
+        response = await self._sent(http, call, raw)
+        if call.is_rewritten and response.status_code in _TOO_LONG:
+            call, response = await self._again(http, call, raw, response)
+        if response.status_code != 200:  # noqa: PLR2004 -- OK
+            return Relayed(response, _unread, _done)
+        answer = Answer.of(call.given.api.provider, response.headers)
+        loop = asyncio.get_running_loop()
+
+        def over() -> None:
+            call.conversation.is_noted.clear()
+            loop.run_in_executor(None, self._note, call, answer)
+
+        return Relayed(response, answer.add, over)
+
+    async def _sent(self, http: Request, call: Call, raw: bytes) -> httpx2.Response:
+        """The response to a call; where nothing was changed, to the very bytes that came."""
+        changed = call.body if call.is_rewritten else None
+        return await self._send(http, raw, changed, "accept-encoding", more=[_PLAIN])
+
+    async def _send(
+        self, http: Request, content: Content, changed: bytes | None, *without: str, more: Headers
+    ) -> httpx2.Response:
+        """The response to what came or, if it is not None, to another body."""
+        own = () if changed is None else _OF_BODY
+        headers = [*onward(http.headers.items(), *without, *own), *more]
+        has_body = "content-length" in http.headers or "transfer-encoding" in http.headers
+        body = (content if has_body else None) if changed is None else changed
+        url = self.upstream.url(_path(http), http.url.query, http.headers)
+        return await self.upstream.send(http.method, url, headers, body)
+
+    async def _again(
+        self, http: Request, call: Call, raw: bytes, response: httpx2.Response
+    ) -> tuple[Call, httpx2.Response]:
+        """The provider refused what was made: it gets a smaller request, where that one was too long, or what
+        the client sent."""
+        kind, message = error_in(await response.aread())
+        await response.aclose()
+        overflow = call.rendered.provider.overflow(response.status_code, kind, message)
+        smaller: Call | None = None
+        if overflow is not None:
+            smaller = await asyncio.to_thread(self.rewriter.smaller, call, overflow)
+        else:
+            status = response.status_code
+            log.warning("the provider refused a rendered request (%d): %s", status, message)
+        if smaller is None:
+            smaller = attrs.evolve(call, body=raw, is_rewritten=False)
+        return smaller, await self._sent(http, smaller, raw)
+
+    def _note(self, call: Call, answer: Answer) -> None:
+        """Write down what an answer cost."""
+        try:
+            response = answer.response() or {}
+            usage = call.rendered.provider.usage(response) if response else None
+            if usage is not None and not self.rewriter.record_only:
+                call.learn(usage)
+            written = written_in(response, usage, call.model, call.seconds)
+            self.meter.answered(call, usage, written)
+        except Exception:  # the answer is the client's already
+            log.warning("what a call cost could not be noted", exc_info=True)
+        finally:
+            call.conversation.is_noted.set()
+
+    async def _passed(
+        self, http: Request, content: Content, changed: bytes | None = None
+    ) -> Response:
+        self.meter.passed()
+        response = await self._send(http, content, changed, more=[])
+        return Relayed(response, _unread, _done)
+
+    def _refused(self, http: Request) -> Response | None:
+        """A refusal for who does not know the token."""
+        if self.token is None or _knows(http, self.token):
+            return None
+        said = f"this gateway wants its token, in the header {TOKEN_HEADER} or as /token/... before the path"
+        return JSONResponse(_error("authentication_error", said), 401)
+
+
+_OF_BODY: Final = ("content-length", "content-encoding")
+_PLAIN: Final = ("accept-encoding", "identity")
+"""What an answer costs is read while it goes by."""
+
+
+def _path(http: Request) -> str:
+    """The path as it was sent, without the token."""
+    raw: bytes = http.scope.get("raw_path") or http.scope["path"].encode()
+    path = raw.decode("ascii", "replace").partition("?")[0]
+    parts = path.split("/", 3)
+    if len(parts) > 2 and parts[1] == "token":  # noqa: PLR2004 -- "", "token", the token, the rest
+        return f"/{parts[3] if len(parts) > 3 else ''}"  # noqa: PLR2004
+    return path
+
+
+def _knows(http: Request, token: str) -> bool:
+    path = str(http.scope["path"]).split("/", 3)
+    given = path[2] if len(path) > 2 and path[1] == "token" else ""  # noqa: PLR2004 -- as of `_path`
+    said = http.headers.get(TOKEN_HEADER, given)
+    return hmac.compare_digest(said.encode(), token.encode())
+
+
+async def _incoming(http: Request) -> AsyncIterator[bytes]:
+    count = 0
+    async for chunk in http.stream():
+        count += len(chunk)
+        if count > BODY_BYTES_MAX:
+            raise TooLargeError
+        yield chunk
+
+
+async def _whole(http: Request) -> bytes:
+    if int(http.headers.get("content-length") or 0) > BODY_BYTES_MAX:
+        raise TooLargeError
+    return b"".join([chunk async for chunk in _incoming(http)])
+
+
+def _error(kind: str, message: str) -> dict[str, Any]:
+    """As both makers have it."""
+    return {"type": "error", "error": {"type": kind, "message": message}}
+
+
+def _unread(_: bytes) -> None:
+    pass
+
+
+def _done() -> None:
+    pass

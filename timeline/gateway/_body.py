@@ -1,0 +1,163 @@
+"""The JSON of a request: only what has to be read is read, and what is not changed stays as it was, byte for byte.
+
+Cache marks move through a conversation from request to request; whether a message is one that was seen before
+is asked without them.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Any, Final, cast
+
+import attrs
+import msgspec
+
+from blocks.formats import obj, objs
+from render import Json
+from timeline.gateway._apis import Api
+
+_MARK: Final = re.compile(
+    rb',\s*"cache_control"\s*:\s*(?:\{[^{}]*\}|null)|"cache_control"\s*:\s*(?:\{[^{}]*\}|null)\s*,?'
+)
+"""A mark as a field. Inside of a text its quotes would be escaped."""
+_NAME: Final = b'"cache_control"'
+_LEADS: Final = ("system", "developer")
+MARKS_MAX: Final = 4
+"""Of a request to Anthropic."""
+_BILLING: Final = "x-anthropic-billing-header"
+"""How a block of the system prompt begins that the provider takes for a header."""
+_RAW_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_RAW_LIST = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+class UnreadableError(Exception):
+    """It is no request of this API, or one that is not rendered; it goes on as it is."""
+
+
+def unmarked(message: bytes) -> bytes:
+    """A message without its marks."""
+    return _MARK.sub(b"", message) if _NAME in message else message
+
+
+def key_of(message: bytes) -> bytes:
+    """What tells a message apart from others, its marks aside."""
+    return blake2b(unmarked(message), digest_size=16).digest()
+
+
+@attrs.define
+class Body:
+    """A request's body."""
+
+    api: Api
+    raw: bytes
+    fields: dict[str, bytes]
+    """The JSON of each."""
+    said: list[bytes]
+    """That of each message, or item."""
+
+    @classmethod
+    def of(cls, raw: bytes, api: Api) -> "Body":
+        """Read a body.
+
+        Raises:
+            UnreadableError: it holds no whole conversation.
+        """
+        try:
+            fields = {name: bytes(value) for name, value in _RAW_FIELDS.decode(raw).items()}
+            said = [*map(bytes, _RAW_LIST.decode(fields[api.said]))]
+        except (msgspec.DecodeError, KeyError) as error:
+            raise UnreadableError(f"no JSON with a list {api.said!r}") from error
+        body = cls(api, raw, fields, said)
+        if not said:
+            raise UnreadableError("nothing was said")
+        if body.value("previous_response_id") or body.value("conversation"):
+            raise UnreadableError("the provider holds the conversation")
+        if any(b'"compaction_trigger"' in item or b'"item_reference"' in item for item in said):
+            raise UnreadableError("it names what the provider holds")
+        return body
+
+    def value(self, name: str) -> Any:
+        """A field, read; None: there is none."""
+        raw = self.fields.get(name)
+        return None if raw is None else msgspec.json.decode(raw)
+
+    @property
+    def leads(self) -> int:
+        """How many messages at its beginning are the system's, of APIs that have the prompt there."""
+        if self.api.provider == "anthropic":
+            return 0
+        for number, item in enumerate(self.said):
+            found = msgspec.json.decode(item)
+            if not isinstance(found, dict) or cast("Json", found).get("role") not in _LEADS:
+                return number
+        return len(self.said)
+
+    def system(self) -> list[Json]:
+        """The system prompt as text blocks, without what is a header in truth."""
+        given = self.value(self.api.prompt) if self.api.prompt else None
+        if isinstance(given, str):
+            return [{"type": "text", "text": given}]
+        blocks = cast("list[Json]", given or [])
+        return [block for block in blocks if not str(block.get("text")).startswith(_BILLING)]
+
+    def control(self) -> Json | None:
+        """The newest mark of the client's own, as it is; None: it sets none."""
+        if isinstance(given := self.value("cache_control"), dict):
+            return cast("Json", given)
+        for raw in (*reversed(self.said), *self._fixed()):
+            if _NAME in raw and (marks := _marks_in(msgspec.json.decode(raw))):
+                return marks[-1]
+        return None
+
+    def _fixed(self) -> Iterable[bytes]:
+        return (self.fields[name] for name in ("system", "tools") if name in self.fields)
+
+    def with_said(self, said: Sequence[object], more: Json) -> bytes:
+        """The body with another conversation, and fields that it lacks; everything else stays as it was."""
+        own_fields = {name: msgspec.Raw(value) for name, value in self.fields.items()}
+        fields: dict[str, object] = {**more, **own_fields}
+        fields[self.api.said] = said
+        if self.api.provider == "anthropic":
+            fields.pop("cache_control", None)
+            own = sum(len(_marks_in(message)) for message in said)
+            self._thin(fields, MARKS_MAX - own)
+        return msgspec.json.encode(fields)
+
+    def _thin(self, fields: dict[str, object], room: int) -> None:
+        """Leave out the client's marks on tools and system that are too many, the foremost first: what those
+        stand for, a later one stands for as well."""
+        sections = {
+            n: self.value(n) for n in ("tools", "system") if _NAME in self.fields.get(n, b"")
+        }
+        surplus = sum(len(_marks_in(section)) for section in sections.values()) - room
+        for name, section in sections.items():
+            if surplus <= 0:
+                return
+            for block in _marked_in(section):
+                if surplus > 0:
+                    del block["cache_control"]
+                    surplus -= 1
+            fields[name] = section
+
+
+def with_control(messages: Sequence[Json], control: Json | None) -> list[Json]:
+    """Messages whose marks are as the client's are; those without one are the same objects."""
+    if control is None:
+        return list(messages)
+    return [_controlled(m, control) if _marked_in(m) else m for m in messages]
+
+
+def _controlled(message: Json, control: Json) -> Json:
+    content: list[Json] = message["content"]
+    marked = [{**c, "cache_control": control} if "cache_control" in c else c for c in content]
+    return {**message, "content": marked}
+
+
+def _marks_in(value: object) -> list[Json]:
+    return [block["cache_control"] for block in _marked_in(value)]
+
+
+def _marked_in(value: object) -> list[Json]:
+    """The blocks with a mark: of a list of blocks, or of a message."""
+    content: object = obj(value).get("content") if isinstance(value, dict) else value
+    return [block for block in objs(content) if isinstance(block.get("cache_control"), dict)]

@@ -1,0 +1,56 @@
+"""Bodies as they are sent: some clients compress theirs."""
+
+import zlib
+from typing import Final
+
+from timeline.gateway._body import UnreadableError
+
+DECODED_BYTES_MAX: Final = 2**26
+"""Of a body, unpacked."""
+
+
+class TooLargeError(Exception):
+    """A request that is larger than anything that a provider takes."""
+
+
+def decoded(raw: bytes, coding: str) -> bytes:
+    """A body without its coding (RFC 9110, 8.4).
+
+    Raises:
+        UnreadableError: it is in a coding that is not known here, is damaged, or becomes too large.
+    """
+    match coding.strip().lower():
+        case "" | "identity":
+            return raw
+        case "gzip" | "x-gzip":
+            return _inflated(raw, 16 + zlib.MAX_WBITS)
+        case "deflate":
+            return _inflated(raw, zlib.MAX_WBITS)
+        case "zstd":
+            return _zstd(raw)
+        case other:
+            raise UnreadableError(f"its coding is {other!r}")
+
+
+def _inflated(raw: bytes, bits: int) -> bytes:
+    unpack = zlib.decompressobj(bits)
+    try:
+        found = unpack.decompress(raw, DECODED_BYTES_MAX)
+    except zlib.error as error:
+        raise UnreadableError(f"it is damaged ({error})") from error
+    if unpack.unconsumed_tail or not unpack.eof:
+        raise UnreadableError("it is damaged, or too large")
+    return found
+
+
+def _zstd(raw: bytes) -> bytes:
+    import zstandard
+
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(raw) as reader:
+            found = reader.read(DECODED_BYTES_MAX + 1)
+    except zstandard.ZstdError as error:
+        raise UnreadableError(f"it is damaged ({error})") from error
+    if len(found) > DECODED_BYTES_MAX:
+        raise UnreadableError("it is too large")
+    return found

@@ -1,0 +1,131 @@
+"""The gateway as a program opens it, and as a server."""
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+
+import attrs
+
+from blocks import MisuseError
+from persistence import EventStore, open_store
+from render import Policy
+from timeline._policies import policy_named
+from timeline._serving import LOOPBACK, AppServer
+from timeline._timeline import Timeline
+from timeline.engine._settings import Options
+from timeline.gateway._lineage import Lineage
+from timeline.gateway._money import Meter, Savings
+from timeline.gateway._rewriting import Opening, Rewriter, policy_for
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+_LOCAL: Final = ("127.0.0.1", "::1", "localhost")
+
+
+@attrs.define(kw_only=True, eq=False)
+class Gateway:
+    """Stands between an agent and its provider: the agent sends its full history, the provider gets the render.
+
+    Everything lands in the store, one timeline a conversation.  What cannot be rendered goes on as it came, and
+    so does everything when something fails here, unless `fail_closed`.
+    """
+
+    store: EventStore | Path | str
+    """A store, or where it is; made if missing."""
+    upstream: str | Mapping[str, str] | None = None
+    """Where requests go: a URL, or one for each of `anthropic` and `openai`; None: to the makers."""
+    window: int | None = None
+    """Tokens that a prompt may have; None: the model's window less the output reserve."""
+    policy: Policy | str = "default"
+    record_only: bool = False
+    """Change nothing, and say what would have been saved."""
+    fail_closed: bool = False
+    token: str | None = attrs.field(default=None, repr=False)
+    """What who asks has to know; None: nothing."""
+    clock: Callable[[], float] = time.time
+    options: Options = attrs.field(factory=Options)
+    """Further options for `Timeline.open`."""
+    _meter: Meter = attrs.field(init=False)
+    _opened: EventStore = attrs.field(init=False)
+    _lineage: Lineage = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        if isinstance(self.policy, str):
+            self.policy = policy_named(self.policy)
+        given = self.store
+        self._opened = open_store(given) if isinstance(given, str | Path) else given
+        self._meter = Meter(record_only=self.record_only)
+        self._lineage = Lineage(store=self._opened, opener=self._timeline)
+
+    @property
+    def opened(self) -> EventStore:
+        """The store, open."""
+        return self._opened
+
+    def app(self) -> "Starlette":
+        """The ASGI application.
+
+        Raises:
+            MisuseError: `upstream` is no URL.
+        """
+        from timeline.gateway._app import Served
+        from timeline.gateway._upstream import Upstream, upstreams_of
+
+        rewriter = Rewriter(lineage=self._lineage, clock=self.clock, record_only=self.record_only)
+        served = Served(
+            rewriter=rewriter,
+            upstream=Upstream(upstreams_of(self.upstream)),
+            meter=self._meter,
+            token=self.token,
+            fails_closed=self.fail_closed,
+        )
+        return served.app()
+
+    def savings(self) -> Savings:
+        """What was saved so far."""
+        return self._meter.savings()
+
+    def close(self) -> None:
+        """Close all timelines, and the store if it was opened here. Idempotent."""
+        self._lineage.close()
+        if self._opened is not self.store:
+            self._opened.close()
+
+    def _timeline(self, name: str, opening: Any) -> Timeline:
+        known = cast("Opening", opening)
+        policy = policy_for(cast("Policy", self.policy), known.ttl_seconds)
+        own: Options = {**self.options, "store": self._opened, "model": known.model}
+        own.update({"policy": policy, "clock": self.clock})
+        if self.window is not None:
+            own["window"] = self.window
+        return Timeline.open(name, **own)
+
+
+@attrs.define
+class GatewayServer(AppServer):
+    """Serves a gateway between `start` and `stop`, or inside a `with`; closes it at the end."""
+
+    hurries: ClassVar[bool] = False
+    gateway: Gateway
+
+    def __attrs_post_init__(self) -> None:
+        if self.host not in _LOCAL and not self.gateway.token:
+            raise MisuseError(
+                f"host {self.host!r}: who is not on this machine needs a token; give token=, or host={LOOPBACK!r}"
+            )
+
+    @property
+    def extra(self) -> str:
+        """See `AppServer`."""
+        return "gateway"
+
+    def make_app(self) -> Any:
+        """See `AppServer`."""
+        return self.gateway.app()
+
+    def stop(self) -> None:
+        """Close every connection, the timelines and the store.  Idempotent."""
+        AppServer.stop(self)
+        self.gateway.close()

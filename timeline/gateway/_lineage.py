@@ -1,0 +1,187 @@
+"""From requests that each bring their whole history to the timelines that they go on with.
+
+A timeline is named by who speaks (the client's session and agent, where it says so) and by the first message of its
+history. A history that has all of a timeline extends it; one that has a part of it goes on in a fork; any other
+begins one of its own. All that is needed for it is in the store: after a restart a request finds the same timeline.
+"""
+
+import logging
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from threading import Event, Lock
+from typing import Any, Final
+
+import attrs
+import msgspec
+
+from blocks import FoldlineError
+from persistence import EventStore
+from timeline._timeline import Timeline
+from timeline.engine._history import History, HistoryReader
+from timeline.gateway._apis import Speaker
+from timeline.gateway._body import Body, key_of
+
+log = logging.getLogger("foldline.gateway")
+
+NOTED_SECONDS: Final = 5.0
+"""How long a request waits at most until it is written down what the answer before it cost."""
+OPEN_MAX: Final = 64
+"""Conversations that are kept open; the one that was used the longest ago is closed first."""
+CANDIDATES_MAX: Final = 8
+"""Timelines of other sessions that a history without one may go on with."""
+_LENGTH: Final = 12
+_NAMED: Final = re.compile(r"-([0-9a-f]{12})(~[0-9a-f]+)*$")
+"""How the names end that are given here: the hash of the first message, and those of forks."""
+
+
+def _set() -> Event:
+    event = Event()
+    event.set()
+    return event
+
+
+@attrs.define(kw_only=True, eq=False)
+class Conversation:
+    """One timeline, and how far its history was read."""
+
+    timeline: Timeline
+    opening: object
+    """What it was opened with: the model, for one."""
+    reader: HistoryReader
+    keys: list[bytes] = attrs.field(factory=list[bytes])
+    """One for each message that was read."""
+    lock: Any = attrs.field(factory=Lock)
+    """One request at a time."""
+    is_noted: Event = attrs.field(factory=_set)
+    """Whether it is written down what the latest answer cost."""
+    memory: dict[str, Any] = attrs.field(factory=dict[str, Any])
+    """What others keep for as long as it is open."""
+
+    def read(self, body: Body) -> History:
+        """The history of a request; only what is new in it is read."""
+        keys = [key_of(raw) for raw in body.said]
+        count = len(self.keys)
+        if keys[:count] != self.keys:
+            self.reader, count = HistoryReader(format=self.reader.format), 0
+            self.keys = []
+        try:
+            self.reader.add([msgspec.json.decode(raw) for raw in body.said[count:]])
+        except BaseException:
+            self.reader, self.keys = HistoryReader(format=self.reader.format), []
+            raise
+        self.keys = keys
+        return self.reader.history()
+
+
+@attrs.define(kw_only=True, eq=False)
+class Lineage:
+    """Finds the conversation of a request."""
+
+    store: EventStore
+    opener: Callable[[str, Any], Timeline]
+    """Opens a timeline by its name and what it is to be opened with."""
+    _open: OrderedDict[str, Conversation] = attrs.field(
+        factory=OrderedDict[str, Conversation], init=False
+    )
+    _roots: dict[str, list[str]] | None = attrs.field(default=None, init=False)
+    """Names of timelines by the hash of their first message."""
+    _lock: Any = attrs.field(factory=Lock, init=False)
+
+    def conversation(self, speaker: Speaker, body: Body, opening: object) -> Conversation:
+        """The one that a request belongs to, open; take its lock before it is used."""
+        name = f"{speaker.name}-{_first(body)}"
+        with self._lock:
+            known = self._open.get(name)
+            if known is not None:
+                self._open.move_to_end(name)
+        if known is None:
+            made = self._made(name, body, opening)
+            with self._lock:
+                known = self._open.setdefault(name, made)
+                self._close_old()
+        return known
+
+    def synced(self, conversation: Conversation, history: History, opening: object) -> Timeline:
+        """The timeline that agrees with a history now; the conversation's lock is held."""
+        if conversation.opening != opening:  # another model
+            name = conversation.timeline.id
+            conversation.timeline.close()
+            conversation.timeline, conversation.opening = self.opener(name, opening), opening
+        timeline = conversation.timeline
+        if not history.is_at(timeline.view.state.agreed) and "~" in timeline.id:
+            # It has gone on elsewhere: what it goes on with now is found from the beginning.
+            timeline = self.opener(timeline.id.partition("~")[0], opening)
+        found = timeline.sync(
+            history, format=conversation.reader.format, on_divergence="follow"
+        ).timeline
+        if found is not conversation.timeline:
+            self._note(found.id)
+        conversation.timeline = found
+        return found
+
+    def close(self) -> None:
+        """Close all timelines."""
+        with self._lock:
+            while self._open:
+                _closed(self._open.popitem()[1])
+
+    def _made(self, name: str, body: Body, opening: object) -> Conversation:
+        reader = HistoryReader(format=body.api.provider)
+        made = Conversation(timeline=self.opener(name, opening), opening=opening, reader=reader)
+        if not made.timeline.version and len(body.said) > 1:
+            self._take_over(made, body)
+        self._note(name)
+        return made
+
+    def _take_over(self, made: Conversation, body: Body) -> None:
+        """A session that is new and has a history: it may be that of another, under a new id."""
+        history = made.read(body)
+        others = self._known().get(made.timeline.id[-_LENGTH:], [])
+        best, pieces = made.timeline, 0
+        for name in reversed(others[-CANDIDATES_MAX:]):
+            other = self.opener(name, made.opening)
+            agreed = other.view.state.agreed
+            if agreed and history.is_at(agreed) and agreed.pieces > pieces:
+                best, pieces = other, agreed.pieces
+        made.timeline = best
+
+    def _known(self) -> dict[str, list[str]]:
+        if self._roots is None:
+            self._roots = {}
+            for info in self.store.list():
+                self._note(info.id)
+        return self._roots
+
+    def _note(self, name: str) -> None:
+        found = _NAMED.search(name)
+        if found and self._roots is not None:
+            names = self._roots.setdefault(found[1], [])
+            if name not in names:
+                names.append(name)
+
+    def _close_old(self) -> None:
+        for name in [*self._open][: max(0, len(self._open) - OPEN_MAX)]:
+            conversation = self._open[name]
+            if conversation.lock.acquire(blocking=False):
+                del self._open[name]
+                _closed(conversation)
+                conversation.lock.release()
+
+
+def _closed(conversation: Conversation) -> None:
+    try:
+        conversation.timeline.close()
+    except FoldlineError as error:  # of its store: what was decided last is decided again
+        log.warning("%s: %s", conversation.timeline.id, error)
+
+
+def _first(body: Body) -> str:
+    """A hash of a history's first message, and of whether there are tools: a side call has none."""
+    opening = HistoryReader(format=body.api.provider)
+    messages: Sequence[Any] = [msgspec.json.decode(raw) for raw in body.said[: body.leads + 1]]
+    opening.add(messages)
+    chain = opening.history().chain
+    tools = "tools" if body.fields.get("tools", b"[]") not in (b"[]", b"null") else ""
+    return sha256(f"{chain[min(1, len(chain) - 1)]}{tools}".encode()).hexdigest()[:_LENGTH]

@@ -1,0 +1,248 @@
+"""What the calls of a gateway cost, and what the same calls would have cost without it.
+
+Paid is what the provider counted, at the model's prices. What sending everything would have cost is simulated,
+with the client's own cache marks and at the same times; the simulation counts tokens as the provider does:
+it is corrected by what that said of the requests that were sent.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from threading import Lock
+from typing import Any, Final, cast
+
+import attrs
+import msgspec
+
+from blocks import UsageRecorded
+from blocks.formats import count, obj
+from render import Json, Model, provider_of
+from timeline.gateway._rewriting import Call
+from timeline.replay._cache import CacheStep, FlatBlock, PromptCache
+from timeline.replay._flatten import Flattener
+from timeline.replay._price import price
+
+_MILLION: Final = 1_000_000
+_HOUR: Final = 3_600
+_OVERHEAD: Final = -1
+"""A key that no block has."""
+_MEMORY: Final = "money"
+
+
+@attrs.frozen(kw_only=True)
+class Savings:
+    """What was paid, and what it would have been; money in dollars."""
+
+    calls: int = 0
+    """Requests that were rendered and answered."""
+    passed: int = 0
+    """Others, which went on as they came."""
+    tokens: int = 0
+    """Of all prompts, as the provider counted them."""
+    full_tokens: int = 0
+    """Of the same prompts, had everything been sent."""
+    output_tokens: int = 0
+    paid: float = 0.0
+    """For prompts and answers, by the usage that the provider returned."""
+    full: float = 0.0
+    """The same calls with the whole history in each, and the client's own cache marks."""
+    uncached: float = 0.0
+    """The same without any cache of the provider's: what that saves is no merit of ours."""
+    would: float = 0.0
+    """What the rendered requests would have cost; only where nothing but that is asked (`record_only`)."""
+    busts: int = 0
+    """Requests that threw away what the provider had cached and would have read, compactions aside."""
+    compactions: int = 0
+    timelines: int = 0
+    guessed: bool = False
+    """A model's price is not known."""
+    record_only: bool = False
+
+    @property
+    def caching(self) -> float:
+        """What the provider's own cache saves of sending everything."""
+        return self.uncached - self.full
+
+    @property
+    def saved(self) -> float:
+        """What was saved against sending everything, or would have been; below 0: it cost more."""
+        return self.full - (self.would if self.record_only else self.paid)
+
+    def lines(self) -> tuple[str, ...]:
+        """The same in words."""
+        about = "about " if self.guessed else ""
+        if not self.calls:
+            return (f"no calls of a model; {self.passed:,} other requests passed on",)
+        share = abs(self.saved) / self.full if self.full else 0.0
+        head = f"{self.calls:,} calls, {self.tokens:,} prompt tokens, paid {about}${self.paid:.4f}"
+        rest = (
+            f"sending everything: {self.full_tokens:,} prompt tokens, {about}${self.full:.4f} with the client's"
+            f" own cache marks (the provider's cache saves ${self.caching:.4f} of it, with or without foldline)"
+        )
+        if self.record_only:
+            word = "would have saved" if self.saved >= 0 else "would have cost more:"
+        else:
+            word = "saved" if self.saved >= 0 else "foldline cost more than it saved:"
+        verdict = (
+            f"{word} {about}${abs(self.saved):.4f} ({share:.0%}); {self.compactions:,} compactions,"
+            f" {self.busts:,} cache busts outside of them, {self.timelines:,} timelines"
+        )
+        return head, rest, verdict
+
+
+@attrs.define(eq=False)
+class _Books:
+    """The simulated bills of one conversation."""
+
+    model: Model
+    flattener: Flattener
+    full: PromptCache
+    sent: PromptCache
+    known: dict[bytes, tuple[FlatBlock, ...]] = attrs.field(
+        factory=dict[bytes, tuple[FlatBlock, ...]]
+    )
+    """Of the client's messages, and of its system prompt and tools."""
+
+    @classmethod
+    def of(cls, call: Call) -> "_Books":
+        model, counter = call.model, cast("Any", call.timeline.settings.counter)
+        flattener = Flattener(counter, provider_of(model))
+        return cls(model, flattener, PromptCache.of(model), PromptCache.of(model))
+
+    def given(self, call: Call) -> list[FlatBlock]:
+        """The client's own request as the cache sees it."""
+        body, api = call.given, call.given.api
+        tools = self._flat("tools", body.fields.get("tools", b"[]"))
+        blocks = [*self._overhead(tools), *tools]
+        if api.prompt:
+            blocks += self._system(call)
+        for raw in body.said:
+            blocks += self._flat("said", raw)
+        return blocks
+
+    def ours(self, call: Call) -> list[FlatBlock]:
+        """The rendered request."""
+        rendered = call.rendered
+        blocks = self.flattener.flatten(
+            {"system": rendered.system, "tools": rendered.tools, "messages": rendered.messages}
+        )
+        return [*self._overhead(rendered.tools), *blocks]
+
+    def _overhead(self, tools: Sequence[object]) -> list[FlatBlock]:
+        """What the provider puts before tools to explain them."""
+        tokens = self.model.tool_overhead_tokens
+        return [FlatBlock(_OVERHEAD, "", tokens)] if tools and tokens else []
+
+    def _system(self, call: Call) -> Iterable[FlatBlock]:
+        given = call.given.system()
+        if call.given.api.provider != "anthropic":
+            given = [{"role": "developer", "content": given}] if given else []
+        return self._flat("system", msgspec.json.encode(given))
+
+    def _flat(self, place: str, raw: bytes) -> tuple[FlatBlock, ...]:
+        key = blake2b(place.encode() + raw).digest()[:16]
+        known = self.known.get(key)
+        if known is None:
+            found: Any = msgspec.json.decode(raw) or []
+            request: dict[str, Sequence[Any]] = {}
+            request["messages" if place == "said" else place] = (
+                [found] if place == "said" else found
+            )
+            known = self.known[key] = tuple(self.flattener.flatten(request))
+        return known
+
+
+@attrs.define(eq=False)
+class Meter:
+    """Adds up what calls cost."""
+
+    record_only: bool = False
+    _sum: Savings = attrs.field(factory=Savings, init=False)
+    _reported: int = attrs.field(default=0, init=False)
+    _simulated: int = attrs.field(default=0, init=False)
+    _names: set[str] = attrs.field(factory=set[str], init=False)
+    _lock: Any = attrs.field(factory=Lock, init=False)
+
+    def savings(self) -> Savings:
+        """Everything so far."""
+        with self._lock:
+            factor = self._reported / self._simulated if self._simulated else 1.0
+            found = self._sum
+            return attrs.evolve(
+                found,
+                full_tokens=round(found.full_tokens * factor),
+                full=found.full * factor,
+                uncached=found.uncached * factor,
+                would=found.would * factor,
+                timelines=len(self._names),
+                record_only=self.record_only,
+            )
+
+    def passed(self) -> None:
+        """A request went on as it came."""
+        with self._lock:
+            self._sum = attrs.evolve(self._sum, passed=self._sum.passed + 1)
+
+    def answered(self, call: Call, usage: UsageRecorded | None, written: Mapping[int, int]) -> None:
+        """A call was answered; `written`: what the cache took, by the seconds that it is kept."""
+        memory = call.conversation.memory
+        with call.conversation.lock:
+            books: _Books | None = memory.get(_MEMORY)
+            if books is None or books.model != call.model:
+                books = memory[_MEMORY] = _Books.of(call)
+            given = books.given(call)
+            full = books.full.step(call.at, given)
+            is_ours = call.is_rewritten or self.record_only
+            sent = books.sent.step(call.at, books.ours(call) if is_ours else given)
+        self._add(call, usage, written, full, sent)
+
+    def _add(
+        self,
+        call: Call,
+        usage: UsageRecorded | None,
+        written: Mapping[int, int],
+        full: CacheStep,
+        sent: CacheStep,
+    ) -> None:
+        model, real = call.model, full if self.record_only else sent
+        output = usage.output if usage else 0
+        rates = provider_of(model).rates(model, usage.input if usage else real.total)
+        answer = output * rates.output / _MILLION
+        if usage and usage.input:
+            paid = rates.cost(usage.uncached, usage.cache_read, written) / _MILLION
+            tokens = usage.input
+        else:
+            paid, tokens = price(real, model), real.total
+        bare = CacheStep(uncached=full.total)
+        with self._lock:
+            before = self._sum
+            self._reported += tokens
+            self._simulated += real.total
+            self._names.add(call.timeline.id)
+            self._sum = attrs.evolve(
+                before,
+                calls=before.calls + 1,
+                tokens=before.tokens + tokens,
+                full_tokens=before.full_tokens + full.total,
+                output_tokens=before.output_tokens + output,
+                paid=before.paid + paid + answer,
+                full=before.full + price(full, model) + answer,
+                uncached=before.uncached + price(bare, model) + answer,
+                would=before.would + price(sent, model) + answer,
+                busts=before.busts + (sent.bust and not call.compactions),
+                compactions=before.compactions + call.compactions,
+                guessed=before.guessed or not model.known,
+            )
+
+
+def written_in(
+    response: Json, usage: UsageRecorded | None, model: Model, seconds: int | None
+) -> Mapping[int, int]:
+    """What the cache took, by the seconds that it is kept; `seconds`: what the client's marks ask for."""
+    if usage is None or not usage.cache_write:
+        return {}
+    told = obj(obj(response.get("usage")).get("cache_creation"))
+    hours = count(told.get("ephemeral_1h_input_tokens"))
+    if told:
+        short = usage.cache_write - hours
+        return {ttl: n for ttl, n in ((300, short), (_HOUR, hours)) if n}
+    return {seconds or min(model.cache_ttls): usage.cache_write}

@@ -1,0 +1,213 @@
+"""What becomes of one request: synced into its timeline, rendered, and sent as rendered where that differs.
+
+As long as nothing was pruned, clipped or folded, the client's own bytes go on, with its own marks.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import attrs
+import msgspec
+from msgspec.structs import replace
+
+from blocks import RangeCompacted, UsageRecorded
+from render import Json, Model, Overflow, Policy, Rendered, View
+from timeline._models import model_named
+from timeline._timeline import Timeline
+from timeline.engine._history import History
+from timeline.gateway._apis import Api, Speaker
+from timeline.gateway._body import Body, unmarked, with_control
+from timeline.gateway._lineage import NOTED_SECONDS, Conversation, Lineage
+from timeline.react._retry import measured
+
+LONG_BETA: Final = "context-1m"
+"""How the beta is called that gives a model a window of a million tokens."""
+LONG_WINDOW: Final = 1_000_000
+_SECONDS: Final = {"1h": 3_600.0}
+
+
+@attrs.frozen
+class Opening:
+    """What a request's timeline is opened with."""
+
+    model: Model
+    ttl_seconds: float | None
+    """How long the client asks the provider to keep what is cached; None: as the policy says."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Call:
+    """A request that was rendered."""
+
+    body: bytes
+    """What is sent."""
+    given: Body
+    """What came."""
+    conversation: Conversation
+    timeline: Timeline
+    rendered: Rendered
+    control: Json | None
+    """The client's own mark."""
+    system: list[Json]
+    tools: list[Json]
+    at: float
+    is_rewritten: bool
+    """Whether `body` is another one than what came."""
+    compactions: int = 0
+
+    @property
+    def model(self) -> Model:
+        """Which is asked."""
+        return self.timeline.settings.model
+
+    @property
+    def seconds(self) -> int | None:
+        """How long the client's marks ask the provider to keep things; None: it sets none, or as is usual."""
+        found = _seconds(self.control)
+        return None if found is None else int(found)
+
+    def learn(self, usage: UsageRecorded) -> None:
+        """Note what the provider counted."""
+        known = replace(usage, estimated=self.rendered.account.estimated)
+        with self.conversation.lock:
+            self.timeline.learn(known)
+
+
+@attrs.define(kw_only=True, eq=False)
+class Rewriter:
+    """Makes of each request the one that is sent."""
+
+    lineage: Lineage
+    clock: Callable[[], float]
+    record_only: bool = False
+    """Send what came, whatever is rendered."""
+
+    def call(self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes) -> Call:
+        """The request that is sent for one that came.
+
+        Raises:
+            UnreadableError: it is none that can be rendered.
+            FoldlineError, ValueError: of the library's, whatever it has against it.
+        """
+        body = Body.of(raw, api)
+        control = body.control()
+        opening = Opening(_model(body, headers), _seconds(control))
+        conversation = self.lineage.conversation(speaker, body, opening)
+        conversation.is_noted.wait(NOTED_SECONDS)
+        with conversation.lock:
+            history = conversation.read(body)
+            timeline = self.lineage.synced(conversation, history, opening)
+            system, tools = _fixed(body, history)
+            rendered = timeline.render(system=system, tools=tools)
+            return self._made(body, control, conversation, rendered, system, tools)
+
+    def counted(
+        self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes
+    ) -> bytes | None:
+        """What is to be counted instead of a request: what would be sent of it; None: the same. Decides and
+        records nothing.
+
+        Raises:
+            UnreadableError, FoldlineError, ValueError: as `call`.
+        """
+        body = Body.of(raw, api)
+        control = body.control()
+        opening = Opening(_model(body, headers), _seconds(control))
+        conversation = self.lineage.conversation(speaker, body, opening)
+        conversation.is_noted.wait(NOTED_SECONDS)
+        with conversation.lock:
+            history, timeline = conversation.read(body), conversation.timeline
+            agreed = timeline.view.state.agreed
+            if self.record_only or is_whole(timeline.view) or not history.is_at(agreed):
+                return None
+            system, tools = _fixed(body, history)
+            rendered = timeline.render_at(timeline.version, system=system, tools=tools)
+            more = body.said[history.number(agreed.pieces) :] if agreed else []
+            return rewritten(body, control, rendered, more)
+
+    def smaller(self, call: Call, overflow: Overflow) -> Call | None:
+        """Another try after the provider said that the prompt is too long; None: it cannot be made shorter."""
+        with call.conversation.lock:
+            call.timeline.learn(measured(call.rendered, overflow))
+            rendered = call.timeline.compact(system=call.system, tools=call.tools)
+            if rendered.account.estimated >= call.rendered.account.estimated:
+                return None
+            return self._made(
+                call.given, call.control, call.conversation, rendered, call.system, call.tools
+            )
+
+    def _made(
+        self,
+        body: Body,
+        control: Json | None,
+        conversation: Conversation,
+        rendered: Rendered,
+        system: list[Json],
+        tools: list[Json],
+    ) -> Call:
+        timeline = conversation.timeline
+        sent = body.raw
+        if not self.record_only and not is_whole(timeline.view) and not rendered.violations:
+            sent = rewritten(body, control, rendered)
+        return Call(
+            body=sent,
+            given=body,
+            conversation=conversation,
+            timeline=timeline,
+            rendered=rendered,
+            control=control,
+            system=system,
+            tools=tools,
+            at=self.clock(),
+            is_rewritten=sent is not body.raw,
+            compactions=sum(isinstance(event, RangeCompacted) for event in rendered.decisions),
+        )
+
+
+def is_whole(view: View) -> bool:
+    """Whether everything that was said is shown as it was; thinking that its signature does not fit any more
+    is the client's affair, as long as that sends it."""
+    if view.compaction or view.summarised:
+        return False
+    hidden = (group for group in view.groups if group.is_hidden)
+    entries = (entry for group in hidden for entry in group.entries)
+    return all(e.hidden_as == "unsigned" for e in entries if e.replacement is not None)
+
+
+def rewritten(
+    body: Body, control: Json | None, rendered: Rendered, further: Sequence[bytes] = ()
+) -> bytes:
+    """The body with what was rendered, and further messages of the client's, in place of the conversation."""
+    provider = rendered.provider
+    messages = with_control(rendered.messages, control)
+    request = provider.request((), (), messages, rendered.cache_key)
+    more = {name: value for name, value in request.items() if name not in (body.api.said, "store")}
+    leading = map(msgspec.Raw, body.said[: body.leads])
+    last = (msgspec.Raw(unmarked(raw)) for raw in further)
+    return body.with_said([*leading, *messages, *last], more)
+
+
+def policy_for(policy: Policy, ttl_seconds: float | None) -> Policy:
+    """A policy that knows how long the client has the provider keep things."""
+    return policy if ttl_seconds is None else attrs.evolve(policy, ttl_seconds=ttl_seconds)
+
+
+def _fixed(body: Body, history: History) -> tuple[list[Json], list[Json]]:
+    """System prompt and tools of a request."""
+    said: list[Json] = [{"type": "text", "text": history.system}] if history.system else []
+    tools: list[Json] = body.value("tools") or []
+    return [*body.system(), *said], tools
+
+
+def _model(body: Body, headers: Mapping[str, str]) -> Model:
+    """The model that is asked, as one of the API that it is asked through."""
+    model = model_named(str(body.value("model") or ""))
+    if model.provider != body.api.provider:
+        model = attrs.evolve(model, provider=body.api.provider)
+    if LONG_BETA in headers.get("anthropic-beta", "") and model.tokens_window < LONG_WINDOW:
+        model = attrs.evolve(model, tokens_window=LONG_WINDOW, input_tokens_max=0)
+    return model
+
+
+def _seconds(control: Json | None) -> float | None:
+    return _SECONDS.get(str((control or {}).get("ttl")))
