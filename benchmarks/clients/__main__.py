@@ -10,6 +10,7 @@ The provider is strict: what it refuses fails the run.  Between the two runs the
 import argparse
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -21,7 +22,7 @@ from rich.table import Table
 from benchmarks.clients.agents import CLAUDE, CLAUDE_KEY, Client, OpenCode, Pi
 from benchmarks.clients.codex import CODEX, CODEX_PLAIN
 from benchmarks.clients.install import install
-from benchmarks.clients.run import Run, run_directly
+from benchmarks.clients.run import Run, run_directly, run_through_gateway
 
 CLIENTS: Final[tuple[Client, ...]] = (
     CLAUDE,
@@ -31,7 +32,10 @@ CLIENTS: Final[tuple[Client, ...]] = (
     Pi(),
     OpenCode(),
 )
-COLUMNS: Final = ("agent", "version", "way", "rounds", "helper", "side", "refused", "result")
+COLUMNS: Final = (
+    *("agent", "version", "way", "rounds", "helper", "side", "prompts"),
+    *("timelines", "compactions", "cost", "result"),
+)
 
 
 @attrs.define(kw_only=True)
@@ -46,12 +50,20 @@ class Outcome:
     @property
     def failed(self) -> bool:
         """An agent that is not to be had has not failed."""
-        return any(run.failed for run in self.runs)
+        return any(run.failures for run in self.runs)
 
     def rows(self) -> list[Sequence[str]]:
         """Of the table."""
         name, version = self.client.name, self.client.packages[0].version
         return [(name, version, *run.cells) for run in self.runs]
+
+    def complaints(self) -> list[str]:
+        """What is wrong, each thing once."""
+        return [
+            f"{self.client.name}, {run.way}: {count} times: {said}"
+            for run in self.runs
+            for said, count in Counter(run.failures).items()
+        ]
 
 
 def outcome_of(client: Client, folder: Path) -> Outcome:
@@ -59,7 +71,9 @@ def outcome_of(client: Client, folder: Path) -> Outcome:
     for package in client.packages:
         if lacking := install(package):
             return Outcome(client=client, lacking=f"{package.name} {package.version}: {lacking}")
-    return Outcome(client=client, runs=[run_directly(client, folder / client.name / "direct")])
+    direct = run_directly(client, folder / client.name / "direct")
+    through = run_through_gateway(client, folder / client.name / "gateway", direct)
+    return Outcome(client=client, runs=[direct, through])
 
 
 def main() -> int:
@@ -79,6 +93,7 @@ def main() -> int:
             table.add_row(*row)
     Console(width=None if sys.stdout.isatty() else 120).print(table)
     for outcome in outcomes:
+        print(*outcome.complaints(), sep="\n", end="\n" if outcome.failed else "")
         if outcome.lacking:
             print(f"{outcome.client.name}: skipped, could not be had: {outcome.lacking}")
     return int(any(outcome.failed for outcome in outcomes))

@@ -43,18 +43,18 @@ class Place:
         }
 
 
-def play(client: Client, task: Task, place: Place, url: str) -> str:
-    """Run the task with a provider at `url`, and go on with it in a second process; what failed, or nothing."""
+def play(client: Client, task: Task, place: Place, url: str) -> list[str]:
+    """Run the task with a provider at `url`, and go on with it in a second process; what failed."""
     place.home.mkdir(parents=True)
     more = client.prepare(place.home, url)
     for number, prompt in enumerate(PROMPTS):
         before = task.rounds[MAIN]
         failed = _run(client, prompt, place, more)
         if failed:
-            return failed
+            return [failed]
         if task.rounds[MAIN] == before:
-            return f"the {'resumed' if number else 'first'} session asked for nothing"
-    return ""
+            return [f"the {'resumed' if number else 'first'} session asked for nothing"]
+    return []
 
 
 def _run(client: Client, prompt: str, place: Place, more: Mapping[str, str]) -> str:

@@ -60,6 +60,9 @@ class Recorded:
     kept: list[HttpRequest]
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
         request = _begun(scope)
         self.kept.append(request)
 
