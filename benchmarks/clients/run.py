@@ -12,6 +12,7 @@ import attrs
 from benchmarks.clients.agents import KEY, Client
 from benchmarks.clients.play import Place, play
 from benchmarks.clients.task import HELPER, MAIN, SIDE, Task
+from render import Json
 from timeline.fake_provider import FakeProvider, FakeServer
 from timeline.gateway import Gateway, GatewayServer, Savings
 
@@ -101,7 +102,7 @@ def _serving(run: Run, server: FakeServer) -> Iterator[None]:
 
 def _checked(run: Run, place: Place, server: FakeServer) -> Run:
     """With what is wrong with it; what arrived is written down beside the project."""
-    lines = [
+    lines: list[Json] = [
         {"method": r.method, "path": r.path, "query": r.query, "status": r.status}
         | {"headers": dict(r.headers), "body": r.json if r.body else None}
         for r in server.http_requests

@@ -81,6 +81,10 @@ class Body:
         raw = self.fields.get(name)
         return None if raw is None else msgspec.json.decode(raw)
 
+    def messages(self) -> list[Json]:
+        """What was said, read."""
+        return [msgspec.json.decode(raw) for raw in self.said]
+
     @property
     def leads(self) -> int:
         """How many messages at its beginning are the system's, of APIs that have the prompt there."""

@@ -4,13 +4,15 @@ As long as nothing was pruned, clipped or folded, the client's own bytes go on, 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
+from operator import eq
 from typing import Final
 
 import attrs
 import msgspec
 from msgspec.structs import replace
 
-from blocks import RangeCompacted, UsageRecorded
+from blocks import AssistantThinking, BlockId, RangeCompacted, UsageRecorded
 from render import Json, Model, Overflow, Policy, Rendered, View
 from timeline._models import model_named
 from timeline._timeline import Timeline
@@ -98,7 +100,12 @@ class Rewriter:
             history = conversation.read(body)
             timeline = self.lineage.synced(conversation, history, opening)
             system, tools = _fixed(body, history)
+            was_whole = self.record_only or is_whole(timeline.view)
             rendered = timeline.render(system=system, tools=tools)
+            if was_whole and (unbound := _unbound(body, timeline, rendered)):
+                timeline.hide(*unbound)
+                shown = timeline.render_at(timeline.version, system=system, tools=tools)
+                rendered = attrs.evolve(shown, decisions=rendered.decisions)
             return self._made(body, control, conversation, rendered, system, tools)
 
     def counted(
@@ -172,6 +179,30 @@ def is_whole(view: View) -> bool:
     hidden = (group for group in view.groups if group.is_hidden)
     entries = (entry for group in hidden for entry in group.entries)
     return all(e.hidden_as == "unsigned" for e in entries if e.replacement is not None)
+
+
+def _unbound(body: Body, timeline: Timeline, rendered: Rendered) -> list[BlockId]:
+    """The thinking that is rendered for the first time, and behind something that is not as the client said it:
+    until now the provider got the client's own words, and what it thought is bound to them."""
+    if is_whole(timeline.view) or not timeline.settings.model.thinking_bound:
+        return []
+    contents = rendered.provider.contents
+    said = [(role, _plain(c)) for role, c in contents((), (), body.messages())]
+    shown = [(role, _plain(c)) for role, c in contents((), (), rendered.messages)]
+    same = sum(takewhile(bool, map(eq, said, shown)))
+    behind = [content for _, content in shown[same:]]
+    entries = (entry for group in timeline.view.groups for entry in group.entries)
+    return [
+        entry.block.id
+        for entry in entries
+        if isinstance(entry.block, AssistantThinking)
+        and entry.replacement is None
+        and entry.block.provider in behind
+    ]
+
+
+def _plain(content: Json) -> Json:
+    return {name: value for name, value in content.items() if name != "cache_control"}
 
 
 def rewritten(

@@ -15,10 +15,11 @@ from tests.timeline.gateway._agents import (
     Recording,
     gateway,
     provider,
+    words,
     working,
 )
 from timeline import model_named
-from timeline.fake_provider import Fault
+from timeline.fake_provider import Call, Fault, Reply
 
 pytestmark = pytest.mark.network
 WINDOW = 6_500
@@ -194,3 +195,26 @@ _FUNCTION: Json = {
     "type": "function",
     "function": {"name": "bash", "parameters": {"type": "object", "properties": {}}},
 }
+
+
+def test_thinking_is_not_sent_behind_words_that_are_not_the_clients_any_more() -> None:
+    """An instruction between messages is rendered as a notice: what was thought behind it is bound to it."""
+    calls = [Call("bash", {"command": f"cat {number}"}) for number in range(6)]
+    script = [Reply(thinking=f"Call {call.input}.", calls=[call]) for call in calls]
+    with provider([*script, Reply(text="Done.")]) as up:
+        with gateway(store=MemoryStore(), upstream=up.url, window=WINDOW) as server:
+            agent = Agent(server.url, more={"thinking": {"type": "adaptive"}})
+            agent.say("Look at all of them.")
+            place = {"type": "text", "text": "You are in /tmp."}
+            agent.said.append({"role": "system", "content": [place]})
+            for number, _ in enumerate(calls):
+                call = agent.ask()["content"][-1]
+                text = words(number, 2_000 if number == 3 else 20)
+                result = {"type": "tool_result", "tool_use_id": call["id"], "content": text}
+                agent.said.append({"role": "user", "content": [result]})
+            agent.ask()
+        assert not up.refused
+        rewritten = up.requests[-1]
+        assert rewritten["messages"][:-1] != agent.said[: len(rewritten["messages"]) - 1]
+        kept = [c for m in rewritten["messages"] for c in m["content"] if c["type"] == "thinking"]
+        assert [c["thinking"] for c in kept] == [script[5].thinking]
