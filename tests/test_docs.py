@@ -149,7 +149,8 @@ RUNNABLE = {
     for name, page in PAGES.items()
     if page not in ADAPTERS and any(s.language in {"python", "sh"} for s in shown_in(page))
 }
-SERVED = [name for name, page in RUNNABLE.items() if "FakeServer" in page.read_text("utf-8")]
+SERVERS = ("FakeServer", "GatewayServer")
+SERVED = [n for n, page in RUNNABLE.items() if any(s in page.read_text("utf-8") for s in SERVERS)]
 """Pages that talk to a server on a loopback port."""
 
 

@@ -21,6 +21,7 @@ EDGES = frozenset(
         "timeline/summarizers/_model.py",
         "timeline/engine/_prepare_summary.py",
         "timeline/_flow.py",
+        "timeline/gateway/_app.py",
         "timeline/observe/_hooks.py",
         "timeline/engine/_artifacts.py",
         "timeline/engine/_paid_summaries.py",
@@ -29,7 +30,7 @@ EDGES = frozenset(
 )
 """The only places that catch what they did not expect: hooks, tools, models' clients and other
 stores are other people's code (logged, tried again, replaced, told to the model), and the drivers hand what was
-raised to the flow that asked."""
+raised to the flow that asked; behind a gateway, an agent goes on whatever fails there."""
 
 BROAD = frozenset({"Exception", "BaseException"})
 
@@ -80,7 +81,7 @@ def test_nothing_is_swallowed(name: str) -> None:
             assert not set().union(*map(names_in, node.args)) & BROAD, f"line {node.lineno}"
 
 
-@pytest.mark.parametrize(("package", "rooms_max"), [("render", 9), ("timeline", 18)])
+@pytest.mark.parametrize(("package", "rooms_max"), [("render", 9), ("timeline", 21)])
 def test_a_package_has_few_rooms(package: str, rooms_max: int) -> None:
     rooms = {path.stem for path in (ROOT / package).iterdir() if path.suffix in {"", ".py"}}
     assert len(rooms - {"__init__", "__pycache__"}) <= rooms_max, sorted(rooms)

@@ -1,6 +1,7 @@
 """`foldline proxy`: between an agent and its provider."""
 
 import argparse
+import signal
 from contextlib import closing
 
 from timeline.cli._console import DONE, complain
@@ -49,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
         )
         server = GatewayServer(gateway=gateway, host=options.host, port=options.port)
         server.listen()
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, which it raises
         complain(f"listening on {server.url}; Ctrl-C ends it")
         try:
             server.run()

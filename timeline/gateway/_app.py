@@ -3,7 +3,7 @@
 import asyncio
 import hmac
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -55,7 +55,7 @@ class Served:
         return Starlette(routes=own, lifespan=self._living)
 
     @asynccontextmanager
-    async def _living(self, _: Starlette) -> AsyncIterator[None]:
+    async def _living(self, _: Starlette) -> AsyncGenerator[None]:
         yield
         await self.upstream.close()
 
@@ -124,7 +124,7 @@ class Served:
             call, response = await self._again(http, call, raw, response)
         if response.status_code != 200:  # noqa: PLR2004 -- OK
             return Relayed(response, _unread, _done)
-        answer = Answer.of(call.given.api.provider, response.headers)
+        answer = Answer.of(call.asked.body.api.provider, response.headers)
         loop = asyncio.get_running_loop()
 
         def over() -> None:
@@ -164,7 +164,7 @@ class Served:
             status = response.status_code
             log.warning("the provider refused a rendered request (%d): %s", status, message)
         if smaller is None:
-            smaller = attrs.evolve(call, body=raw, is_rewritten=False)
+            smaller = call.as_given
         return smaller, await self._sent(http, smaller, raw)
 
     def _note(self, call: Call, answer: Answer) -> None:
@@ -174,7 +174,7 @@ class Served:
             usage = call.rendered.provider.usage(response) if response else None
             if usage is not None and not self.rewriter.record_only:
                 call.learn(usage)
-            written = written_in(response, usage, call.model, call.seconds)
+            written = written_in(response, usage, call.model, call.asked.seconds)
             self.meter.answered(call, usage, written)
         except Exception:  # the answer is the client's already
             log.warning("what a call cost could not be noted", exc_info=True)

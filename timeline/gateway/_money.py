@@ -21,6 +21,8 @@ from timeline.replay._cache import CacheStep, FlatBlock, PromptCache
 from timeline.replay._flatten import Flattener
 from timeline.replay._price import price
 
+SEEN_MAX: Final = 10_000
+"""Content blocks of one conversation that are kept to be known again."""
 _MILLION: Final = 1_000_000
 _HOUR: Final = 3_600
 _OVERHEAD: Final = -1
@@ -97,23 +99,23 @@ class _Books:
     flattener: Flattener
     full: PromptCache
     sent: PromptCache
-    known: dict[bytes, tuple[FlatBlock, ...]] = attrs.field(
-        factory=dict[bytes, tuple[FlatBlock, ...]]
+    known: dict[tuple[str, bytes], tuple[FlatBlock, ...]] = attrs.field(
+        factory=dict[tuple[str, bytes], tuple[FlatBlock, ...]]
     )
     """Of the client's messages, and of its system prompt and tools."""
 
     @classmethod
     def of(cls, call: Call) -> "_Books":
         model, counter = call.model, cast("Any", call.timeline.settings.counter)
-        flattener = Flattener(counter, provider_of(model))
+        flattener = Flattener(counter, provider_of(model), seen_max=SEEN_MAX)
         return cls(model, flattener, PromptCache.of(model), PromptCache.of(model))
 
     def given(self, call: Call) -> list[FlatBlock]:
         """The client's own request as the cache sees it."""
-        body, api = call.given, call.given.api
+        body = call.asked.body
         tools = self._flat("tools", body.fields.get("tools", b"[]"))
         blocks = [*self._overhead(tools), *tools]
-        if api.prompt:
+        if body.api.prompt:
             blocks += self._system(call)
         for raw in body.said:
             blocks += self._flat("said", raw)
@@ -133,13 +135,13 @@ class _Books:
         return [FlatBlock(_OVERHEAD, "", tokens)] if tools and tokens else []
 
     def _system(self, call: Call) -> Iterable[FlatBlock]:
-        given = call.given.system()
-        if call.given.api.provider != "anthropic":
+        given = call.asked.body.system()
+        if call.asked.body.api.provider != "anthropic":
             given = [{"role": "developer", "content": given}] if given else []
         return self._flat("system", msgspec.json.encode(given))
 
     def _flat(self, place: str, raw: bytes) -> tuple[FlatBlock, ...]:
-        key = blake2b(place.encode() + raw).digest()[:16]
+        key = place, blake2b(raw, digest_size=16).digest()
         known = self.known.get(key)
         if known is None:
             found: Any = msgspec.json.decode(raw) or []

@@ -3,7 +3,8 @@
 As long as nothing was pruned, clipped or folded, the client's own bytes go on, with its own marks.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import takewhile
 from operator import eq
 from typing import Final
@@ -38,24 +39,48 @@ class Opening:
 
 
 @attrs.frozen(kw_only=True, eq=False)
+class Asked:
+    """What a client asked, read."""
+
+    body: Body
+    conversation: Conversation
+    control: Json | None
+    """The client's own newest mark."""
+    system: list[Json]
+    tools: list[Json]
+
+    @property
+    def seconds(self) -> int | None:
+        """How long the client's marks ask the provider to keep things; None: it sets none, or as is usual."""
+        found = _seconds(self.control)
+        return None if found is None else int(found)
+
+
+@attrs.frozen(kw_only=True, eq=False)
 class Call:
     """A request that was rendered."""
 
-    body: bytes
-    """What is sent."""
-    given: Body
-    """What came."""
-    conversation: Conversation
+    asked: Asked
     timeline: Timeline
     rendered: Rendered
-    control: Json | None
-    """The client's own mark."""
-    system: list[Json]
-    tools: list[Json]
+    body: bytes
+    """What is sent."""
     at: float
-    is_rewritten: bool
-    """Whether `body` is another one than what came."""
-    compactions: int = 0
+
+    @property
+    def is_rewritten(self) -> bool:
+        """Whether what is sent is another request than what came."""
+        return self.body is not self.asked.body.raw
+
+    @property
+    def as_given(self) -> "Call":
+        """The same call, sent as the client wrote it."""
+        return attrs.evolve(self, body=self.asked.body.raw)
+
+    @property
+    def conversation(self) -> Conversation:
+        """Which it belongs to."""
+        return self.asked.conversation
 
     @property
     def model(self) -> Model:
@@ -63,10 +88,9 @@ class Call:
         return self.timeline.settings.model
 
     @property
-    def seconds(self) -> int | None:
-        """How long the client's marks ask the provider to keep things; None: it sets none, or as is usual."""
-        found = _seconds(self.control)
-        return None if found is None else int(found)
+    def compactions(self) -> int:
+        """How many there were on the way to it."""
+        return sum(isinstance(event, RangeCompacted) for event in self.rendered.decisions)
 
     def learn(self, usage: UsageRecorded) -> None:
         """Note what the provider counted."""
@@ -91,22 +115,20 @@ class Rewriter:
             UnreadableError: it is none that can be rendered.
             FoldlineError, ValueError: of the library's, whatever it has against it.
         """
-        body = Body.of(raw, api)
-        control = body.control()
-        opening = Opening(_model(body, headers), _seconds(control))
-        conversation = self.lineage.conversation(speaker, body, opening)
-        conversation.is_noted.wait(NOTED_SECONDS)
-        with conversation.lock:
-            history = conversation.read(body)
-            timeline = self.lineage.synced(conversation, history, opening)
-            system, tools = _fixed(body, history)
-            was_whole = self.record_only or is_whole(timeline.view)
-            rendered = timeline.render(system=system, tools=tools)
-            if was_whole and (unbound := _unbound(body, timeline, rendered)):
-                timeline.hide(*unbound)
-                shown = timeline.render_at(timeline.version, system=system, tools=tools)
-                rendered = attrs.evolve(shown, decisions=rendered.decisions)
-            return self._made(body, control, conversation, rendered, system, tools)
+        with self._read(api, speaker, headers, raw) as (asked, history, opening):
+            timeline = self.lineage.synced(asked.conversation, history, opening)
+            return self._made(asked, self._rendered(asked, timeline))
+
+    def _rendered(self, asked: Asked, timeline: Timeline) -> Rendered:
+        was_whole = is_whole(timeline.view)
+        rendered = timeline.render(system=asked.system, tools=asked.tools)
+        is_first = was_whole and not self.record_only
+        unbound = _unbound(asked.body, timeline, rendered) if is_first else []
+        if not unbound:
+            return rendered
+        timeline.hide(*unbound)
+        shown = timeline.render_at(timeline.version, system=asked.system, tools=asked.tools)
+        return attrs.evolve(shown, decisions=rendered.decisions)
 
     def counted(
         self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes
@@ -117,58 +139,53 @@ class Rewriter:
         Raises:
             UnreadableError, FoldlineError, ValueError: as `call`.
         """
+        with self._read(api, speaker, headers, raw) as (asked, history, _):
+            timeline = asked.conversation.timeline
+            agreed = timeline.view.state.agreed
+            if self.record_only or is_whole(timeline.view) or not history.is_at(agreed):
+                return None
+            system, tools = asked.system, asked.tools
+            rendered = timeline.render_at(timeline.version, system=system, tools=tools)
+            more = asked.body.said[history.number(agreed.pieces) :] if agreed else []
+            return rewritten(asked, rendered, more)
+
+    def smaller(self, call: Call, overflow: Overflow) -> Call | None:
+        """Another try after the provider said that the prompt is too long; None: it cannot be made shorter."""
+        asked = call.asked
+        with asked.conversation.lock:
+            call.timeline.learn(measured(call.rendered, overflow))
+            rendered = call.timeline.compact(system=asked.system, tools=asked.tools)
+            if rendered.account.estimated >= call.rendered.account.estimated:
+                return None
+            return self._made(asked, rendered)
+
+    @contextmanager
+    def _read(
+        self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes
+    ) -> Generator[tuple[Asked, History, Opening]]:
+        """A request and its history; meanwhile its conversation is nobody else's."""
         body = Body.of(raw, api)
         control = body.control()
         opening = Opening(_model(body, headers), _seconds(control))
         conversation = self.lineage.conversation(speaker, body, opening)
         conversation.is_noted.wait(NOTED_SECONDS)
         with conversation.lock:
-            history, timeline = conversation.read(body), conversation.timeline
-            agreed = timeline.view.state.agreed
-            if self.record_only or is_whole(timeline.view) or not history.is_at(agreed):
-                return None
-            system, tools = _fixed(body, history)
-            rendered = timeline.render_at(timeline.version, system=system, tools=tools)
-            more = body.said[history.number(agreed.pieces) :] if agreed else []
-            return rewritten(body, control, rendered, more)
-
-    def smaller(self, call: Call, overflow: Overflow) -> Call | None:
-        """Another try after the provider said that the prompt is too long; None: it cannot be made shorter."""
-        with call.conversation.lock:
-            call.timeline.learn(measured(call.rendered, overflow))
-            rendered = call.timeline.compact(system=call.system, tools=call.tools)
-            if rendered.account.estimated >= call.rendered.account.estimated:
-                return None
-            return self._made(
-                call.given, call.control, call.conversation, rendered, call.system, call.tools
+            history = conversation.read(body)
+            said: list[Json] = [{"type": "text", "text": history.system}] if history.system else []
+            asked = Asked(
+                body=body,
+                conversation=conversation,
+                control=control,
+                system=[*body.system(), *said],
+                tools=body.value("tools") or [],
             )
+            yield asked, history, opening
 
-    def _made(
-        self,
-        body: Body,
-        control: Json | None,
-        conversation: Conversation,
-        rendered: Rendered,
-        system: list[Json],
-        tools: list[Json],
-    ) -> Call:
-        timeline = conversation.timeline
-        sent = body.raw
+    def _made(self, asked: Asked, rendered: Rendered) -> Call:
+        timeline, sent = asked.conversation.timeline, asked.body.raw
         if not self.record_only and not is_whole(timeline.view) and not rendered.violations:
-            sent = rewritten(body, control, rendered)
-        return Call(
-            body=sent,
-            given=body,
-            conversation=conversation,
-            timeline=timeline,
-            rendered=rendered,
-            control=control,
-            system=system,
-            tools=tools,
-            at=self.clock(),
-            is_rewritten=sent is not body.raw,
-            compactions=sum(isinstance(event, RangeCompacted) for event in rendered.decisions),
-        )
+            sent = rewritten(asked, rendered)
+        return Call(asked=asked, timeline=timeline, rendered=rendered, body=sent, at=self.clock())
 
 
 def is_whole(view: View) -> bool:
@@ -205,12 +222,10 @@ def _plain(content: Json) -> Json:
     return {name: value for name, value in content.items() if name != "cache_control"}
 
 
-def rewritten(
-    body: Body, control: Json | None, rendered: Rendered, further: Sequence[bytes] = ()
-) -> bytes:
+def rewritten(asked: Asked, rendered: Rendered, further: Sequence[bytes] = ()) -> bytes:
     """The body with what was rendered, and further messages of the client's, in place of the conversation."""
-    provider = rendered.provider
-    messages = with_control(rendered.messages, control)
+    body, provider = asked.body, rendered.provider
+    messages = with_control(rendered.messages, asked.control)
     request = provider.request((), (), messages, rendered.cache_key)
     more = {name: value for name, value in request.items() if name not in (body.api.said, "store")}
     leading = map(msgspec.Raw, body.said[: body.leads])
@@ -221,13 +236,6 @@ def rewritten(
 def policy_for(policy: Policy, ttl_seconds: float | None) -> Policy:
     """A policy that knows how long the client has the provider keep things."""
     return policy if ttl_seconds is None else attrs.evolve(policy, ttl_seconds=ttl_seconds)
-
-
-def _fixed(body: Body, history: History) -> tuple[list[Json], list[Json]]:
-    """System prompt and tools of a request."""
-    said: list[Json] = [{"type": "text", "text": history.system}] if history.system else []
-    tools: list[Json] = body.value("tools") or []
-    return [*body.system(), *said], tools
 
 
 def _model(body: Body, headers: Mapping[str, str]) -> Model:

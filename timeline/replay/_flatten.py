@@ -14,7 +14,6 @@ from timeline.replay._cache import FlatBlock
 from timeline.tokens import TextCounter
 
 SEEN_MAX = 1_000_000
-"""Blocks that are known by identity; when there are more, the list begins anew."""
 
 
 @attrs.define
@@ -23,6 +22,8 @@ class Flattener:
 
     counter: TextCounter
     provider: Provider
+    seen_max: int = SEEN_MAX
+    """Blocks that are known by identity, and so kept; when there are more, the list begins anew."""
     _known: dict[Hashable, tuple[int, int]] = attrs.field(
         init=False, factory=dict[Hashable, tuple[int, int]]
     )
@@ -58,7 +59,7 @@ class Flattener:
         if known is None:
             known = self._known[segment.key] = (len(self._known), segment.tokens(self.counter))
         flat = FlatBlock(known[0], segment.kind, known[1], segment.ttl)
-        if len(self._seen) >= SEEN_MAX:
+        if len(self._seen) >= self.seen_max:
             self._seen.clear()
         self._seen[place, id(content)] = (content, flat)
         return flat

@@ -3,7 +3,9 @@
 from typing import Any
 
 import httpx2
+import msgspec
 import pytest
+import zstandard
 
 from persistence import MemoryStore
 from render import Json, validate_request
@@ -189,6 +191,60 @@ def test_openai_clients_get_their_own_words_back() -> None:
         last = up.requests[-1]["messages"]
         assert last[0] == said[0]
         assert len(last) < len(said) - 1
+
+
+def test_codex_items_go_on_in_zstd_with_instructions_and_reasoning_in_place() -> None:
+    """Responses: what is rendered is sent without a coding; the developer's items stay in front."""
+    said: list[Json] = [
+        {"type": "message", "role": "developer", "content": [_text("Permissions: all.")]},
+        {"type": "message", "role": "user", "content": [_text("Fix the build.")]},
+    ]
+    more: Json = {
+        "model": "gpt-5.1",
+        "instructions": "You are an agent. " * 100,
+        "tools": [{"type": "function", **_FUNCTION["function"], "strict": False}],
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+        "prompt_cache_key": "the-clients-own",
+    }
+    headers = {
+        "authorization": f"Bearer {KEY}",
+        "content-encoding": "zstd",
+        "content-type": "application/json",
+        "session-id": "5e55",
+    }
+    store = MemoryStore()
+    with (
+        provider(working(16)) as up,
+        gateway(store=store, upstream=up.url, window=WINDOW) as server,
+    ):
+        for number in range(16):
+            body = zstandard.compress(msgspec.json.encode({**more, "input": said}))
+            url = f"{server.url}/v1/responses"
+            found = httpx2.post(url, content=body, headers=headers, timeout=60)
+            assert found.status_code == 200, found.text
+            said += found.json()["output"]
+            said += [
+                {
+                    "type": "function_call_output",
+                    "call_id": item["call_id"],
+                    "output": f"{number} word " * 400,
+                }
+                for item in found.json()["output"]
+                if item["type"] == "function_call"
+            ]
+        assert not up.refused
+        last = up.requests[-1]
+    assert last["input"][0] == said[0]
+    assert len(last["input"]) < len(said) - 1
+    for name, value in more.items():
+        assert last[name] == value
+    [info] = store.list()
+    assert info.id.startswith("codex-5e55-")
+
+
+def _text(text: str) -> Json:
+    return {"type": "input_text", "text": text}
 
 
 _FUNCTION: Json = {

@@ -1,0 +1,49 @@
+"""`foldline proxy`: serves until it is interrupted, and says what was saved."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.timeline.gateway._agents import Agent, provider, working
+from timeline.cli import main
+
+pytestmark = pytest.mark.network
+PROXY = (sys.executable, "-c", "import sys; from timeline.cli import main; sys.exit(main())")
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_it_serves_until_it_is_stopped_and_then_says_what_was_saved(
+    tmp_path: Path, stop: signal.Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = str(tmp_path / "agent.duckdb")
+    with provider(working(4)) as up:
+        command = [*PROXY, "proxy", "--port", "0", "--store", store, "--upstream", up.url]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with subprocess.Popen(command, text=True, **pipes) as process:  # type: ignore[call-overload]  # the same two
+            assert process.stderr is not None
+            url = process.stderr.readline().split()[3].rstrip(";")
+            assert Agent(url).work() == 5
+            process.send_signal(stop)
+            said, complaints = process.communicate(timeout=30)
+    assert process.returncode == 0, complaints
+    assert said.startswith("5 calls, ")
+    assert "sending everything" in said
+    assert not complaints
+    assert main(["list", "--store", store]) == 0
+    assert "agent-" in capsys.readouterr().out
+
+
+def test_what_cannot_be_served_is_one_clear_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = ["--store", str(tmp_path / "a.duckdb")]
+    for wrong, said in [
+        (["--host", "0.0.0.0"], "needs a token"),  # noqa: S104 -- refused
+        (["--upstream", "localhost"], "is no URL"),
+        (["--policy", "frugl"], "frugal"),
+    ]:
+        assert main(["proxy", "--port", "0", *store, *wrong]) != 0
+        assert said in capsys.readouterr().err
