@@ -23,7 +23,7 @@ from timeline.fake_provider._reply import Answer, Reply, drafts_of
 from timeline.fake_provider._reply import answer as answered
 from timeline.fake_provider._responder import Responder, as_responder, tutorial_responder
 from timeline.fake_provider.wires import MESSAGES, WIRES, Spoken, Wire
-from timeline.replay._cache import CacheStep, FlatBlock, PromptCache
+from timeline.replay._cache import CacheStep, FlatBlock, PromptCache, kept_unasked
 from timeline.replay._flatten import Flattener
 from timeline.tokens import ModelCounter
 
@@ -62,9 +62,9 @@ class Meter:
             flat[last] = flat[last]._replace(ttl=seconds)
         return flat
 
-    def bill(self, flat: Sequence[FlatBlock], at: float) -> CacheStep:
+    def bill(self, request: Json, flat: Sequence[FlatBlock], at: float) -> CacheStep:
         """How an accepted request is billed; the cache remembers it."""
-        return self._cache.step(at, flat)
+        return self._cache.step(at, flat, kept_unasked(request, self.counter.model))
 
 
 _LOST: Final = Reply(text="Nobody will ever read all of this sentence.")
@@ -181,7 +181,7 @@ class FakeProvider:
         said, fault = self._said(request, fault, wire)
         if fault and fault.error and (fault.damage == "none" or not request.get("stream")):
             return Exchange(request=request, error=fault.error, fault=fault, tokens=tokens)
-        step = meter.bill(flat, self.clock())
+        step = meter.bill(request, flat, self.clock())
         answer = self._answer(said, request, model, wire, tokens)
         spoken = Spoken(
             id=self.new_id(wire.ids[0]),

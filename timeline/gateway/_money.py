@@ -17,7 +17,7 @@ from blocks import UsageRecorded
 from blocks.formats import count, obj
 from render import Json, Model, provider_of
 from timeline.gateway._rewriting import Call
-from timeline.replay._cache import CacheStep, FlatBlock, PromptCache
+from timeline.replay._cache import CacheStep, FlatBlock, PromptCache, kept_unasked
 from timeline.replay._flatten import Flattener
 from timeline.replay._price import price
 
@@ -192,9 +192,14 @@ class Meter:
             if books is None or books.model != call.model:
                 books = memory[_MEMORY] = _Books.of(call)
             given = books.given(call)
-            full = books.full.step(call.at, given)
-            is_ours = call.is_rewritten or self.record_only
-            sent = books.sent.step(call.at, books.ours(call) if is_ours else given)
+            options = call.asked.body.value("prompt_cache_options")
+            unasked = kept_unasked({"prompt_cache_options": options}, call.model)
+            full = books.full.step(call.at, given, unasked)
+            if call.is_rewritten or self.record_only:
+                own = 0 if call.rendered.cache_points else unasked
+                sent = books.sent.step(call.at, books.ours(call), own)
+            else:
+                sent = books.sent.step(call.at, given, unasked)
         self._add(call, usage, written, full, sent)
 
     def _add(

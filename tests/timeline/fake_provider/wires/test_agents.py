@@ -1,6 +1,7 @@
 """The Responses API as Codex uses it: tools between the items, tools that take a text, messages among agents."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -82,3 +83,22 @@ def test_what_was_sealed_by_nobody_is_refused(kind: str) -> None:
     exchange = FakeProvider().create(request(user("Go."), forged, said), RESPONSES)
     assert exchange.error is not None
     assert exchange.error.code == "invalid_encrypted_content"
+
+
+def test_what_was_not_marked_is_cached_unless_the_request_says_that_marks_are_all() -> None:
+    """Codex sets no marks: the latest message is written, and found again by the next request."""
+    provider = FakeProvider(responder=lambda _: Reply(text="Done."))
+
+    def usage(*items: dict[str, Any], **more: Any) -> dict[str, Any]:
+        message = provider.create(request(*items, **more), RESPONSES).message
+        assert message is not None
+        found: dict[str, Any] = message["usage"]["input_tokens_details"]
+        return found
+
+    history = [user(f"{number} " * 1_000) for number in range(40)]
+    first = usage(*history)
+    assert (first["cached_tokens"], first["cache_write_tokens"] > 30_000) == (0, True)
+    later = usage(*history, *map(user, "abcdefghijklmnopqrstuvwxyz"))
+    assert later["cached_tokens"] == first["cache_write_tokens"]
+    explicit = {"prompt_cache_options": {"mode": "explicit"}}
+    assert usage(*history, **explicit) == {"cached_tokens": 0, "cache_write_tokens": 0}
