@@ -22,7 +22,7 @@ endif
 ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
 endif
-.PHONY: help demo test test-long checks lint types pyright imports pytest mutants bench tune ladder peers adapters docs clean
+.PHONY: help demo test test-long checks lint types pyright imports pytest mutants bench tune ladder peers adapters clients docs clean
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -85,6 +85,9 @@ peers: $(TESTING) ## other engines on the same sessions: one environment each, o
 
 adapters: $(TESTING) ## each adapter with its real framework: one environment each, one table (LOWEST=1: at our lower bounds)
 	$(BIN)/python -m benchmarks.adapters $(if $(LOWEST),--lowest)
+
+clients: $(TESTING) ## real agents (Claude Code, Codex, pi, opencode) at a task, without and with the gateway (npm; CLIENTS='claude pi': only these)
+	$(BIN)/python -m benchmarks.clients $(CLIENTS)
 
 docs: $(TESTING) ## generate docs/reference.md, refresh the captured outputs
 	$(BIN)/python docs/build_reference.py

@@ -33,8 +33,8 @@ CLIENTS: Final[tuple[Client, ...]] = (
     OpenCode(),
 )
 COLUMNS: Final = (
-    *("agent", "version", "way", "rounds", "helper", "side", "prompts"),
-    *("timelines", "compactions", "cost", "result"),
+    *("agent", "version", "way", "rounds", "helper", "side"),
+    *("timelines", "compactions", "tokens", "dollars", "result"),
 )
 
 

@@ -12,15 +12,19 @@ import attrs
 from benchmarks.clients.agents import KEY, Client
 from benchmarks.clients.play import Place, play
 from benchmarks.clients.task import HELPER, MAIN, SIDE, Task
-from render import Json
-from timeline.fake_provider import FakeProvider, FakeServer
+from render import Json, provider_of
+from timeline.fake_provider import Exchange, FakeProvider, FakeServer
 from timeline.gateway import Gateway, GatewayServer, Savings
+from timeline.replay._price import price
 
 ROUNDS_MIN: Final = 30
 """Of the main conversation."""
 _REFUSED: Final = 400
 _UPGRADE: Final = 426
 """A websocket is refused as it should be."""
+_MONEY_OFF: Final = 0.03
+"""How far what the gateway says of money may be from what the provider asks: folders have other names, and
+what is simulated is counted by another tokenizer."""
 LOGGER: Final = "foldline.gateway"
 
 
@@ -34,6 +38,8 @@ class Run:
     """The files of the project in the end, by a hash of their content."""
     tokens: int = 0
     """Of all prompts, as the provider counted them."""
+    paid: float = 0.0
+    """For prompts and answers, in dollars."""
     savings: Savings | None = None
     failures: list[str] = attrs.field(factory=list[str])
 
@@ -41,13 +47,11 @@ class Run:
     def cells(self) -> Sequence[str]:
         """Of the table."""
         counts = (str(self.task.rounds[name]) for name in (MAIN, HELPER, SIDE))
-        money = ("-", "-", "-")
+        found = ("-", "-")
         if self.savings:
-            share = self.savings.paid / self.savings.full if self.savings.full else 1.0
-            found = self.savings
-            money = (str(found.timelines), str(found.compactions), f"{share:.2f}")
+            found = (str(self.savings.timelines), str(self.savings.compactions))
         result = f"{len(self.failures)} wrong" if self.failures else "ok"
-        return [self.way, *counts, f"{self.tokens:,}", *money, result]
+        return [self.way, *counts, *found, f"{self.tokens:,}", f"{self.paid:.2f}", result]
 
 
 def run_directly(client: Client, folder: Path) -> Run:
@@ -111,6 +115,7 @@ def _checked(run: Run, place: Place, server: FakeServer) -> Run:
     (place.folder / "requests.jsonl").write_text(written, encoding="utf-8")
     run.state = place.state()
     run.tokens = sum(exchange.tokens for exchange in server.provider.exchanges)
+    run.paid = sum(_price(exchange, server.provider) for exchange in server.provider.exchanges)
     run.failures += [exchange.error.message for exchange in server.refused if exchange.error]
     run.failures += [
         f"{line['method']} {line['path']}: {line['status']}"
@@ -135,8 +140,20 @@ def _compared(run: Run, direct: Run) -> Iterator[str]:
     wanted = sum(1 for count in run.task.rounds.values() if count)
     if found.timelines != wanted:
         yield f"{found.timelines} timelines for {wanted} conversations"
+    for name, told, real in (("paid", found.paid, run.paid), ("full", found.full, direct.paid)):
+        if abs(told - real) > _MONEY_OFF * real:
+            yield f"{name}: the gateway says ${told:.4f}, the provider ${real:.4f}"
     if not found.compactions:
         yield "no compaction: the window is too large to test anything"
+
+
+def _price(exchange: Exchange, provider: FakeProvider) -> float:
+    """What the provider asks for a request and its answer."""
+    model = provider.model(str(exchange.request["model"]))
+    if model is None or exchange.step is None or exchange.answer is None:
+        return 0.0
+    output = provider_of(model).rates(model, exchange.step.total).output
+    return price(exchange.step, model) + exchange.answer.output_tokens * output / 1_000_000
 
 
 class _Heard(logging.Handler):

@@ -5,7 +5,7 @@ with the client's own cache marks and at the same times; the simulation counts t
 it is corrected by what that said of the requests that were sent.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from threading import Lock
 from typing import Any, Final, cast
@@ -112,22 +112,22 @@ class _Books:
 
     def given(self, call: Call) -> list[FlatBlock]:
         """The client's own request as the cache sees it."""
-        body = call.asked.body
-        tools = self._flat("tools", body.fields.get("tools", b"[]"))
-        blocks = [*self._overhead(tools), *tools]
-        if body.api.prompt:
-            blocks += self._system(call)
-        for raw in body.said:
-            blocks += self._flat("said", raw)
-        return blocks
+        return [*self._fixed(call), *self._said(call.asked.body.said)]
 
     def ours(self, call: Call) -> list[FlatBlock]:
-        """The rendered request."""
-        rendered = call.rendered
-        blocks = self.flattener.flatten(
-            {"system": rendered.system, "tools": rendered.tools, "messages": rendered.messages}
-        )
-        return [*self._overhead(rendered.tools), *blocks]
+        """The request with what was rendered: all in front of the conversation is the client's own."""
+        body = call.asked.body
+        messages = self.flattener.flatten({"messages": call.rendered.messages})
+        return [*self._fixed(call), *self._said(body.said[: body.leads]), *messages]
+
+    def _fixed(self, call: Call) -> list[FlatBlock]:
+        body = call.asked.body
+        tools = self._flat("tools", body.fields.get("tools", b"[]"))
+        system = self._system(call) if body.api.prompt else ()
+        return [*self._overhead(tools), *tools, *system]
+
+    def _said(self, messages: Iterable[bytes]) -> Iterator[FlatBlock]:
+        return (block for raw in messages for block in self._flat("said", raw))
 
     def _overhead(self, tools: Sequence[object]) -> list[FlatBlock]:
         """What the provider puts before tools to explain them."""

@@ -177,7 +177,7 @@ class Rewriter:
                 conversation=conversation,
                 control=control,
                 system=[*body.system(), *said],
-                tools=body.value("tools") or [],
+                tools=body.tools(),
             )
             yield asked, history, opening
 
