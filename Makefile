@@ -18,11 +18,15 @@ ifneq ($(USABLE),yes)
 .PHONY: $(RUNTIME) $(TESTING)
 endif
 
+# The other versions of Python, and where they would differ, if anywhere.
+VERSIONS := 3.12 3.13 3.14
+CORE := tests/blocks tests/render tests/persistence/sessions tests/timeline/cli tests/timeline/test_siblings.py
+
 .DEFAULT_GOAL := help
 ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
 endif
-.PHONY: help demo test test-long checks lint types pyright imports pytest mutants bench tune ladder peers adapters clients docs clean
+.PHONY: help demo test test-long checks lint types pyright imports site pytest package pythons core mutants bench tune ladder peers adapters clients docs clean
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -41,10 +45,10 @@ else
 	@echo '== Now your own: make demo SESSION=path/to/session.jsonl'
 endif
 
-test: checks pytest ## run everything that CI runs
+test: checks pytest ## check style, types and the documentation, and run all tests
 
 checks: $(TESTING) ## check everything that can be checked without running it
-	@$(MAKE) --no-print-directory --jobs=2 lint pyright types imports
+	@$(MAKE) --no-print-directory --jobs=2 lint pyright types imports site
 
 lint: $(TESTING) ## check style and format
 	$(BIN)/ruff check .
@@ -62,16 +66,43 @@ imports: $(TESTING) ## check who may import whom
 pytest: $(TESTING) ## run the tests
 	$(BIN)/python -m pytest -q -n auto
 
+package: $(TESTING) ## build wheel and sdist, check them, install each into an environment of its own, and try it
+	$(PIP) install --quiet build twine
+	rm -rf dist build/installed build/unpacked
+	$(BIN)/python -m build --outdir dist >/dev/null
+	$(BIN)/twine check --strict dist/*
+	@ls -l dist
+	for file in dist/*; do \
+	  rm -rf build/installed && $(PYTHON) -m venv build/installed && \
+	  build/installed/bin/pip install --quiet --disable-pip-version-check "$$file" && \
+	  (cd build && installed/bin/foldline replay ../$(EXAMPLE) --window $(WINDOW) | tail -1) || exit 1; \
+	done
+	mkdir -p build/unpacked && tar xzf dist/*.tar.gz -C build/unpacked --strip-components 1
+	cd build/unpacked && '$(CURDIR)/$(BIN)/python' -m pytest -q tests/test_docs.py tests/test_examples.py tests/test_packaging.py
+
+pythons: ## test the core with Python 3.12 to 3.14, as far as they are here
+	@for version in $(VERSIONS); do \
+	  found=; for python in "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/$$version.*/bin/python python$$version; do \
+	    "$$python" -c 'import venv' 2>/dev/null && found="$$python"; \
+	  done; \
+	  if [ -z "$$found" ]; then echo "== Python $$version cannot be had here: not tested"; continue; fi; \
+	  echo "== Python $$version: $$found"; \
+	  $(MAKE) --no-print-directory VENV=.venv-$$version PYTHON="$$found" core || exit 1; \
+	done
+
+core: $(TESTING)
+	$(BIN)/python -m pytest -q -n auto $(CORE)
+
 test-long: $(TESTING) ## run them at length: ten times the examples, others each time, longer lives (half an hour)
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -q -n auto
 
 mutants: $(TESTING) ## break the code on purpose: which break does no test see? (a day; SAMPLE=400 or MODULES='render/view/_fold.py ...': an hour)
-	$(PIP) install --quiet --editable '.[test,mutants]'
+	$(PIP) install --quiet --editable '.[test,docs,mutants]'
 	HYPOTHESIS_PROFILE=few PATH='$(CURDIR)/$(BIN)':"$$PATH" $(BIN)/mutmut run $(mutants_chosen)
 	$(BIN)/mutmut results | grep -v 'not checked' || true
 
-bench: $(TESTING) ## measure (minutes; nothing else should run)
-	$(BIN)/python -m pytest -q -p benchmark --benchmark-quiet benchmarks/bench_*.py
+bench: $(TESTING) ## measure (minutes; nothing else should run); KEEP=1: for the page on performance
+	$(BIN)/python -m pytest -q -p benchmark --benchmark-quiet $(if $(KEEP),--keep) benchmarks/bench_*.py
 
 tune: $(TESTING) ## look for the cheapest policy that keeps enough, on the recorded sessions (ten minutes)
 	$(BIN)/python benchmarks/tune.py
@@ -89,12 +120,18 @@ adapters: $(TESTING) ## each adapter with its real framework: one environment ea
 clients: $(TESTING) ## real agents (Claude Code, Codex, pi, opencode) at a task, without and with the gateway (npm; CLIENTS='claude pi': only these)
 	$(BIN)/python -m benchmarks.clients $(CLIENTS)
 
-docs: $(TESTING) ## generate docs/reference.md, refresh the captured outputs
+docs: $(TESTING) ## generate the reference, refresh outputs, pictures and figures, build the site
 	$(BIN)/python docs/build_reference.py
+	$(BIN)/python docs/build_pictures.py
 	$(BIN)/python docs/build_captures.py
+	@$(MAKE) --no-print-directory site
+
+site: $(TESTING) ## build the documentation site into build/site; a warning fails
+	$(BIN)/python -m sphinx -E -a -W --keep-going -q -b html -d build/site-cache docs build/site
+	@echo '== The site: build/site/index.html'
 
 clean: ## remove the environment, the demo's output and all caches
-	rm -rf $(VENV) .peers .adapters demo mutants build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
+	rm -rf $(VENV) .venv-* .peers .adapters demo mutants build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(RUNTIME): pyproject.toml
@@ -106,7 +143,7 @@ $(RUNTIME): pyproject.toml
 $(TESTING): pyproject.toml
 	@$(call environment)
 	@echo '== Installing foldline and its test tools into $(VENV)'
-	$(PIP) install --quiet --editable '.[test]'
+	$(PIP) install --quiet --editable '.[test,docs]'
 	@touch $(RUNTIME) $@
 
 # What `mutmut` calls the mutants of a file: render/compaction/_cut.py gives render.compaction._cut.x*

@@ -3,9 +3,14 @@
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from benchmarks.figures import Figures, Meter
+from benchmarks.figures import HEADER, Figures, Meter
+from benchmarks.results import keep
 
 TABLE = pytest.StashKey[Figures]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--keep", action="store_true", help="keep the figures in benchmarks/results")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -29,3 +34,6 @@ def pytest_terminal_summary(
 ) -> None:
     for line in config.stash[TABLE].lines():
         terminalreporter.write_line(line)
+    rows = [dict(zip(HEADER, row, strict=True)) for row in config.stash[TABLE].rows]
+    if config.getoption("--keep") and rows:
+        keep("bench", rows)

@@ -1,10 +1,10 @@
 """A long run of an agent in a window of 60,000 tokens: what every call costs, compactions included.
 
-    .venv/bin/python benchmarks/hot_call.py --rounds 2000
+    .venv/bin/python -m benchmarks.hot_call --rounds 2000
 
 For a flame graph, with py-spy installed:
 
-    py-spy record --rate 500 --format flamegraph --output docs/images/call.svg -- \\
+    py-spy record --rate 500 --format flamegraph --output call.svg -- \\
         .venv/bin/python benchmarks/hot_call.py --rounds 4000
 """
 
@@ -16,6 +16,7 @@ from time import perf_counter
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.material import STARTED_AT, SYSTEM, TOOLS, Writer
+from benchmarks.results import keep
 from timeline import Timeline
 
 
@@ -47,12 +48,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--rounds", type=int, default=2000)
     parser.add_argument("--window", type=int, default=60_000)
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the figures in benchmarks/results"
+    )
     given = parser.parse_args()
+    rows: list[dict[str, str]] = []
     for name, values in zip(("plain", "compacting"), run(given.rounds, given.window), strict=True):
-        figures = ", ".join(
-            f"p{round(100 * p)} {share(values, p):.2f} ms" for p in (0.5, 0.9, 0.99)
-        )
-        print(f"{name}: {len(values)} calls, {figures}")
+        times = {f"p{round(100 * p)}": f"{share(values, p):.2f} ms" for p in (0.5, 0.9, 0.99)}
+        rows.append({"calls": name, "number": f"{len(values):,}", **times})
+        print(rows[-1])
+    if given.keep:
+        keep("hot-call", rows)
     return 0
 
 

@@ -1,6 +1,6 @@
 """kill -9 in a loop: what was acknowledged is there, once, in whole batches, and the next process goes on.
 
-    python -m benchmarks.kills duckdb|sqlite|postgres|server [--kills 200] [--seed 1]
+    python -m benchmarks.kills duckdb|sqlite|postgres|server [--kills 200] [--seed 1] [--keep]
 
 `server` kills the PostgreSQL server and lets those who write live; the others kill the processes that write: one
 for DuckDB, two otherwise.  Each has threads that write to timelines of their own, threads that write to one of all,
@@ -23,6 +23,7 @@ from threading import Thread
 
 import attrs
 
+from benchmarks.results import keep, kept
 from blocks import BlockAppended, BlockId, Event, EventId, TimelineId, TurnId, UserPrompt
 from blocks import VersionConflictError as Conflict
 from persistence import (
@@ -35,7 +36,13 @@ from persistence import (
 )
 from tests._postgres import Server, running
 
-KINDS = ("duckdb", "sqlite", "postgres", "server")
+KINDS = {
+    "duckdb": "DuckDB",
+    "sqlite": "SQLite",
+    "postgres": "PostgreSQL, who writes",
+    "server": "PostgreSQL, the server",
+}
+"""And what a table calls them."""
 BATCH = 3
 LARGE, SMALL = 20_000, 300
 ARTIFACT_EVERY = 8
@@ -241,6 +248,9 @@ def main() -> None:
     parser.add_argument("kind", choices=KINDS)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the figures in benchmarks/results"
+    )
     given = parser.parse_args()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
@@ -254,6 +264,23 @@ def main() -> None:
         f" {toll.artifacts:,} artifacts; lost {toll.lost}, doubled {toll.doubled}, torn {toll.torn}; verify:"
         f" {len(toll.problems)} problems {list(toll.problems[:3]) or ''}"
     )
+    if given.keep:
+        keep("kills", [row(given.kind, toll)])
+
+
+def row(kind: str, toll: Toll) -> dict[str, str]:
+    """What the page on reliability says of one kind."""
+    counts = (
+        toll.kills,
+        toll.acknowledged,
+        toll.artifacts,
+        toll.lost,
+        toll.doubled,
+        toll.torn,
+        len(toll.problems),
+    )
+    cells = (KINDS[kind], *(f"{count:,}" for count in counts))
+    return dict(zip(kept("kills").columns, cells, strict=True))
 
 
 if __name__ == "__main__":

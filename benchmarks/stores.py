@@ -1,6 +1,6 @@
 """Stores side by side in one run: durable appends of two events, against what could be done without a store.
 
-    python -m benchmarks.stores [--seconds 2] [--rounds 3] [--writers 1,8,32] [--eventsourcing]
+    python -m benchmarks.stores [--seconds 2] [--rounds 3] [--writers 1,8,32] [--eventsourcing] [--keep]
 
 PostgreSQL is a server of its own from the wheel that the tests use, here with every commit synced.  *Bare*
 is the statement of an append alone, on a connection a thread: what the server can do.  `--eventsourcing`
@@ -25,6 +25,7 @@ import psycopg
 from benchmarks.load.work import Steps, events, timed
 from benchmarks.peers.driver import Peer
 from benchmarks.peers.install import install
+from benchmarks.results import keep
 from blocks import Event, TimelineId
 from persistence import EventStore, open_store
 from persistence._log import store_event
@@ -92,9 +93,10 @@ def by_library(
     return float(rate), float(p50)
 
 
-def compare(measures: dict[str, Measure], options: argparse.Namespace) -> None:
-    """A table; the first is what the others are measured by."""
+def compare(measures: dict[str, Measure], options: argparse.Namespace) -> dict[str, dict[str, str]]:
+    """Print a table; the first is what the others are measured by. The same as rows of the page on scale."""
     base = next(iter(measures))
+    rows = {name: {"appends": name} for name in measures}
     for writers in map(int, options.writers.split(",")):
         found: dict[str, list[tuple[float, float]]] = {name: [] for name in measures}
         for round_ in range(options.rounds):
@@ -105,11 +107,17 @@ def compare(measures: dict[str, Measure], options: argparse.Namespace) -> None:
             ratio = median(
                 rate / other for (rate, _), (other, _) in zip(results, found[base], strict=True)
             )
+            rate, p50 = median(rate for rate, _ in results), median(p50 for _, p50 in results)
             print(
-                f"{writers:3} writers  {name:26} {median(rate for rate, _ in results):8,.0f} events/s"
-                f"  p50 {median(p50 for _, p50 in results):6.2f} ms  {ratio:5.2f} of {base}",
+                f"{writers:3} writers  {name:26} {rate:8,.0f} events/s  p50 {p50:6.2f} ms"
+                f"  {ratio:5.2f} of {base}",
                 flush=True,
             )
+            of_base = "" if name == base else f", {ratio:.2f}"
+            rows[name][f"{writers} writer{'s' * (writers > 1)}"] = (
+                f"{rate:,.0f}/s, {p50:.2f} ms{of_base}"
+            )
+    return rows
 
 
 def main() -> None:
@@ -119,6 +127,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--writers", default="1,8,32")
     parser.add_argument("--eventsourcing", action="store_true")
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the figures in benchmarks/results"
+    )
     options = parser.parse_args()
     if options.eventsourcing and (failed := install(LIBRARY)):
         parser.error(f"eventsourcing could not be installed: {failed}")
@@ -137,7 +148,9 @@ def main() -> None:
             measures[name] = partial(appended, through(store))
         for kind in ("recorder", "application") if options.eventsourcing else ():
             measures[f"eventsourcing, {kind}"] = partial(by_library, kind, server.folder)
-        compare(measures, options)
+        rows = compare(measures, options)
+    if options.keep:
+        keep("stores", rows.values())
 
 
 if __name__ == "__main__":

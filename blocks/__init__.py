@@ -1,5 +1,6 @@
 """The vocabulary: immutable blocks, and the events that say what happened to them."""
 
+from blocks._beside import check_timeline as _check_timeline
 from blocks._block import PROVIDER_TAG as PROVIDER_TAG
 from blocks._block import AssistantBlock as AssistantBlock
 from blocks._block import AssistantCompletion as AssistantCompletion
@@ -70,27 +71,27 @@ from blocks._errors import UnknownCallError as UnknownCallError
 from blocks._errors import UnknownPathError as UnknownPathError
 from blocks._errors import UnknownTimelineError as UnknownTimelineError
 from blocks._errors import VersionConflictError as VersionConflictError
-from blocks._events import Answered as Answered
+from blocks._event_parts import Answered as Answered
+from blocks._event_parts import Carried as Carried
+from blocks._event_parts import Hidden as Hidden
+from blocks._event_parts import HideReason as HideReason
+from blocks._event_parts import Provenance as Provenance
+from blocks._event_parts import SkipReason as SkipReason
+from blocks._event_parts import Trigger as Trigger
 from blocks._events import BlockAppended as BlockAppended
 from blocks._events import BlocksHidden as BlocksHidden
 from blocks._events import BlocksRestored as BlocksRestored
-from blocks._events import Carried as Carried
 from blocks._events import CompactionSkipped as CompactionSkipped
 from blocks._events import Event as Event
-from blocks._events import Hidden as Hidden
-from blocks._events import HideReason as HideReason
 from blocks._events import OpaqueEvent as OpaqueEvent
-from blocks._events import Provenance as Provenance
 from blocks._events import RangeCompacted as RangeCompacted
 from blocks._events import RangeExpanded as RangeExpanded
 from blocks._events import Recorded as Recorded
 from blocks._events import RequestRendered as RequestRendered
-from blocks._events import SkipReason as SkipReason
 from blocks._events import SummaryPrepared as SummaryPrepared
 from blocks._events import SummaryReplaced as SummaryReplaced
 from blocks._events import TimelineForked as TimelineForked
 from blocks._events import TokensCounted as TokensCounted
-from blocks._events import Trigger as Trigger
 from blocks._events import UsageRecorded as UsageRecorded
 from blocks._events import kind_of as kind_of
 from blocks._faults import fault_in as fault_in
@@ -160,3 +161,5 @@ from blocks._window import LogWindow as LogWindow
 from blocks._window import window_of as window_of
 from blocks.formats import Format as Format
 from blocks.formats import parts_from as parts_from
+
+_check_timeline()

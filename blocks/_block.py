@@ -24,6 +24,7 @@ PROVIDER_TAG: Final = "provider."
 """How the tag of a block begins that holds, verbatim, what only a provider reads."""
 
 Author: TypeAlias = Literal["user", "assistant", "tool", "system"]
+"""Whose a block is."""
 
 
 class BaseBlock(
@@ -194,14 +195,17 @@ class OpaqueBlock:
 
     @property
     def id(self) -> BlockId:
+        """As it was appended."""
         return BlockId(str(self.fields.get("id", "")))
 
     @property
     def turn(self) -> TurnId:
+        """To which it belongs."""
         return TurnId(str(self.fields.get("turn", "")))
 
     @property
     def author(self) -> str:
+        """Whose it is."""
         return str(self.fields.get("author", ""))
 
     @property
@@ -235,6 +239,7 @@ KnownBlock: TypeAlias = (
 
 if TYPE_CHECKING:
     Block: TypeAlias = KnownBlock | OpaqueBlock
+    """One piece of content, of any kind."""
 else:
     # msgspec builds its decoder from this; what it cannot decode goes the slow way in `_codec`.
     Block = KnownBlock

@@ -21,7 +21,8 @@ import msgspec
 
 from blocks._block import Block, KnownBlock, OpaqueBlock, tag_of
 from blocks._errors import CodecError
-from blocks._events import BlockAppended, Carried, Event, KnownEvent, OpaqueEvent, RangeCompacted
+from blocks._event_parts import Carried
+from blocks._events import BlockAppended, Event, KnownEvent, OpaqueEvent, RangeCompacted
 from blocks._faults import NESTING_MAX, fault_in
 
 Fields: TypeAlias = dict[str, Any]

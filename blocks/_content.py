@@ -52,6 +52,7 @@ _INLINE_SHOWN: Final = 60
 _WEB_URL: Final = re.compile(r"https?://[^\s/?#]+[^\s]*", re.IGNORECASE)
 
 Part: TypeAlias = TextPart | ImagePart | DocumentPart | ProviderPart
+"""A piece of what a block says."""
 
 
 def is_web_url(url: str) -> bool:

@@ -13,7 +13,9 @@ from msgspec import Struct
 from blocks._content import Sensitivity
 
 Outcome: TypeAlias = Literal["success", "failure", "partial"]
+"""How a call ended."""
 Durability: TypeAlias = Literal["ephemeral", "anchoring", "replayable", "non-replayable"]
+"""What may become of a result when space is short."""
 ToolKind: TypeAlias = Literal["read", "write", "command", "search", "web", "other"]
 """What a call does: what a digest lists it under, and when two calls ask for the same."""
 

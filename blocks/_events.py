@@ -4,23 +4,23 @@ A version is a position in one timeline's log, counted from 1; a block's version
 event which appended it.
 """
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
 from blocks._block import Block, RangeSummary
+from blocks._event_parts import (
+    Answered,
+    Carried,
+    Hidden,
+    HideReason,
+    Provenance,
+    SkipReason,
+    Trigger,
+)
 from blocks._fold_state import Agreed, FoldState
 from blocks._ids import ArtifactId, BlockId, EventId, TimelineId
-from blocks._summary import DroppedSpan, StructuredSummary
-
-HideReason: TypeAlias = Literal[
-    "expired", "requested", "cleared", "externalized", "dropped", "clipped", "unsigned"
-]
-"""Why a block is hidden; `clipped`: too large for one step, `unsigned`: thinking whose signature
-no longer matches what precedes it."""
-
-SkipReason: TypeAlias = Literal["no_gain", "no_cut", "vetoed", "failed", "cannot_fit"]
-Trigger: TypeAlias = Literal["proactive", "cold", "forced"]
+from blocks._summary import StructuredSummary
 
 
 class BaseEvent(
@@ -33,51 +33,29 @@ class BaseEvent(
     """Seconds since the epoch."""
 
 
-class Answered(Struct, frozen=True, kw_only=True):
-    """The request that a response answers."""
-
-    shown: int
-    """Version of the view that it showed."""
-    sent: str
-    """Hash of what it sent; see `RequestRendered`."""
-
-
 class BlockAppended(BaseEvent, frozen=True, kw_only=True, tag="BlockAppended"):
     """A block joined the timeline."""
 
     block: Block
+    """What joined."""
     answers: Answered | None = None
     """Of the first block of a response: the request that it answers; None: the newest."""
     agrees: Agreed | None = None
     """Of the last block of a message of a foreign history: with it, so much of that is there."""
 
 
-class Hidden(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One block that is shown as something shorter."""
-
-    block: BlockId
-    replacement: str = ""
-    """What the model reads instead; empty: nothing stands for it."""
-    artifact: ArtifactId = ArtifactId("")
-    """Id of the content in the artifact store: where it was moved or, of a block that somebody hid on
-    request, what must not come back from there."""
-    dropped: DroppedSpan | None = None
-    """Of the first block of a span that was dropped: what stands for all of it."""
-    head: int = 0
-    tail: int = 0
-    """Characters of the block's own text that are shown before and behind the replacement: of what may
-    not be quoted here."""
-
-
 class BlocksHidden(BaseEvent, frozen=True, kw_only=True, tag="BlocksHidden"):
     """Blocks are shown as their replacements from now on; one event for a whole batch."""
 
     hidden: tuple[Hidden, ...]
+    """Which, and what is shown for each."""
     reason: HideReason
+    """`expired`, `requested`, `clipped`, `externalized`, ...: who or what hid them."""
     redacted: bool = False
     """They were hidden before, for the same reason; only the texts lost what quoted other blocks that
     are hidden on request since."""
     tokens_before: int = 0
+    """Of the whole request before the first of a compaction that folded nothing; 0: not known."""
     tokens_after: int = 0
     """Of the whole request around a compaction that folded nothing, in its last event; 0: in none."""
 
@@ -86,37 +64,7 @@ class BlocksRestored(BaseEvent, frozen=True, kw_only=True, tag="BlocksRestored")
     """Hidden blocks are shown as themselves again."""
 
     blocks: tuple[BlockId, ...]
-
-
-class Carried(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A block that outlives the cut that folded its surroundings."""
-
-    version: int
-    block: Block
-    ordinal: int = 1
-    """Which of its turn's blocks with the same path stem it is; 0: it is named by version."""
-    clipped: str = ""
-    """What is shown instead, when the whole would not fit its share."""
-    withheld: bool = False
-    """Hidden on request: nothing but `clipped` is shown, even if that is empty."""
-
-
-class Provenance(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where a summary came from."""
-
-    source_hash: str
-    """Hash of the folded content."""
-    model: str = ""
-    """Empty for the extractive summariser."""
-    prompt: str = ""
-    """Version of the instruction."""
-    stop_reason: str = ""
-    input_tokens: int = 0
-    cached_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float = 0.0
-    reused: bool = False
-    """Another timeline had paid for a summary of equal content: nobody was asked, nothing spent."""
+    """Their ids."""
 
 
 class RangeCompacted(BaseEvent, frozen=True, kw_only=True, tag="RangeCompacted"):
@@ -127,18 +75,25 @@ class RangeCompacted(BaseEvent, frozen=True, kw_only=True, tag="RangeCompacted")
     """
 
     start: int
+    """Version of the first block that is folded."""
     cut: int
+    """Version of the first block that stays."""
     summary: RangeSummary
+    """What stands for the range."""
     carried: tuple[Carried, ...] = ()
+    """Blocks of the range that are shown all the same, oldest first."""
     state: FoldState = FoldState()
     """The fold's numbers just before `cut`."""
     trigger: Trigger = "proactive"
+    """Why: `proactive`, `cold` or `forced`."""
     tokens_before: int = 0
+    """Of the whole request, before the first rung of the compaction."""
     tokens_after: int = 0
-    """Of the whole request, before the first rung of the compaction and after its last."""
+    """The same after its last rung."""
     policy: str = ""
     """Hash of the policy that decided."""
     provenance: Provenance | None = None
+    """Who wrote the summary, and what that cost; None: no model."""
     ordinal: int = 0
     """Which summary of its turn it wrote; 0: not known, so that the summary is named by version."""
 
@@ -154,8 +109,11 @@ class SummaryReplaced(BaseEvent, frozen=True, kw_only=True, tag="SummaryReplaced
     """A summary was rewritten later."""
 
     compaction: int
+    """Version of the compaction whose summary it was."""
     summary: RangeSummary
+    """The new one."""
     provenance: Provenance | None = None
+    """Who wrote it, and what that cost; None: no model."""
     redacted: bool = False
     """It is the summary before, without what it said of blocks that were hidden on request since."""
 
@@ -168,22 +126,27 @@ class SummaryPrepared(BaseEvent, frozen=True, kw_only=True, tag="SummaryPrepared
     cut: int
     """Version of the first block that it does not cover."""
     summary: StructuredSummary
+    """What the model wrote."""
     provenance: Provenance
+    """Which model, and what that cost."""
 
 
 class CompactionSkipped(BaseEvent, frozen=True, kw_only=True, tag="CompactionSkipped"):
     """A compaction was due and did not happen."""
 
     reason: SkipReason
+    """`no_gain`, `no_cut`, `vetoed`, `failed` or `cannot_fit`."""
     tokens: int = 0
     """Visible tokens at that moment."""
     detail: str = ""
+    """The same in words, where there is more to say."""
 
 
 class RequestRendered(BaseEvent, frozen=True, kw_only=True, tag="RequestRendered"):
     """A request was handed out; from now on the provider may hold its prefix in its cache."""
 
     content_hash: str
+    """Of all that was handed out."""
     tokens: int
     """Estimated size."""
     shown: int = 0
@@ -191,9 +154,11 @@ class RequestRendered(BaseEvent, frozen=True, kw_only=True, tag="RequestRendered
     cache_points: tuple[int, ...] = ()
     """Versions of the blocks that carry one, oldest first; the last is the tail."""
     prefix_hash: str = ""
+    """Of what stands before the last cache point."""
     sent: str = ""
     """Hash of system, tools and all content, cache marks aside: what thinking is bound to."""
     ttl: float = 300.0
+    """Seconds for which the provider may hold it."""
     rehydrated: tuple[ArtifactId, ...] = ()
     """Artifacts whose content it showed after the tail."""
 
@@ -202,11 +167,17 @@ class UsageRecorded(BaseEvent, frozen=True, kw_only=True, tag="UsageRecorded"):
     """What the provider said that a request had cost, in tokens."""
 
     model: str = ""
+    """As the provider named it."""
     response: str = ""
+    """Id of the response."""
     uncached: int = 0
+    """Prompt tokens at the ordinary price."""
     cache_read: int = 0
+    """Prompt tokens that were read from the cache."""
     cache_write: int = 0
+    """Prompt tokens that were written to the cache."""
     output: int = 0
+    """Tokens of the answer."""
     estimated: int = 0
     """Our uncalibrated estimate of the same request; 0: unknown."""
 
@@ -220,6 +191,7 @@ class TokensCounted(BaseEvent, frozen=True, kw_only=True, tag="TokensCounted"):
     """What the provider's counting endpoint said of a request that was not sent."""
 
     model: str = ""
+    """For which it counted."""
     input: int = 0
     """The whole prompt."""
     estimated: int = 0
@@ -230,7 +202,9 @@ class TimelineForked(BaseEvent, frozen=True, kw_only=True, tag="TimelineForked")
     """This timeline began as a copy of another."""
 
     parent: TimelineId
+    """The other timeline."""
     version: int
+    """Up to which it was copied."""
 
 
 class OpaqueEvent:
@@ -256,10 +230,12 @@ class OpaqueEvent:
 
     @property
     def id(self) -> EventId:
+        """As it was appended."""
         return EventId(str(self.fields.get("id", "")))
 
     @property
     def at(self) -> float:
+        """Seconds since the epoch."""
         at = self.fields.get("at", 0.0)
         return float(at) if isinstance(at, int | float) else 0.0
 
@@ -281,6 +257,7 @@ KnownEvent: TypeAlias = (
 
 if TYPE_CHECKING:
     Event: TypeAlias = KnownEvent | OpaqueEvent
+    """One fact of a log, of any kind."""
 else:
     Event = KnownEvent  # see the note at `Block`
 

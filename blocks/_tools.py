@@ -46,6 +46,7 @@ TOOL_KINDS: Final[Mapping[str, ToolKind]] = {
     ),
     **dict.fromkeys(("websearch", "webfetch", "google_web_search", "fetch", "fetch_url"), "web"),
 }  # fmt: skip
+"""What the tools of well-known coding agents do, by their names in lower case."""
 WEB_TOOLS: Final = ("web_", "browser_")
 """How the names of others begin."""
 _DURABILITIES: Final[Mapping[ToolKind, Durability]] = {

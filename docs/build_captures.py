@@ -1,4 +1,4 @@
-"""Refresh what the pages show of the command's output.
+"""Refresh what the pages show of the command's output, and of the figures that benchmarks have kept.
 
     python docs/build_captures.py            # or: make docs
 
@@ -6,7 +6,10 @@ A capture is a block of text under a comment that names the command:
 
     <!-- output of: foldline replay docs/examples/invoice-service.jsonl -->
 
-Of several commands, joined by `&&`, it is the output of the last.
+Of several commands, joined by `&&`, it is the output of the last.  A table of figures stands under the name of its file in
+benchmarks/results, with the columns that are shown of it, or all:
+
+    <!-- figures of: peers-30000: engine, cost, far -->
 """
 
 import os
@@ -19,9 +22,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.results import kept  # noqa: E402 -- beside the packages, not among them
+
+PAGES = (
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "benchmarks").rglob("README.md")),
+)
 CAPTURE = re.compile(
     r"<!-- output of: (?P<command>[^\n]+) -->\n```text\n(?P<shown>.*?)```\n", re.DOTALL
+)
+FIGURES = re.compile(
+    r"<!-- figures of: (?P<name>[\w-]+)(?:: (?P<columns>[^\n]+))? -->\n"
+    r"(?P<shown>(?:\|[^\n]*\n)*(?:\n\*Measured [^\n]*\n)?)"
 )
 UNSTEADY = re.compile(
     r"^(engine|log) .*$|(?<=\")ms_per_call\": \{[^}]*\}|\"store_bytes\": \d+", re.MULTILINE
@@ -74,11 +89,19 @@ def refreshed(match: re.Match[str]) -> str:
     return f"<!-- output of: {match['command']} -->\n```text\n{now}```\n"
 
 
+def figures(match: re.Match[str]) -> str:
+    """The table as the benchmark's file has it today, and where the figures are from."""
+    results = kept(match["name"])
+    table = results.table(match["columns"].split(", ") if match["columns"] else ())
+    source = f"\n*Measured with `{results.command}`: {results.measured}.*\n"
+    return match[0][: match.start("shown") - match.start()] + table + source
+
+
 def main() -> None:
     """Rewrite the pages whose captures are old."""
     for page in PAGES:
         old = page.read_text(encoding="utf-8")
-        new = CAPTURE.sub(refreshed, old)
+        new = FIGURES.sub(figures, CAPTURE.sub(refreshed, old))
         if new != old:
             page.write_text(new, encoding="utf-8")
             print(f"{page.relative_to(ROOT)}: captures refreshed")

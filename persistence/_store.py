@@ -1,7 +1,7 @@
 """The protocol of every store, and what a store may offer besides.
 
-Anything that passes `persistence.testing.StoreContract` is a store.  Search, `block_at` and `verify` read
-any store from end to end; one that can do better has `block_index` or `verify`.
+Whatever passes `persistence.testing.StoreContract` is a store.  Search, `block_at`, `verify` read any from
+end to end; one that can do better has `block_index` or `verify`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -60,9 +60,8 @@ class EventStore(Protocol):
     def read(
         self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
     ) -> Sequence[Recorded]:
-        """At most `limit` events with a version greater than `after`, gap-free, oldest first.
-
-        Fewer where they are large: a page is to fit into memory.  Only an empty one is the end.
+        """At most `limit` events with a version greater than `after`, gap-free, oldest first; fewer
+        where they are large, to fit into memory.  Only an empty page is the end.
 
         Raises:
             MisuseError: `after` is below 0, or `limit` below 1.
@@ -247,6 +246,7 @@ class StoreReport:
 
     @property
     def ok(self) -> bool:
+        """Nothing is wrong."""
         return not self.problems
 
 

@@ -47,6 +47,7 @@ class BringBack:
 
 
 Need: TypeAlias = Compact | BringBack
+"""What the pipeline asks for, because it may take time."""
 
 
 @attrs.frozen(kw_only=True)

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -26,10 +27,14 @@ from timeline.fake_provider import FakeServer
 ROOT = Path(__file__).parent.parent
 ADAPTERS = sorted((ROOT / "docs" / "integrations").glob("*.md"))
 """Their programs are run by `tests/timeline/integrations`."""
+EXAMPLES = ROOT / "docs" / "examples"
 PAGES = {
     str(path.relative_to(ROOT)): path
-    for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *ADAPTERS)
+    for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))
+    if EXAMPLES not in path.parents
 }
+PLOTS = {"stores.svg", "tuning-30000.svg"}
+"""Drawn by a library, which gives them no title; the pages do."""
 FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]+\]\((?P<target>[^)\s]+)\)")
 DEFAULT = re.compile(r"`(\w+)` \((\d[\d.]*)\)")
@@ -279,8 +284,15 @@ def test_numbers_of_the_policy_are_those_of_today(name: str) -> None:
 
 
 def test_the_reference_is_up_to_date() -> None:
-    reference = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
-    assert script("build_reference").reference() == reference, "run `make docs`"
+    made = script("build_reference").pages()
+    for page, text in made.items():
+        assert page.read_text(encoding="utf-8") == text, f"run `make docs`: {page.name}"
+    assert set((ROOT / "docs" / "reference").iterdir()) == set(made) - {ROOT / "docs/reference.md"}
+
+
+def test_the_picture_is_that_of_todays_engine() -> None:
+    made = script("build_pictures")
+    assert made.picture() == made.OUT.read_text(encoding="utf-8"), "run `make docs`"
 
 
 def in_this_process(words: list[str], folder: str) -> str:
@@ -310,6 +322,19 @@ def test_captures_show_what_the_command_prints(name: str, capturing: ModuleType)
         assert capturing.steady(printed) == capturing.steady(shown), f"run `make docs`: {command}"
 
 
+FIGURED = [ROOT / name for name in (*PAGES, "benchmarks/README.md", "benchmarks/peers/README.md")]
+
+
+def test_tables_of_figures_are_what_the_benchmarks_have_kept() -> None:
+    tool = script("build_captures")
+    shown: set[str] = set()
+    for page in FIGURED:
+        for match in tool.FIGURES.finditer(page.read_text(encoding="utf-8")):
+            shown.add(match["name"])
+            assert tool.figures(match) == match[0], f"run `make docs`: {page.name}, {match['name']}"
+    assert shown == {path.stem for path in (ROOT / "benchmarks" / "results").glob("*.json")}
+
+
 def test_every_dependency_has_its_reason_and_bound() -> None:
     table = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([^`]+)` \| `([^`]+)` \| (.+) \|$", table, re.MULTILINE)
@@ -333,3 +358,83 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
             if file.is_file():
                 waiting.append(file)
     assert set(PAGES.values()) <= seen
+
+
+# What is on the screen.
+
+
+@pytest.fixture(scope="module")
+def screens(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What each command prints of the example session, on a wide screen."""
+    example = str(ROOT / "docs" / "examples" / "invoice-service.jsonl")
+    store = ["--store", str(tmp_path_factory.mktemp("screens") / "screens.duckdb")]
+    played = ["replay", example, "--window", "30000"]
+    commands = {
+        "replay": [*played, "--name", "played", *store],
+        "compared": [*played, "--policy", "frugal", "--policy", "default"],
+        "list": ["list", *store],
+        "show": ["show", "played", *store],
+        "stats": ["stats", "played", *store],
+        "account": ["account", "played", *store],
+        "plan": ["plan", "played", "--window", "20000", *store],
+        "models": ["models", "gpt-5.6-sol"],
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "200")
+        patch.setenv("NO_COLOR", "1")
+        return {name: printed_by(words) for name, words in commands.items()}
+
+
+def printed_by(words: list[str]) -> str:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        assert main(words) == 0, words
+    return printed.getvalue()
+
+
+def labels(screen: str) -> set[str]:
+    """The headings of its tables, and the names at the left of its lists."""
+    lines = [line.rstrip() for line in screen.splitlines()]
+    heads = [lines[at - 1] for at, line in enumerate(lines) if at and set(line.strip()) == {"─"}]
+    found = {word for head in heads for word in re.split(r" {2,}", head.strip())}
+    return found or {
+        match[1] for line in lines if (match := re.match(r"([a-z][a-z ]*?) {2,}", line))
+    }
+
+
+@pytest.mark.parametrize(
+    "name", ["replay", "compared", "list", "show", "stats", "account", "plan", "models"]
+)
+def test_the_glossary_has_what_is_on_the_screen(name: str, screens: dict[str, str]) -> None:
+    glossary = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    known = set(re.findall(r"`([^`]+)`", glossary))
+    shown = labels(screens[name])
+    assert len(shown) >= 4, screens[name]
+    assert not shown - known, "docs/glossary.md does not explain these"
+
+
+# What the site shows.
+
+
+def concepts() -> list[str]:
+    text = (ROOT / "docs" / "conf.py").read_text(encoding="utf-8")
+    return text.split('"Concepts": """')[1].split('"""')[0].split()
+
+
+@pytest.mark.parametrize("name", concepts())
+def test_a_concept_has_a_drawing_and_an_example(name: str) -> None:
+    page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    assert re.search(r"^!\[[^\]]{20,}\]\(images/[\w-]+\.svg\)$", page, re.MULTILINE)
+    assert "```python" in page or "<!-- output of:" in page
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "docs" / "images").glob("*.svg")), ids=lambda p: p.name
+)
+def test_a_drawing_is_told_to_who_does_not_see_it_and_asks_nothing_of_elsewhere(path: Path) -> None:
+    root = ET.parse(path).getroot()  # noqa: S314 -- our own
+    text = path.read_text(encoding="utf-8")
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert path.name in PLOTS or root.findtext("{http://www.w3.org/2000/svg}title")
+    assert 'href="http' not in text
+    assert "<script" not in text

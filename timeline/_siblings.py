@@ -1,34 +1,71 @@
-"""Fail early, and with an explanation, when another `render` or `blocks` shadows ours.
+"""Fail early, and with an explanation, when another `render` or `blocks` stands where ours should be.
 
-The four import names are generic.  A `render.py` beside a user's script, or another distribution
-that installs a top-level `render`, would otherwise surface as a puzzling "cannot import name" from
-deep inside this package.
+The four import names are generic.  A `render.py` beside a user's script, or another distribution with a
+top-level `render`, would otherwise surface as a puzzling "cannot import name" from deep inside this
+package.  That a `timeline` is not ours, `blocks` says, which is imported before it.
 """
 
+from importlib import import_module
+from importlib.metadata import distributions
 from importlib.util import find_spec
 from pathlib import Path
 
-SIBLINGS = ("blocks", "persistence", "render")
+SIBLINGS = {"blocks": "FoldlineError", "persistence": "EventStore", "render": "Policy"}
+"""The other packages, and a name by which each is known to be ours."""
+AGAIN = "install foldline again with --force-reinstall"
 
 
 class ShadowedPackageError(ImportError):
-    """Another module of the same name was found before ours."""
+    """Another module of the same name was found in the place of ours."""
 
 
 def check_siblings() -> None:
-    """Make sure that the three other packages are the ones beside this one.
+    """Make sure that the three other packages are the ones that came with this one.
 
     Raises:
-        ShadowedPackageError: one is missing, or comes from somewhere else.
+        ShadowedPackageError: one is missing, comes from somewhere else, or was overwritten.
     """
     home = Path(__file__).resolve().parent.parent
-    for name in SIBLINGS:
+    for name, known in SIBLINGS.items():
         spec = find_spec(name)
         origin = Path(spec.origin).resolve() if spec and spec.origin else None
-        if origin is None or origin.parent.parent != home:
-            raise ShadowedPackageError(
-                f"foldline needs its own package {name!r} in {home}, but Python finds "
-                f"{origin or 'none'}; rename that file, or install foldline in an environment "
-                f"without another distribution that provides {name!r}",
-                name=name,
+        if origin is None:
+            raise _error(
+                name, f"is not whole in {home}: an installation was removed over it; {AGAIN}"
             )
+        if origin.parent.parent != home:
+            raise _error(
+                name,
+                f"is in {home}, but Python finds {origin}; rename that file or folder, or install "
+                f"foldline in an environment without another distribution that provides {name!r}",
+            )
+        if not _has(name, known):
+            raise _error(
+                name,
+                f"in {home} was overwritten by {_others(name) or 'another one'}: both cannot be in one "
+                f"environment. Uninstall that one, then {AGAIN}",
+            )
+
+
+def _has(name: str, known: str) -> bool:
+    try:
+        return hasattr(import_module(name), known)
+    except ImportError:
+        if _others(name):  # what was written over ours lacks something
+            return False
+        raise
+
+
+def _others(name: str) -> str:
+    """The other distributions that have put a package of this name here."""
+    found = (
+        f"{other.name} {other.version}"
+        for other in distributions()
+        if other.name != "foldline"
+        and any(str(file) == f"{name}/__init__.py" for file in other.files or ())
+    )
+    return ", ".join(sorted(set(found)))
+
+
+def _error(name: str, what: str) -> ShadowedPackageError:
+    return ShadowedPackageError(f"foldline's own package {name!r} {what}", name=name)

@@ -7,7 +7,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from statistics import fmean
@@ -22,12 +22,14 @@ from benchmarks.peers.driver import PEERS, Child, Peer, PeerFailedError
 from benchmarks.peers.install import missing
 from benchmarks.peers.measure import Row, full_history, measured, ours, recorded
 from benchmarks.peers.speed import SIZES, speeds
+from benchmarks.results import keep
 from blocks import FoldlineError
 from persistence.sessions import read_session
 
 POLICIES = ("default", "frugal", "generous")
 SHARES = ("cost", "far", "farctx", "farwide", "quotes", "around", "rules")
 COLUMNS = (*SHARES, "busts", "over", "sums", "ms")
+HEADINGS = ("engine", *COLUMNS[:-1], "ms/call")
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -92,15 +94,20 @@ def mean(rows: Sequence[Row], column: str) -> float:
     return fmean(known) if known else 1.0
 
 
-def show(console: Console, title: str, lines: Sequence[dict[str, Any]]) -> None:
-    """The table, in Markdown."""
-    table = Table(title=title, title_justify="left", box=box.MARKDOWN)
-    table.add_column("engine")
-    for column in (*COLUMNS[:-1], "ms/call"):
-        table.add_column(column, justify="right")
+def shown(lines: Sequence[dict[str, Any]]) -> Iterator[dict[str, str]]:
+    """The cells of each line, by the headings of their columns."""
     for line in lines:
         figures = (f"{line[c]:.2f}" if c in SHARES else f"{line[c]:.1f}" for c in COLUMNS)
-        table.add_row(str(line["engine"]), *figures)
+        yield dict(zip(HEADINGS, (str(line["engine"]), *figures), strict=True))
+
+
+def show(console: Console, title: str, lines: Sequence[dict[str, str]]) -> None:
+    """The table, in Markdown."""
+    table = Table(title=title, title_justify="left", box=box.MARKDOWN)
+    for heading in HEADINGS:
+        table.add_column(heading, justify="left" if heading == "engine" else "right")
+    for line in lines:
+        table.add_row(*line.values())
     console.print(table)
 
 
@@ -125,6 +132,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--speed", action="store_true", help="only the second table")
     parser.add_argument("--no-speed", action="store_true", help="only the first table")
     parser.add_argument("--json", type=Path, metavar="FILE", help="the figures, a session a line")
+    parser.add_argument("--keep", action="store_true", help="keep the means in benchmarks/results")
     return parser.parse_args()
 
 
@@ -155,7 +163,10 @@ def compare(console: Console, given: argparse.Namespace, peers: Sequence[Peer]) 
     for line in sorted({text for one in found for text in one.ready.values()}):
         console.print(f"ran: {line}", markup=False)
     title = f"Window {given.window:,}; means over {count} recorded sessions longer than that"
-    show(console, title, means(found, count))
+    lines = list(shown(means(found, count)))
+    show(console, title, lines)
+    if given.keep:
+        keep(f"peers-{given.window}", lines)
     if given.json:
         rows = [[attrs.asdict(row) for row in one.rows] for one in found if one.rows]
         given.json.write_text("\n".join(json.dumps(line) for line in rows) + "\n")

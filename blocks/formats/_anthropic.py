@@ -92,5 +92,5 @@ def response(message: Json) -> Response | None:
         id=own,
         model=string(message.get("model")),
         usage=anthropic_usage_in(obj(message.get("usage"))),
-        is_cut_off=message.get("stop_reason") in CUT_OFF,
+        is_cut_off=string(message.get("stop_reason")) in CUT_OFF,
     )

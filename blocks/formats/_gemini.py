@@ -30,7 +30,7 @@ SIGNATURE: Final = "thoughtSignature"
 _HUMP: Final = re.compile(r"_([a-z])")
 _CUT_OFF: Final = frozenset({"MAX_TOKENS", "CONTINUATION"})
 _MODEL: Final = frozenset({"model", "assistant"})
-_USER: Final = frozenset({"user", "function", "tool", None})
+_USER: Final = frozenset({"user", "function", "tool", ""})
 
 
 def gemini_field(fields: Json, name: str) -> Any:
@@ -57,7 +57,7 @@ def _named(fields: Json) -> Json:
 
 def read(content: Json) -> Iterator[Message]:
     """The content as a message; nothing, if it is none."""
-    parts, role = objs(content.get("parts")), content.get("role")
+    parts, role = objs(content.get("parts")), string(content.get("role"))
     if "parts" not in content:
         return
     if role in _MODEL:
@@ -135,7 +135,7 @@ def response(found: Json) -> Response | None:
         id=own,
         model=string(gemini_field(found, "modelVersion")),
         usage=gemini_usage_in(obj(gemini_field(found, "usageMetadata"))),
-        is_cut_off=gemini_field(first, "finishReason") in _CUT_OFF,
+        is_cut_off=string(gemini_field(first, "finishReason")) in _CUT_OFF,
     )
 
 

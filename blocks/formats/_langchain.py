@@ -116,8 +116,9 @@ def response(message: Json) -> Response | None:
     )
 
 
-def _stopped(known: Json) -> Any:
-    return known.get("finish_reason") or known.get("stop_reason") or known.get("status")
+def _stopped(known: Json) -> str:
+    names = ("finish_reason", "stop_reason", "status")
+    return next((found for name in names if (found := string(known.get(name)))), "")
 
 
 def _runs(found: Message, message: Json) -> bool:

@@ -57,7 +57,7 @@ def _plain(item: Any) -> Any:
 def _item_of(item: Any) -> tuple[str, str]:
     """The kind and the id of the item that a block is a part of; empty: it is one itself."""
     block = obj(item)
-    own, kind = string(block.get("id")), block.get("type")
+    own, kind = string(block.get("id")), string(block.get("type"))
     if kind in _TEXTS and own.startswith(_ITEM):
         return "message", own
     return ("reasoning", own) if kind == "reasoning" and "summary" not in block else ("", "")

@@ -71,7 +71,7 @@ def _request(message: Json) -> Iterator[Message]:
                 yield Message(role="user", content=_returned(content))
             case "retry-feedback" | "instruction-delta":
                 yield Message(role="system", content=_returned(content))
-            case kind if kind in _SILENT:
+            case str() as kind if kind in _SILENT:
                 pass
             case _:
                 yield Message(role="user", content=(*parts_of(part),))

@@ -67,7 +67,7 @@ def said_in(item: Json) -> Iterator[Content]:
 
 def spoken(item: Json) -> Content:
     """An item of the model's that is no message."""
-    own, kind = _id(item), item.get("type")
+    own, kind = _id(item), string(item.get("type"))
     if kind in _CALLS:
         return Call(
             call_id=string(item.get("call_id")),
@@ -117,7 +117,7 @@ def response(found: Json) -> Response | None:
         return None
     content: list[Content] = []
     for item in objs(found["output"]):
-        if item.get("status") == "incomplete" and item.get("type") in _CALLS:
+        if item.get("status") == "incomplete" and string(item.get("type")) in _CALLS:
             continue  # cut off anywhere
         if item.get("type", "message") != "message":
             content.append(spoken(item))

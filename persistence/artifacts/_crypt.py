@@ -64,6 +64,7 @@ class Keys:
     current: str = attrs.field(kw_only=True, validator=_is_one_of_them)
 
     def key(self, key_id: str) -> bytes | None:
+        """The 32 bytes of a key, or None."""
         return self._keys.get(key_id)
 
 

@@ -52,9 +52,11 @@ class ArtifactMetadata(ArtifactDescription, frozen=True, kw_only=True):
 
     @property
     def id(self) -> ArtifactId:
+        """By which it is read."""
         return artifact_id_of_hash(self.sha256)
 
     def is_expired(self, now: float) -> bool:
+        """Whether its time is over."""
         return bool(self.expires_at) and self.expires_at <= now
 
 

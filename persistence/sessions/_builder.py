@@ -7,7 +7,7 @@ with calls, and numbers the blocks when all have their place.
 
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 import attrs
 
@@ -33,6 +33,7 @@ from persistence.sessions._session import Arrived, Notice, Responded, Session
 from persistence.sessions._source import Source
 from persistence.sessions._stretch import NEW, Asked, Stretch
 
+_Talk = TypeVar("_Talk")
 Voice: TypeAlias = Literal["prompt", "steer"]
 """What a user's own words would be: a prompt, or a word inside the running turn."""
 
@@ -74,7 +75,7 @@ class Builder:
         """Whether anything has been said."""
         return bool(self._turn)
 
-    def pick(self, conversations: Sequence[Json]) -> Json:
+    def pick(self, conversations: Sequence[_Talk]) -> _Talk:
         """Of a file with several conversations, the one asked for; the first if none was.
 
         Raises:

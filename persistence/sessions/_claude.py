@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from blocks.formats import Call, Result, Said, Thought, items, messages_in, obj
+from blocks.formats import Result, items, messages_in, obj
 from persistence.sessions._builder import Builder, Voice
+from persistence.sessions._messages import add_said
 from persistence.sessions._returned import Returned
 from persistence.sessions._stretch import Stretch
 
@@ -11,16 +12,7 @@ from persistence.sessions._stretch import Stretch
 def add_response(builder: Builder, response: Stretch, content: Any) -> None:
     """The blocks of an assistant message; server tools and unknown kinds have no place here."""
     for message in messages_in({"role": "assistant", "content": content}, "anthropic"):
-        for said in message.content:
-            match said:
-                case Said(text=text):
-                    response.say(text)
-                case Call():
-                    builder.call(response, said.call_id, said.name, said.input)
-                case Thought(value=value):
-                    response.think(value)
-                case _:
-                    pass
+        add_said(builder, response, message.content)
 
 
 def add_results(builder: Builder, content: Any, at: float | None, line: int) -> Any:

@@ -28,6 +28,7 @@ from persistence.sessions._source import Source
 from persistence.sessions._stretch import Stretch
 
 EXPORT = NAME = "foldline"
+"""The name of our own format."""
 _HEADER = "foldline_export"
 _FIRST = "first"
 _VERSION = 1

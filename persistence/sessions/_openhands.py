@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from blocks import text_of_parts
-from blocks.formats import Json, obj, objs, parts_of, string, tool_input
+from blocks.formats import Json, items, obj, objs, parts_of, string, tool_input
 from persistence.sessions._builder import Builder
 from persistence.sessions._chat import usage_of
 from persistence.sessions._returned import Returned
@@ -26,7 +26,7 @@ _SILENT = frozenset({"change_agent_state", "recall", "condensation", "condensati
 def looks(source: Source) -> bool:
     """Whether these are such events, or a run with its history of them."""
     first = source.records[0][1]
-    events = objs(first.get("history")) or [event for _, event in source.head]
+    events = _events(first.get("history")) or [event for _, event in source.head]
     return any(
         ("action" in event and "args" in event) or ("observation" in event and "extras" in event)
         for event in events
@@ -38,10 +38,21 @@ def read(source: Source) -> Session:
     reader = _Reader(Builder(source, NAME))
     events = [event for _, event in source.records]
     if "history" in events[0]:
-        events = objs(reader.builder.pick(events).get("history"))
+        run = reader.builder.pick(events)
+        events = _events(run.get("history"))
+        reader.begin(run, events)
     for event in events:
         reader.event(event)
     return reader.builder.build()
+
+
+def _events(history: Any) -> list[Json]:
+    """Its events; old ones stand in pairs: an action and what was observed, as a list or by these names."""
+    events: list[Json] = []
+    for entry in items(history):
+        pair = [obj(obj(entry).get(name)) for name in ("action", "observation")]
+        events += objs(entry) or [event for event in pair if event] or objs([entry])
+    return events
 
 
 @attrs.define
@@ -51,6 +62,14 @@ class _Reader:
     _calls: set[str] = attrs.field(factory=set[str], init=False)
     _last: str = attrs.field(default="", init=False)
 
+    def begin(self, run: Json, events: list[Json]) -> None:
+        """What stands beside the history: the task, where nobody says it there, and the model."""
+        costs = objs(obj(run.get("metrics")).get("costs"))
+        self.builder.model = next((string(cost.get("model")) for cost in costs), "")
+        told = [event for event in events if event.get("action") == "message"]
+        if events[:1] != told[:1] and not any(event.get("source") == "user" for event in told):
+            self.builder.user(parts_of(run.get("instruction")), None)
+
     def event(self, event: Json) -> None:
         at = seconds(event.get("timestamp"))
         args = obj(event.get("args"))
@@ -58,7 +77,7 @@ class _Reader:
             case "system":
                 self.builder.system = self.builder.system or string(args.get("content"))
                 self.builder.tools = self.builder.tools or definitions(args.get("tools"))
-            case "message" if event.get("source") == "user":
+            case "message" if event.get("source", _nobody(self.builder)) == "user":
                 self.builder.user(parts_of(args.get("content")), at)
             case "message":
                 self.builder.respond().say(string(args.get("content")))
@@ -67,7 +86,8 @@ class _Reader:
                 self._act(event, action)
                 self.builder.tick(at)
             case _:
-                self._observe(event, at)
+                pass
+        self._observe(event, at)  # a few old ones are both
 
     def _act(self, event: Json, action: str) -> None:
         metadata = obj(event.get("tool_call_metadata"))
@@ -96,13 +116,18 @@ class _Reader:
         if kind == "agent_state_changed":
             return
         metadata = obj(obj(event.get("extras")).get("metadata"))
-        code = metadata.get("exit_code")
+        code = metadata.get("exit_code", obj(event.get("extras")).get("exit_code"))
         returned = Returned(
             parts=parts_of(event.get("content")),
             is_error=kind == "error",
             key_fields={"exit_code": code} if isinstance(code, int) else {},
         )
         self.builder.result(key, returned, at)
+
+
+def _nobody(builder: Builder) -> str:
+    """Whose a message is that does not say it: what comes first is the user's."""
+    return "agent" if builder.started else "user"
 
 
 def _key(event_id: Any) -> str:

@@ -6,6 +6,7 @@ import attrs
 
 from blocks import UsageRecorded
 from blocks.formats import Json, count, obj, objs, parts_of, string, tool_input
+from persistence.sessions._branch import path_to
 from persistence.sessions._builder import Builder
 from persistence.sessions._returned import Returned
 from persistence.sessions._session import Session
@@ -36,10 +37,7 @@ def read(source: Source) -> Session:
 
 
 def _branch(records: Sequence[Record]) -> Sequence[Record]:
-    """The active branch: the path that leads to the last entry.
-
-    A parent that is missing from the file is taken to be the entry before, as in a flat list.
-    """
+    """The active branch: the path that leads to the last entry."""
     places = {
         string(entry.get("id")): place
         for place, (_, entry) in enumerate(records)
@@ -48,16 +46,8 @@ def _branch(records: Sequence[Record]) -> Sequence[Record]:
     if not places:
         return records
     roots = {string(e.get("id")) for _, e in records if e.get("type") == "session"} | {""}
-    path: list[Record] = []
-    place = max(places.values())
-    while place >= 0:
-        entry = records[place][1]
-        path.append(records[place])
-        parent = string(entry.get("parentId"))
-        if parent in roots:
-            break
-        place = min(places.get(parent, place - 1), place - 1)
-    return path[::-1]
+    parents = [string(entry.get("parentId")) for _, entry in records]
+    return [records[place] for place in path_to(max(places.values()), parents, places, roots)]
 
 
 @attrs.define

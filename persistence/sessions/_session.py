@@ -31,6 +31,7 @@ class Responded:
 
 
 Item: TypeAlias = Arrived | Responded
+"""What happened next in a session."""
 
 
 @attrs.frozen(kw_only=True)

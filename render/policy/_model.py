@@ -59,6 +59,7 @@ class Model:
     """
 
     name: str = attrs.field(validator=min_len(1))
+    """As requests name it."""
     aliases: tuple[str, ...] = attrs.field(default=(), converter=tuple)
     """Other names of the same model, dated ids among them."""
     provider: str = attrs.field(default="anthropic", validator=min_len(1))
@@ -71,6 +72,7 @@ class Model:
     input_tokens_max: int = attrs.field(default=0, validator=ge(0))
     """What a prompt may have however short the answer; 0: all of the window."""
     output_tokens_max: int = attrs.field(default=32_000, validator=gt(0))
+    """What an answer may have."""
     tool_overhead_tokens: int = attrs.field(default=675, validator=ge(0))
     """What the provider adds to the system prompt as soon as a request has tools."""
 
@@ -94,6 +96,7 @@ class Model:
     token_factor: float = attrs.field(default=1.5, validator=gt(0))
     """Tokens of this model per o200k token of ordinary text."""
     image_rule: ImageRule = attrs.field(default="patches", validator=in_(get_args(ImageRule)))
+    """How the tokens of an image are worked out."""
     image_tokens_max: int = attrs.field(default=4_784, validator=gt(0))
     """Of one image, before `image_factor`; of all images, where they cost the same."""
     image_edge_max: int = attrs.field(default=2_576, validator=gt(0))
@@ -103,8 +106,9 @@ class Model:
     image_factor: float = attrs.field(default=1.0, validator=gt(0))
     """Billed tokens per token of an image."""
     image_tile_tokens: int = attrs.field(default=0, validator=ge(0))
+    """Of one tile of 512 pixels."""
     image_base_tokens: int = attrs.field(default=0, validator=ge(0))
-    """Of one tile of 512 pixels, and besides all tiles."""
+    """Besides all tiles."""
 
     prefill: bool = False
     """Whether a request may end in an assistant message."""
@@ -117,18 +121,25 @@ class Model:
     """Whether a message of role `system` may stand between the others."""
 
     price_input: float = attrs.field(default=2.0, validator=ge(0))
+    """Of a prompt token that is neither read from the cache nor written to it."""
     price_output: float = attrs.field(default=10.0, validator=ge(0))
+    """Of a token of the answer."""
     price_read: float | None = _price(None)
+    """Of a token that is read from the cache; None: what the provider asks in general, see `Provider.rates`."""
     price_writes: tuple[float, ...] = _writes()
-    """Of what the cache gives and takes, the latter for each of `cache_ttls`; None, or empty: what the
-    provider asks in general, see `Provider.rates`."""
+    """Of a token that is written to the cache, for each of `cache_ttls`; empty: what the provider asks in
+    general."""
 
     long_prompt_tokens: int = attrs.field(default=0, validator=ge(0))
     """A longer prompt is billed at the `long_` prices throughout; 0: one price for all lengths."""
     long_price_input: float = attrs.field(default=0.0, validator=ge(0))
+    """As `price_input`."""
     long_price_output: float = attrs.field(default=0.0, validator=ge(0))
+    """As `price_output`."""
     long_price_read: float | None = _price(None)
+    """As `price_read`."""
     long_price_writes: tuple[float, ...] = _writes()
+    """As `price_writes`."""
 
     def __attrs_post_init__(self) -> None:
         for name in ("price_writes", "long_price_writes"):

@@ -7,6 +7,7 @@ from blocks import did_you_mean
 from render.policy._validators import listed
 
 RungName: TypeAlias = Literal["externalize", "summarize", "clear", "drop"]
+"""The built-in rungs."""
 BUILT_IN: Final[tuple[str, ...]] = get_args(RungName)
 
 

@@ -16,13 +16,14 @@ from typing import Final
 import attrs
 
 from blocks import ArtifactId, AssistantCompletion, ToolCall, artifact_ids_in, leaves
+from blocks.formats import obj
 from render.policy._context import Context
 from render.policy._policy import Policy
 from render.summary._quote import quoted
 from render.view._group import Group
 from render.view._view import View
 
-READERS: Final = frozenset({"read_artifact", "read_timeline"})
+READERS: Final = ("read_artifact", "read_timeline")
 """Tools whose results are the content: it need not come back twice."""
 TOKENS_MIN: Final = 50
 """Less than that says nothing."""
@@ -53,6 +54,17 @@ def wanted(view: View, policy: Policy) -> tuple[ArtifactId, ...]:
     return tuple(shown)[: policy.rehydration_artifacts]
 
 
+def is_named(name: str, reader: str) -> bool:
+    """Whether a tool of this name is that reader: `mcp__foldline__read_artifact` is `read_artifact`."""
+    return name.endswith(reader) and name[: -len(reader)][-1:] in ("", "_", ".", "/", "-", ":")
+
+
+def offered(reader: str, context: Context) -> str:
+    """Under which name the request's tools have a reader; empty: they do not."""
+    names = (tool.get("name") or obj(tool.get("function")).get("name") for tool in context.tools)
+    return next((str(name) for name in names if is_named(str(name), reader)), "")
+
+
 def _named(view: View) -> tuple[ArtifactId, ...]:
     group = view.groups[-1] if view.groups else None
     if group is None or group.entries[-1].block.turn != view.turn:
@@ -66,7 +78,9 @@ def _said(group: Group) -> Iterator[str]:
         match entry.block:
             case AssistantCompletion(text=text):
                 yield text
-            case ToolCall(name=name, input=given) if name not in READERS:
+            case ToolCall(name=name, input=given) if not any(
+                is_named(name, reader) for reader in READERS
+            ):
                 yield leaves(given)
             case _:
                 pass
@@ -93,18 +107,14 @@ def _shown(
     """One artifact within its tokens; None: there is no room for it."""
     if tokens_max < TOKENS_MIN:
         return None
-    count = context.counter.count
+    count, reader = context.counter.count, offered("read_artifact", context)
+    cut = f"\n[… cut here: {size} characters in all{f'; {reader} reads on' * bool(reader)} …]"
     keep = len(text)
     while keep > 0:
-        label = _labelled(artifact, text[:keep], size)
+        shown = text[:keep] + (cut if keep < size else "")
+        label = quoted("artifact", shown, id=artifact)
         tokens = count(label)
         if tokens <= tokens_max:
             return Returned(artifact=artifact, text=label, tokens=tokens)
         keep = min(keep * 9 // 10, keep * tokens_max // tokens)
     return None
-
-
-def _labelled(artifact: ArtifactId, text: str, size: int) -> str:
-    if len(text) < size:
-        text += f"\n[… cut here: {size} characters in all; read_artifact reads on …]"
-    return quoted("artifact", text, id=artifact)

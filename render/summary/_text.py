@@ -48,8 +48,8 @@ SECTIONS: Final = {
     "searches": "Searches",
     "errors": "Errors",
     "hidden": "Hidden before they were folded",
-    "externalized": "Moved to the artifact store: read_artifact gives them back",
-    "dropped": "Dropped without a summary: read_timeline finds them",
+    "externalized": "Moved to the artifact store",
+    "dropped": "Dropped without a summary",
 }
 """Title of each list of the digest."""
 TITLES: Final = {

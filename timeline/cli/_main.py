@@ -17,6 +17,7 @@ from timeline.cli import (
     _fork,
     _import,
     _list,
+    _mcp,
     _models,
     _plan,
     _proxy,
@@ -28,11 +29,13 @@ from timeline.cli import (
     _show,
     _stats,
     _verify,
+    _wrap,
 )
 from timeline.cli._console import DONE, FAILED, INTERRUPTED, USAGE, Parser, UsageError, complain
 from timeline.cli._visible import guarded
 
 COMMANDS = (
+    _wrap,
     _replay,
     _import,
     _list,
@@ -43,6 +46,7 @@ COMMANDS = (
     _plan,
     _render,
     _models,
+    _mcp,
     _proxy,
     _export,
     _copy,

@@ -3,14 +3,14 @@
 import asyncio
 import hmac
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeAlias, TypeVar
 
 import attrs
 import httpx2
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
@@ -31,6 +31,8 @@ RENDERED_BYTES_MAX: Final = 2**25
 BODY_BYTES_MAX: Final = 2**28
 """A larger one is refused."""
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_GONE: Final = 499
+"""Seen by nobody."""
 _TOO_LONG: Final = (400, 413)
 """What providers answer when a prompt is too long, among others."""
 
@@ -84,6 +86,8 @@ class Served:
             if counting:
                 return await self._passed(http, raw, await self._counted(http, api, raw))
             return await self._asked(http, api, raw)
+        except ClientDisconnect:
+            return Response(status_code=_GONE)
         except TooLargeError:
             return JSONResponse(_error("request_too_large", "the request is too large"), 413)
         except httpx2.TransportError as error:
@@ -147,7 +151,10 @@ class Served:
         has_body = "content-length" in http.headers or "transfer-encoding" in http.headers
         body = (content if has_body else None) if changed is None else changed
         url = self.upstream.url(_path(http), http.url.query, http.headers)
-        return await self.upstream.send(http.method, url, headers, body)
+        sending = self.upstream.send(http.method, url, headers, body)
+        return await (
+            sending if isinstance(content, AsyncIterator) else _unless_gone(http, sending)
+        )
 
     async def _again(
         self, http: Request, call: Call, raw: bytes, response: httpx2.Response
@@ -173,7 +180,7 @@ class Served:
             response = answer.response() or {}
             usage = call.rendered.provider.usage(response) if response else None
             if usage is not None and not self.rewriter.record_only:
-                call.learn(usage)
+                self.rewriter.learn(call, usage)
             written = written_in(response, usage, call.model, call.asked.seconds)
             self.meter.answered(call, usage, written)
         except Exception:  # the answer is the client's already
@@ -216,6 +223,25 @@ def _knows(http: Request, token: str) -> bool:
     given = path[2] if len(path) > 2 and path[1] == "token" else ""  # noqa: PLR2004 -- as of `_path`
     said = http.headers.get(TOKEN_HEADER, given)
     return hmac.compare_digest(said.encode(), token.encode())
+
+
+async def _unless_gone(
+    http: Request, sending: Coroutine[Any, Any, httpx2.Response]
+) -> httpx2.Response:
+    """The response, unless the client, whose request was read, hangs up before: then nobody waits for it.
+
+    Raises:
+        ClientDisconnect: it did.
+    """
+    answer, gone = asyncio.ensure_future(sending), asyncio.ensure_future(http.receive())
+    try:
+        await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            raise ClientDisconnect
+        return answer.result()
+    finally:
+        answer.cancel()
+        gone.cancel()
 
 
 async def _incoming(http: Request) -> AsyncIterator[bytes]:

@@ -1,7 +1,8 @@
 """The gateway as a program opens it, and as a server."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
@@ -20,6 +21,7 @@ from timeline.gateway._rewriting import Opening, Rewriter, policy_for
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
+    from starlette.routing import Route
 
 _LOCAL: Final = ("127.0.0.1", "::1", "localhost")
 
@@ -81,7 +83,20 @@ class Gateway:
             token=self.token,
             fails_closed=self.fail_closed,
         )
-        return served.app()
+        return served.app(*self._tools())
+
+    def _tools(self) -> "Sequence[Route]":
+        """Tools with which an agent reads back what was folded; none without the package `mcp`."""
+        if find_spec("mcp") is None:
+            return ()
+        from timeline.gateway._mcp import LOOPBACK_NAMES, mcp_route
+        from timeline.gateway._reading import StoreReader
+
+        options: Options = {"policy": self.policy}
+        if self.window is not None:
+            options["window"] = self.window
+        reader = StoreReader(store=self._opened, options=options)
+        return (mcp_route(reader, self.token, () if self.token else LOOPBACK_NAMES),)
 
     def savings(self) -> Savings:
         """What was saved so far."""

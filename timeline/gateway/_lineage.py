@@ -8,7 +8,8 @@ begins one of its own. All that is needed for it is in the store: after a restar
 import logging
 import re
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from hashlib import sha256
 from threading import Event, Lock
 from typing import Any, Final
@@ -55,6 +56,7 @@ class Conversation:
     """One request at a time."""
     is_noted: Event = attrs.field(factory=_set)
     """Whether it is written down what the latest answer cost."""
+    is_closed: bool = False
     memory: dict[str, Any] = attrs.field(factory=dict[str, Any])
     """What others keep for as long as it is open."""
 
@@ -88,8 +90,18 @@ class Lineage:
     """Names of timelines by the hash of their first message."""
     _lock: Any = attrs.field(factory=Lock, init=False)
 
-    def conversation(self, speaker: Speaker, body: Body, opening: object) -> Conversation:
-        """The one that a request belongs to, open; take its lock before it is used."""
+    @contextmanager
+    def held(self, speaker: Speaker, body: Body, opening: object) -> Generator[Conversation]:
+        """The conversation that a request belongs to, open; meanwhile it is nobody else's."""
+        while True:
+            conversation = self._conversation(speaker, body, opening)
+            conversation.is_noted.wait(NOTED_SECONDS)
+            with conversation.lock:
+                if not conversation.is_closed:  # by a lack of room, since it was found
+                    yield conversation
+                    return
+
+    def _conversation(self, speaker: Speaker, body: Body, opening: object) -> Conversation:
         name = f"{speaker.name}-{_first(body)}"
         with self._lock:
             known = self._open.get(name)
@@ -170,6 +182,7 @@ class Lineage:
 
 
 def _closed(conversation: Conversation) -> None:
+    conversation.is_closed = True
     try:
         conversation.timeline.close()
     except FoldlineError as error:  # of its store: what was decided last is decided again

@@ -20,7 +20,7 @@ from timeline._timeline import Timeline
 from timeline.engine._history import History
 from timeline.gateway._apis import Api, Speaker
 from timeline.gateway._body import Body, unmarked, with_control
-from timeline.gateway._lineage import NOTED_SECONDS, Conversation, Lineage
+from timeline.gateway._lineage import Conversation, Lineage
 from timeline.react._retry import measured
 
 LONG_BETA: Final = "context-1m"
@@ -92,12 +92,6 @@ class Call:
         """How many there were on the way to it."""
         return sum(isinstance(event, RangeCompacted) for event in self.rendered.decisions)
 
-    def learn(self, usage: UsageRecorded) -> None:
-        """Note what the provider counted."""
-        known = replace(usage, estimated=self.rendered.account.estimated)
-        with self.conversation.lock:
-            self.timeline.learn(known)
-
 
 @attrs.define(kw_only=True, eq=False)
 class Rewriter:
@@ -159,6 +153,16 @@ class Rewriter:
                 return None
             return self._made(asked, rendered)
 
+    def learn(self, call: Call, usage: UsageRecorded) -> None:
+        """Note what the provider counted."""
+        known = replace(usage, estimated=call.rendered.account.estimated)
+        with call.conversation.lock:
+            if not call.conversation.is_closed:
+                call.timeline.learn(known)
+                return
+        with self.lineage.opener(call.timeline.id, call.conversation.opening) as timeline:
+            timeline.learn(known)
+
     @contextmanager
     def _read(
         self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes
@@ -167,9 +171,7 @@ class Rewriter:
         body = Body.of(raw, api)
         control = body.control()
         opening = Opening(_model(body, headers), _seconds(control))
-        conversation = self.lineage.conversation(speaker, body, opening)
-        conversation.is_noted.wait(NOTED_SECONDS)
-        with conversation.lock:
+        with self.lineage.held(speaker, body, opening) as conversation:
             history = conversation.read(body)
             said: list[Json] = [{"type": "text", "text": history.system}] if history.system else []
             asked = Asked(

@@ -23,8 +23,11 @@ class Compacting:
     """A compaction is about to happen."""
 
     before_tokens: int
+    """Of the whole request now."""
     trigger: str
+    """Why: `proactive`, `cold` or `forced`."""
     plan: CompactionPlan
+    """What it would do."""
 
 
 EditSummary: TypeAlias = "Callable[[StructuredSummary], Any]"
@@ -50,10 +53,13 @@ class Compacted:
     """A compaction has happened and is committed."""
 
     before_tokens: int
+    """Of the whole request before it."""
     after_tokens: int
+    """Of the whole request after it."""
     compacted_tokens: int
     """What left the prompt, less what stands for it."""
     trigger: str
+    """Why: `proactive`, `cold` or `forced`."""
 
 
 # Not `tuple` itself: as a converter, type checkers would refuse a list of hooks.
@@ -96,6 +102,7 @@ class Hooks:
     on_after_compaction: tuple[AfterCompaction, ...] = attrs.field(
         default=(), converter=_after, validator=functions
     )
+    """Given a `Compacted`, once it is committed."""
 
 
 def call(hook: Callable[[Any], Any], argument: object) -> object:

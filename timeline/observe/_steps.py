@@ -64,18 +64,23 @@ class Step:
     """One thing that a render did."""
 
     timeline: TimelineId
+    """In which it happened."""
     kind: StepKind
+    """What was done."""
     at: float
     """Seconds since the epoch, by the timeline's clock."""
     tokens_before: int
     """Of the whole request."""
     tokens_after: int
+    """The same after the step."""
     limit: int
+    """Tokens that the request may have."""
     blocks: int = 0
     """How many it concerned."""
     first: int = 0
+    """Version of the oldest of them; 0: none in particular."""
     last: int = 0
-    """Versions of the oldest and the newest of them; 0: none in particular."""
+    """Version of the newest of them."""
     detail: str = ""
     """The trigger of a compaction that is due and of a fold, the rungs of a plan, the reason of a skip, the
     artifacts that came back, or why what a fold left behind is still in the store."""

@@ -17,6 +17,7 @@ class SessionStarted:
     """A run begins, goes on after a crash, or goes on with a compacted prompt."""
 
     source: Literal["startup", "resume", "compact"]
+    """Which of the three."""
     version: int
     """Of the timeline; with source "compact", of the compaction: the boundary."""
 
@@ -34,11 +35,13 @@ class StepDone:
     """A round is over: the answer and the results of its calls are in the log."""
 
     round: int
+    """From 1, in this run."""
     rendered: Rendered = attrs.field(repr=False)
     """The request that was answered."""
     response: Any = attrs.field(repr=False)
     """The SDK's object; of a stream of OpenAI's, its JSON."""
     stop: str
+    """Why the model stopped, as the provider put it."""
 
 
 @attrs.frozen(kw_only=True)
@@ -46,6 +49,7 @@ class StreamLost:
     """A response broke off: what `on_text` said of it is void. It is asked for again."""
 
     error: Exception
+    """What broke it off."""
 
 
 def _hooks(hooks: Iterable[Hook]) -> tuple[Hook, ...]:

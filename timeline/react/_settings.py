@@ -61,6 +61,7 @@ class AgentSettings:
     name: str = attrs.field(default="", validator=is_kind(str, "a text"))
     """What traces call it."""
     system: System = attrs.field(default=None, repr=False)
+    """The system prompt: a text, or text blocks."""
     tools: tuple[Tool | Mapping[str, Any], ...] = attrs.field(default=(), converter=_tools)
     """Tools, plain functions, or definitions of the provider's own tools."""
     max_tokens: int = attrs.field(default=8000, validator=_whole)
@@ -70,6 +71,7 @@ class AgentSettings:
     hooks: AgentHooks = attrs.field(
         factory=AgentHooks, validator=is_kind(AgentHooks, "AgentHooks(...)")
     )
+    """Functions that are told what the agent does."""
     stream: bool = attrs.field(default=False, validator=is_kind(bool, "True or False"))
     """Whether answers are streamed, for `hooks.on_text` and for long ones."""
     options: Mapping[str, Any] = attrs.field(

@@ -28,6 +28,7 @@ class ReplayOptions:
     counter: str = "model"
     """`model`, `o200k` or `estimate`."""
     policy: Policy | str = "default"
+    """A policy, or the name of one."""
     model: str = ""
     """Default: the session's, when its prices are known."""
     provider: str = ""
@@ -39,6 +40,7 @@ class ReplayOptions:
     base_url: str = ""
     """Of the provider, for `anthropic`; default: the client's."""
     keep_thinking: bool = True
+    """Whether recorded thinking is sent."""
     system: System = None
     """Default: what the log has, or one sentence."""
     tools: Tools = None

@@ -93,11 +93,17 @@ class TextCounter(Protocol):
     """Counts the tokens of a text, and of what is no text."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What reports call it."""
+        ...
 
-    def count(self, text: str) -> int: ...
+    def count(self, text: str) -> int:
+        """Tokens of a text."""
+        ...
 
-    def part(self, part: Part) -> int: ...
+    def part(self, part: Part) -> int:
+        """Tokens of an image, a document, or a part that is the provider's own."""
+        ...
 
 
 @attrs.define

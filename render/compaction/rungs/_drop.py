@@ -12,6 +12,7 @@ from blocks import DroppedSpan, SystemMessage, ToolCall, text_of
 from render.compaction.rungs._plan import Drop
 from render.compaction.rungs._scope import RungScope
 from render.policy._context import Context
+from render.stages._rehydrate import offered
 from render.summary._identifiers import identifiers
 from render.summary._text import span_line
 from render.view._group import Entry, Group, Place
@@ -19,7 +20,9 @@ from render.view._group import Entry, Group, Place
 KEYWORDS_MAX: Final = 8
 TEXT_MAX: Final = 20_000
 """Characters of each block that are searched for keywords."""
-LINE: Final = "[dropped to save space: {}; read_timeline reads it back]"
+LINE: Final = "[dropped to save space: {}]"
+READ: Final = "{}; {} reads it back"
+"""With a tool that does so."""
 _RARE: Final = "non-replayable"
 _GONE: Final = frozenset({Place.RESPONSE, Place.RESULT, Place.LATE})
 
@@ -89,7 +92,8 @@ def _proposal(span: Sequence[_Priced], used: Mapping[str, int], context: Context
         keywords=_keywords(entries, used),
         paths=tuple(dict.fromkeys((entries[0].path, entries[-1].path))),
     )
-    text = LINE.format(span_line(record))
+    said, tool = span_line(record), offered("read_timeline", context)
+    text = LINE.format(READ.format(said, tool) if tool else said)
     return Drop(
         blocks=tuple(entry.block.id for entry in entries),
         first=record.first,

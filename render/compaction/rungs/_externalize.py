@@ -12,11 +12,13 @@ from render.compaction.rungs._placeholder import excerpts_of, sensitivity_of
 from render.compaction.rungs._plan import Externalize
 from render.compaction.rungs._scope import Found, RungScope
 from render.policy._context import Context
+from render.stages._rehydrate import offered
 
 POINTER: Final = "[moved to the artifact store: {tokens} tokens of {about}; {way_back}]"
 """Version 1 of the pointer's first line; the excerpts follow on lines of their own."""
-READ: Final = 'read_artifact("{}")'
-NAME: Final = 'name "{}" and it is shown again'
+READ: Final = '{tool}("{artifact}")'
+"""The way back for an agent with a tool that reads artifacts."""
+NAME: Final = 'name "{artifact}" and it is shown again'
 """The way back for an agent without that tool; see `render.stages._rehydrate`."""
 AT: Final = "read back at {}"
 """The way back to what is confidential: it is never shown again by itself, nor to every reader."""
@@ -69,7 +71,8 @@ def _proposal(
     if sensitivity in ENCRYPTED or policy.artifact_seconds:
         way_back = AT.format(found.entry.path)
     else:
-        way_back = (READ if _can_read(context) else NAME).format(artifact)
+        tool = offered("read_artifact", context)
+        way_back = (READ if tool else NAME).format(tool=tool, artifact=artifact)
     line = POINTER.format(tokens=context.counter.count(text), about=about, way_back=way_back)
     around = ""
     if sensitivity not in ENCRYPTED and not _is_brief(found, kept, scope):
@@ -95,7 +98,3 @@ def _proposal(
 def artifact_of(result: ToolResult) -> ArtifactId:
     """Where the content of a result goes, or is already."""
     return result.artifact or artifact_id(text_of(result).encode(errors="surrogatepass"))
-
-
-def _can_read(context: Context) -> bool:
-    return any(tool.get("name") == "read_artifact" for tool in context.tools)

@@ -30,6 +30,7 @@ from blocks import (
 )
 
 Action: TypeAlias = Literal["include", "clear", "summarize", "externalize", "drop"]
+"""What a plan does with a block; of two that name it the later here counts."""
 PRECEDENCE: Final[Mapping[str, int]] = {
     action: rank
     for rank, action in enumerate(("include", "clear", "summarize", "externalize", "drop"))
@@ -115,6 +116,7 @@ class Drop(Proposal, frozen=True, kw_only=True, tag="drop"):
 
 
 AnyProposal: TypeAlias = Externalize | Summarize | Clear | Drop
+"""What a rung may propose."""
 
 
 class CompactionPlan(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):

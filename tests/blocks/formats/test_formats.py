@@ -2,7 +2,9 @@
 
 from base64 import b64encode
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, field
+from random import Random
 from types import SimpleNamespace
 from typing import Any, get_args
 
@@ -34,6 +36,7 @@ from blocks.formats import (
     parts_in,
     response_from,
 )
+from tests._mutations import mutated_value
 from tests.foreign import Talk, talks, told, written
 
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -413,6 +416,52 @@ def test_any_json_is_messages_or_a_named_error(value: Any, name: Format) -> None
         with suppress(FoldlineError):
             response_from(given_value, name)
         parts_from(given_value, name)
+
+
+STOPPED: dict[Format, Any] = {
+    "anthropic": {
+        "type": "message",
+        "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {}}],
+        "stop_reason": "max_tokens",
+    },
+    "openai.chat": {"choices": [{"message": {"content": "x"}, "finish_reason": "length"}]},
+    "openai.responses": {
+        "output": [{"type": "function_call", "call_id": "c", "status": "incomplete"}],
+        "status": "incomplete",
+    },
+    "gemini": {
+        "candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": "MAX_TOKENS"}]
+    },
+    "langchain": {
+        "type": "ai",
+        "content": [{"type": "text", "text": "x", "id": "msg_1"}],
+        "response_metadata": {"finish_reason": "length"},
+    },
+    "pydantic_ai": {"kind": "response", "parts": [{"part_kind": "text", "content": "x"}]},
+}
+HEARD: dict[Format, Any] = {
+    "anthropic": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c"}]},
+    "openai.chat": {"role": "tool", "tool_call_id": "c", "content": "x"},
+    "openai.responses": {"type": "function_call_output", "call_id": "c", "output": "x"},
+    "gemini": {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {}}}]},
+    "langchain": {"type": "tool", "tool_call_id": "c", "content": "x", "status": "error"},
+    "pydantic_ai": {
+        "kind": "request",
+        "parts": [{"part_kind": "tool-return", "tool_name": "f", "outcome": "failed"}],
+    },
+}
+
+
+@given(st.sampled_from(FORMATS), st.integers(0, 2**32 - 1))
+def test_a_field_of_any_type_is_a_message_or_a_named_error(name: Format, seed: int) -> None:
+    """Of an answer that was cut off, and of a result: their kinds and reasons are looked up."""
+    random = Random(seed)  # noqa: S311 -- no secret
+    for known in (STOPPED[name], HEARD[name]):
+        damaged = mutated_value(deepcopy(known), random)
+        with suppress(FoldlineError):
+            list(messages_from([damaged], name))
+        with suppress(FoldlineError):
+            response_from(damaged, name)
 
 
 def test_what_gemini_said_keeps_its_signatures_where_they_were() -> None:

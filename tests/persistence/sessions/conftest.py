@@ -12,6 +12,7 @@ from blocks import Block
 from persistence.sessions import Session
 
 ROOT = Path(__file__).parents[3]
+ENDINGS = frozenset({".jsonl", ".json", ".gz"})
 RECORDED = Path(os.environ.get("FOLDLINE_SESSIONS", ROOT.parent / "shared/data/sessions"))
 
 
@@ -62,10 +63,11 @@ def recorded() -> Path:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """`recorded_file`: each recorded session of a format that has its name in the file."""
+    """`recorded_file`: each recorded session, and each sample of a format that nobody has published one of."""
     if "recorded_file" in metafunc.fixturenames:
-        files = sorted(p.name for p in RECORDED.glob("*") if p.suffix in {".jsonl", ".json", ".gz"})
-        metafunc.parametrize("recorded_file", [f for f in files if f != "MANIFEST.json"])
+        found = [*RECORDED.glob("*"), *RECORDED.glob("fixtures/*")]
+        files = [str(p.relative_to(RECORDED)) for p in found if p.suffix in ENDINGS]
+        metafunc.parametrize("recorded_file", sorted(f for f in files if f != "MANIFEST.json"))
 
 
 def _line(line: Any) -> bytes:

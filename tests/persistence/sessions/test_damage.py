@@ -15,11 +15,20 @@ Write = Callable[..., Path]
 
 ASK = {"role": "user", "content": "hello"}
 KEYS = (
-    *("type", "message", "content", "role", "payload", "timestamp", "id", "usage", "tool_calls"),
-    *("kind", "history", "action", "cause", "observation", "args", "toolCalls", "parentId", "traj"),
-    *("tool_call_metadata", "tool_call_ids", "function_call", "tokens", "system", "extra"),
+    *("type", "content", "role", "timestamp", "id", "usage", "kind", "action", "cause", "traj"),
+    *("observation", "args", "toolCalls", "parentId", "function_call", "tokens", "system", "extra"),
+    *("tool_call_ids", "tool_call_metadata", "toolCallId", "uuid", "parentUuid", "stepUuid"),
+    *("text", "time", "name", "input", "origin", "tool"),
 )
+HELD = ("message", "payload", "data", "event", "part", "info", "state", "request", "response")
+"""Fields that are objects."""
+LISTED = ("history", "parts", "toolRequests", "tool_calls")
 SAY = {"role": "assistant", "content": "hi"}
+KINDS = (
+    *("user", "assistant", "message", "response_item", "gemini", "session", "tool_result"),
+    *("assistant.message", "tool.execution_complete", "reasoning"),
+    *("context.append_message", "context.append_loop_event"),
+)
 
 
 def test_broken_lines_are_skipped_and_reported_with_their_number(write: Write) -> None:
@@ -120,18 +129,14 @@ def test_a_file_of_another_format_gives_no_session(write: Write, name: str) -> N
 @pytest.mark.parametrize("name", ["auto", *FORMATS])
 @pytest.mark.parametrize("value", [None, 3, "x", [], {}, [None], [3, "x", [], {}], {"type": []}])
 def test_fields_of_any_type_are_survived(write: Write, name: str, value: object) -> None:
-    for key in KEYS:
-        spoken = {**dict.fromkeys(KEYS, value), "role": "assistant"}
+    spoken = {**dict.fromkeys(KEYS, value), "role": "assistant"}
+    held = {**dict.fromkeys(HELD, spoken), **{key: [spoken] for key in LISTED}}
+    keys = ("type", *HELD, "")
+    for turn in range(len(keys) // 3):
+        hit = [keys[(3 * turn + n) % len(keys)] for n in range(len(KINDS))]
         lines = [
-            {
-                **spoken,
-                "type": kind,
-                "message": spoken,
-                "payload": spoken,
-                "history": [spoken],
-                key: value,
-            }
-            for kind in ("user", "assistant", "message", "response_item", "gemini", "session")
+            {**spoken, **held, "type": kind, key: value}
+            for kind, key in zip(KINDS, hit, strict=True)
         ]
         with suppress(SessionFormatError):
             read_session(write(*lines), format=name)

@@ -141,6 +141,98 @@ def openhands_v1(sample: Sample) -> list[Json]:
     ]
 
 
+def messages(sample: Sample) -> list[Json]:
+    """Anthropic's messages."""
+    return [line["message"] for line in claude_code(sample)]
+
+
+def copilot(sample: Sample) -> list[Json]:
+    request = {"toolCallId": "c1", "name": sample.name, "arguments": sample.input}
+    events = (
+        (1, "user.message", {"content": "go"}),
+        (2, "assistant.message", {"content": "", "toolRequests": [request]}),
+        (5, "tool.execution_complete", {"toolCallId": "c1", "result": {"content": sample.output}}),
+    )
+    return [{"type": kind, "data": data, **at(n)} for n, kind, data in events]
+
+
+def cursor(sample: Sample) -> list[Json]:
+    lines = zip((1, 2, 5), messages(sample), strict=True)
+    return [{"role": m["role"], "message": {"content": m["content"]}, **at(n)} for n, m in lines]
+
+
+def droid(sample: Sample) -> list[Json]:
+    lines = zip((1, 2, 5), messages(sample), strict=True)
+    return [{"type": "message", "message": message, **at(n)} for n, message in lines]
+
+
+def grok(sample: Sample) -> list[Json]:
+    call = {"id": "c1", "name": sample.name, "arguments": json.dumps(sample.input)}
+    return [
+        {"type": "user", "content": text("go")},
+        {"type": "assistant", "content": "", "tool_calls": [call], "model_id": "m"},
+        {"type": "tool_result", "tool_call_id": "c1", "content": sample.output},
+    ]
+
+
+def kimi(sample: Sample) -> list[Json]:
+    call = {"toolCallId": "c1", "name": sample.name, "args": sample.input, "stepUuid": "s"}
+    result = {"toolCallId": "c1", "result": {"output": sample.output}}
+    appended = (
+        (1, "message", {"message": {"role": "user", "content": text("go")}}),
+        (2, "loop_event", {"event": {"type": "tool.call", **call}}),
+        (5, "loop_event", {"event": {"type": "tool.result", **result}}),
+    )
+    return [
+        {"type": f"context.append_{kind}", **fields, "time": at(n)["timestamp"]}
+        for n, kind, fields in appended
+    ]
+
+
+def milliseconds(second: int) -> int:
+    return int((ASKED - 2 + second) * 1000)
+
+
+def opencode(sample: Sample) -> Json:
+    times = {"start": milliseconds(2), "end": milliseconds(5)}
+    state = {"status": "completed", "input": sample.input, "output": sample.output, "time": times}
+    part = {"type": "tool", "callID": "c1", "tool": sample.name, "state": state}
+    asked = {"id": "m1", "role": "user", "time": {"created": milliseconds(1)}}
+    answer = {"id": "m2", "role": "assistant", "time": {"created": milliseconds(2)}}
+    return {
+        "messages": [{"info": asked, "parts": text("go")}, {"info": answer, "parts": [part]}],
+    }
+
+
+def qwen(sample: Sample) -> list[Json]:
+    call = {"functionCall": {"id": "c1", "name": sample.name, "args": sample.input}}
+    response = {"output": sample.output}
+    result = {"functionResponse": {"id": "c1", "name": sample.name, "response": response}}
+    records = (
+        (1, "user", {"text": "go"}),
+        (2, "assistant", call),
+        (5, "tool_result", result),
+    )
+    return [
+        {
+            "uuid": f"u{n}",
+            "parentUuid": f"u{n - 1 if n < 5 else 2}" if n > 1 else None,
+            "type": kind,
+            "message": {"parts": [part]},
+            **at(n),
+        }
+        for n, kind, part in records
+    ]
+
+
+def request_log(sample: Sample) -> list[Json]:
+    prompt, answer, result = messages(sample)
+    asked = [{"messages": [prompt]}, {"messages": [prompt, answer, result]}]
+    came = [{**answer, "type": "message"}, {"type": "message", "content": text("Done.")}]
+    bodies = ((1, "request", asked[0]), (2, "response", came[0]), (5, "request", asked[1]), (6, "response", came[1]))  # fmt: skip
+    return [{"type": kind, kind: body, **at(n)} for n, kind, body in bodies]
+
+
 WRITERS: dict[str, Callable[[Sample], Any]] = {
     "claude-code": claude_code,
     "codex": codex,
@@ -152,10 +244,18 @@ WRITERS: dict[str, Callable[[Sample], Any]] = {
     "gemini-cli": gemini,
     "tau-bench": tau,
     "inspect": inspect,
+    "copilot": copilot,
+    "cursor": cursor,
+    "droid": droid,
+    "grok": grok,
+    "kimi": kimi,
+    "opencode": opencode,
+    "qwen": qwen,
+    "request-log": request_log,
     "anthropic": anthropic,
     "openai": chat,
 }
-TIMELESS = {"swe-agent"}
+TIMELESS = {"swe-agent", "grok"}
 """Their importers read no times."""
 Logged = Callable[[str, Sample], Path]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from blocks import ToolCall, ToolResult
+from blocks import ToolCall, ToolResult, text_of
 from persistence.sessions import Session, read_session
 
 Write = Callable[..., Path]
@@ -77,6 +77,48 @@ def test_actions_of_one_response_are_one_call_with_the_input_that_the_model_wrot
     block = session.calls[0].blocks[1]
     assert isinstance(block, ToolCall)
     assert block.input == {"command": "ls"}
+
+
+RUN = {"action": "run", "args": {"command": "ls", "thought": "I look"}}
+SEEN = {"observation": "run", "content": "a", "extras": {"exit_code": 2}}
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [[RUN, SEEN], [[RUN, SEEN]], [{"action": RUN, "observation": SEEN}], [{**RUN, **SEEN}]],
+    ids=["in a row", "as a pair", "by name", "as one"],
+)
+def test_a_resolver_run_of_any_age_is_read(entries: list[Any], write: Write, kinds: Kinds) -> None:
+    """Old ones have neither ids nor times, and the task stands beside the history."""
+    run = {
+        "issue": {"number": 7, "title": "It breaks"},
+        "instruction": "Fix issue 7.",
+        "git_patch": "",
+        "history": [*entries, {"action": "message", "args": {"content": "Shall I go on?"}}],
+        "metrics": {"costs": [{"model": "claude-x", "cost": 0.1}]},
+        "success": True,
+        "result_explanation": "It is fixed.",
+    }
+    session = read_session(write(run))
+    assert (session.format, session.model) == ("openhands", "claude-x")
+    assert kinds(session) == ["turn prompt", "[text call]", "result", "[text]"]
+    prompt, result = session.items[0].blocks[1], session.items[2].blocks[0]
+    assert isinstance(result, ToolResult)
+    assert result.envelope.key_fields == {"exit_code": 2}
+    assert text_of(prompt) == "Fix issue 7."
+
+
+def test_a_resolver_run_that_holds_its_task_says_it_once(write: Write, kinds: Kinds) -> None:
+    asked = {"action": "message", "args": {"content": "Fix issue 7, please."}}
+    bare = read_session(write({"instruction": "Fix it.", "history": [asked, RUN, SEEN]}))
+    assert kinds(bare) == ["turn prompt", "[text call]", "result"]
+    new = read_session(write({"instruction": "Fix it.", "history": [SYSTEM, ASK, action(5)]}))
+    assert kinds(new) == ["turn prompt", "[text call]"]
+
+
+def test_of_several_runs_of_the_resolver_one_is_chosen(write: Write) -> None:
+    path = write(*({"instruction": f"Fix {n}.", "history": [RUN, SEEN]} for n in (1, 2)))
+    assert text_of(read_session(f"{path}#1").items[0].blocks[1]) == "Fix 2."
 
 
 def typed(second: int, kind: str, **fields: Any) -> dict[str, Any]:

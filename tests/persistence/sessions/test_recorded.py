@@ -22,16 +22,31 @@ from persistence.sessions import Responded, Session, read_session
 
 pytestmark = pytest.mark.recorded
 
-UNKNOWN = ("reqresp-",)
 COUNTED_OTHERWISE = ("swe-02", "tau-")
 """Calls written as prose, and a hundred conversations in one file."""
+SAMPLES = {
+    "fx-cc-01.jsonl": ("claude-code", 2, 1),
+    "fx-cc-parent-01.jsonl": ("claude-code", 1, 0),
+    "fx-cc-sidechain-01.jsonl": ("claude-code", 1, 1),
+    "fx-codex-01.jsonl": ("codex", 4, 4),
+    "fx-copilot-01.jsonl": ("copilot", 3, 2),
+    "fx-cursor-01.jsonl": ("cursor", 2, 2),
+    "fx-droid-01.jsonl": ("droid", 1, 1),
+    "fx-gemini-jsonl-01.jsonl": ("gemini-cli", 1, 1),
+    "fx-grok-01.jsonl": ("grok", 2, 2),
+    "fx-kimi-01.jsonl": ("kimi", 19, 19),
+    "fx-openclaw-01.jsonl": ("pi", 2, 2),
+    "fx-opencode-01.json": ("opencode", 1, 1),
+    "fx-opencode-01.json#1": ("opencode", 1, 1),
+    "fx-pi-v3-01.jsonl": ("pi", 0, 0),
+    "fx-qwen-01.jsonl": ("qwen", 1, 0),
+}
+"""Small samples, by hand: the format, calls of tools, results."""
 ENVELOPE_BYTES = 300
 
 
 @pytest.fixture
 def session(recorded: Path, recorded_file: str) -> Session:
-    if recorded_file.startswith(UNKNOWN):
-        pytest.skip("no importer for it")
     return read(recorded / recorded_file)
 
 
@@ -83,12 +98,27 @@ def test_as_many_calls_and_results_as_were_counted_by_hand(
 ) -> None:
     if recorded_file.startswith(COUNTED_OTHERWISE):
         pytest.skip("counted otherwise")
+    if recorded_file.startswith("fixtures"):
+        assert Path(recorded_file).name in SAMPLES
+        return
     counts = manifest(recorded)[recorded_file]
+    calls, results = counted(session)
+    orphans = sum("result without a call" in notice.text for notice in session.notices)
+    expected = counts["tool_calls"], counts["tool_results"]
+    assert (calls, results + orphans) == expected
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_a_sample_of_a_format_is_read_to_its_last_call(sample: str, recorded: Path) -> None:
+    session = read_session(f"{recorded}/fixtures/{sample}")
+    assert (session.format, *counted(session)) == SAMPLES[sample]
+
+
+def counted(session: Session) -> tuple[int, int]:
+    """Calls of tools, and results."""
     blocks = [block for item in session.items for block in item.blocks]
     calls = sum(isinstance(block, ToolCall) for block in blocks)
-    results = sum(isinstance(block, ToolResult) for block in blocks)
-    orphans = sum("result without a call" in notice.text for notice in session.notices)
-    assert (calls, results + orphans) == (counts["tool_calls"], counts["tool_results"])
+    return calls, sum(isinstance(block, ToolResult) for block in blocks)
 
 
 def test_every_result_has_an_envelope_that_follows_its_tool(session: Session) -> None:

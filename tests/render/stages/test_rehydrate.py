@@ -155,7 +155,8 @@ def test_four_thousand_tokens_each_and_eight_thousand_together() -> None:
     sizes = [make.CharCounter().count(text) for text in texts]
     assert len(sizes) == 3
     assert all(3_600 < size <= 4_000 for size in sizes[:2])
-    assert all("read_artifact reads on" in text for text in texts)
+    assert all("[… cut here: " in text for text in texts)
+    assert not any("read_artifact" in text for text in texts), "it has no such tool"
     assert 7_500 < sum(sizes) <= 8_000
     assert rendered.account.rehydrated == sum(sizes)
 

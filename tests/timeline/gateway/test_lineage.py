@@ -11,6 +11,7 @@ from render import Json
 from tests.timeline.gateway._agents import Agent, gateway, provider, words, working
 from timeline import Timeline
 from timeline.fake_provider import FakeServer
+from timeline.gateway import _lineage
 
 pytestmark = pytest.mark.network
 WINDOW = 6_500
@@ -160,3 +161,19 @@ def test_many_agents_at_once_have_each_their_own() -> None:
     for name in names(store):
         number = name.split("-")[1][1:]
         assert all(said.startswith(f"Agent {number},") for said in prompts(store, name))
+
+
+def test_more_conversations_than_are_kept_open_change_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_lineage, "OPEN_MAX", 2)
+    store = MemoryStore()
+    with provider(working(100)) as up, gateway(store=store, upstream=up.url) as server:
+        agents = [Agent(server.url, headers={"x-session-id": f"s{n}"}) for n in range(5)]
+        for agent in agents:
+            agent.say("Fix the build.")
+        with ThreadPoolExecutor(5) as pool:
+            list(pool.map(lambda agent: agent.work(prompt="", rounds_max=4), agents))
+        server.stop()
+        assert server.gateway.savings().calls == 20
+    assert len(names(store)) == 5

@@ -1,16 +1,23 @@
 """What is not rendered goes on as it came, and comes back as the provider sent it."""
 
 import gzip
+from threading import Event
 from typing import Any
 
+import attrs
 import httpx2
 import msgspec
 import pytest
 import zstandard
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from persistence import MemoryStore
 from render import Json
 from tests.timeline.gateway._agents import KEY, MODEL, Agent, Recording, gateway, provider, working
+from timeline._serving import AppServer
 from timeline.gateway import Gateway, GatewayServer
 
 TOKEN = "tok-1"  # noqa: S105 -- of these tests
@@ -219,3 +226,34 @@ def test_an_upstream_that_is_no_url_is_one_clear_error() -> None:
     for wrong in ("api.anthropic.com", {"anthropic": "ftp://x"}, {"antropic": "http://x"}):
         with pytest.raises(Exception, match="upstream"):
             Gateway(store=MemoryStore(), upstream=wrong).app()
+
+
+def test_a_client_that_hangs_up_before_the_answer_ends_the_request_to_the_provider() -> None:
+    with Slow() as up, gateway(store=MemoryStore(), upstream=up.url) as server:
+        headers = {"anthropic-version": "2023-06-01"}
+        url = f"{server.url}/v1/messages"
+        with pytest.raises(httpx2.ReadTimeout):
+            httpx2.post(url, json=SAID, headers=headers, timeout=0.5)
+        assert up.gone.wait(10)
+
+
+@attrs.define
+class Slow(AppServer):
+    """A provider that thinks until its client has gone."""
+
+    gone: Event = attrs.field(factory=Event)
+
+    @property
+    def extra(self) -> str:
+        """See `AppServer`."""
+        return "fake-provider"
+
+    def make_app(self) -> Any:
+        """See `AppServer`."""
+        return Starlette(routes=[Route("/{path:path}", self._think, methods=["POST"])])
+
+    async def _think(self, http: Request) -> Response:
+        await http.body()
+        await http.receive()
+        self.gone.set()
+        return Response()

@@ -8,7 +8,6 @@ import pytest
 from render import PROVIDERS, Model, Provider
 from tests.render.providers.plain import PlainText
 from timeline._models import model_named
-from timeline.replay import _flatten
 from timeline.replay._flatten import Flattener
 from timeline.tokens import EstimateCounter, counter_for
 
@@ -66,9 +65,8 @@ def test_a_real_counter_takes_an_image_at_its_flat_rate() -> None:
     assert block.tokens == 1_500 + 3
 
 
-def test_what_is_known_by_identity_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_flatten, "SEEN_MAX", 10)
-    flattener = Flattener(Asked(), MESSAGES_API)
+def test_what_is_known_by_identity_is_bounded() -> None:
+    flattener = Flattener(Asked(), MESSAGES_API, seen_max=10)
     requests = [user({"type": "text", "text": f"{n}"}) for n in range(50)]
     keys = [flattener.flatten(request)[0].key for request in (*requests, *requests)]
     assert keys[:50] == keys[50:]

@@ -4,7 +4,7 @@ import attrs
 import pytest
 
 from blocks import BlocksHidden, ToolCall, ToolResult, UserPrompt
-from render import Context, Drop, View, total_tokens
+from render import Context, Drop, Json, View, total_tokens
 from render.compaction.rungs._apply_plan import apply_proposals
 from render.compaction.rungs._drop import DropRung
 from render.compaction.rungs._externalize import ExternalizeRung
@@ -144,7 +144,21 @@ def blocks_of(drawn: Scene, proposal: Drop) -> list[object]:
     return [block for block in drawn.blocks if block.id in proposal.blocks]
 
 
-def test_the_line_says_when_what_about_what_and_where() -> None:
+@pytest.mark.parametrize(
+    ("tools", "way_back"),
+    [
+        ((), ""),
+        (({"name": "read_timeline"},), "; read_timeline reads it back"),
+        (
+            ({"name": "mcp__foldline__read_timeline"},),
+            "; mcp__foldline__read_timeline reads it back",
+        ),
+    ],
+)
+def test_the_line_says_when_what_about_what_and_where(
+    tools: tuple[Json, ...], way_back: str
+) -> None:
+    """And with which tool it is read back, where there is one."""
     view = make.view_of(
         make.prompt("Go."),
         make.call("c1", "t1", "r1", name="grep", pattern="load_config"),
@@ -154,11 +168,13 @@ def test_the_line_says_when_what_about_what_and_where() -> None:
         make.said("I have seen load_config.", "t1", "r3"),
         make.said("Done.", "t1", "r4"),
     )
-    [made] = proposed(Scene((), (), view, 6, ""), ALL)
+    context = attrs.evolve(within(), tools=tools)
+    ground = Scene((), (), view, 6, "").ground(context, missing=ALL)
+    [made] = DropRung().propose(ground)
     assert made.replacement == (
         "[dropped to save space: t1, 1970-01-12 13:46: 4 blocks (bash 1, grep 1); about "
         "load_config, tests/test_config.py, src/config.py; "
-        "tc:t1.c1.call to tc:t1.c2.result; read_timeline reads it back]"
+        f"tc:t1.c1.call to tc:t1.c2.result{way_back}]"
     )
     entry = made.entry
     assert (entry.first, entry.last, entry.turns) == (2, 5, ("t1",))

@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from blocks import Envelope, ImagePart, TextPart, artifact_id, text_of
-from render import Context, Externalize, ToolPolicy, total_tokens
+from render import Context, Externalize, Json, ToolPolicy, total_tokens
 from render.compaction.rungs._apply_plan import apply_proposals
 from render.compaction.rungs._externalize import ExternalizeRung
 from tests import _builders as make
@@ -209,10 +209,17 @@ def test_what_was_hidden_on_request_does_not_come_back_in_a_pointer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tools", "way_back"), [((), "name "), (({"name": "read_artifact"},), "read_artifact(")]
+    ("tools", "way_back"),
+    [
+        ((), "name "),
+        (({"name": "read_artifact"},), "read_artifact("),
+        (({"name": "mcp__foldline__read_artifact"},), "mcp__foldline__read_artifact("),
+        (({"function": {"name": "foldline_read_artifact"}},), "foldline_read_artifact("),
+        (({"name": "spread_artifact"},), "name "),
+    ],
 )
 def test_the_pointer_names_the_tool_only_where_there_is_one(
-    tools: tuple[dict[str, str], ...], way_back: str
+    tools: tuple[Json, ...], way_back: str
 ) -> None:
     context = make.context(policy=steady(externalize_tokens=300), can_externalize=True, tools=tools)
     [moved] = proposed(scene(ONE), context)

@@ -1,0 +1,24 @@
+"""Say so when the `timeline` that a program would get is not the one beside this package.
+
+`blocks` is the first of the four packages that is imported, and a `timeline.py` of the user's own keeps
+ours from being imported at all.
+"""
+
+from importlib.util import find_spec
+
+
+def check_timeline() -> None:
+    """Look where `timeline` is; nothing of it is imported.
+
+    Raises:
+        ImportError: it is somewhere else.
+    """
+    home = __file__.rpartition("blocks")[0]
+    spec = find_spec("timeline")
+    if spec and spec.origin and not spec.origin.startswith(home):
+        raise ImportError(
+            f"foldline's own package 'timeline' is in {home}, but Python finds {spec.origin}; "
+            "rename that file or folder",
+            name="timeline",
+            path=spec.origin,
+        )

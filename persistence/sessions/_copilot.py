@@ -1,0 +1,133 @@
+"""Copilot CLI's events. What a subagent did is a conversation of its own: `events.jsonl#1`."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+import attrs
+
+from blocks.formats import Json, obj, objs, parts_of, string, tool_input
+from persistence.sessions._builder import Builder
+from persistence.sessions._returned import Returned
+from persistence.sessions._session import Session
+from persistence.sessions._source import Record, Source
+from persistence.sessions._stretch import Stretch
+from persistence.sessions._times import seconds
+
+NAME = "copilot"
+_TYPES = frozenset({"session.start", "user.message", "assistant.message", "tool.execution_start"})
+
+
+def looks(source: Source) -> bool:
+    """Whether these are such events."""
+    return any(
+        string(event.get("type")) in _TYPES and isinstance(event.get("data"), dict)
+        for _, event in source.head
+    )
+
+
+def read(source: Source) -> Session:
+    """The main conversation of `source`, or the chosen one."""
+    builder = Builder(source, NAME)
+    agents = {
+        string(event.get("agentId")): string(obj(event.get("data")).get("toolCallId"))
+        for _, event in source.records
+        if event.get("type") == "subagent.started"
+    }
+    owners: dict[str, list[Record]] = defaultdict(list)
+    for record in source.records:
+        owners[_owner(record[1], agents)].append(record)
+    main = owners.pop("", [])
+    owner, events = builder.pick([("", main), *owners.items()])
+    reader = _Reader(builder)
+    if owner:
+        reader.task(main, owner)
+    for number, event in events:
+        reader.event(number, event)
+    return builder.build()
+
+
+def _owner(event: Json, agents: Mapping[str, str]) -> str:
+    """The call that made the agent whose event it is; empty: it is the main agent's.
+
+    Old versions name the call, new ones the agent.
+    """
+    agent = string(event.get("agentId"))
+    call = string(obj(event.get("data")).get("parentToolCallId"))
+    return call or (agents.get(agent, agent) if agent else "")
+
+
+@attrs.define
+class _Reader:
+    builder: Builder
+    _model: str = attrs.field(default="", init=False)
+    _thoughts: list[str] = attrs.field(factory=list[str], init=False)
+    """Reasoning that was told before its message."""
+    _responses: dict[str, Stretch] = attrs.field(factory=dict[str, Stretch], init=False)
+    _at_work: bool = attrs.field(default=False, init=False)
+    """The last message asked for tools: what a user says now, steers."""
+
+    def task(self, main: list[Record], owner: str) -> None:
+        """A subagent's prompt stands in the call that made it."""
+        for _, event in main:
+            for request in objs(obj(event.get("data")).get("toolRequests")):
+                if request.get("toolCallId") == owner:
+                    asked = tool_input(request.get("arguments"))
+                    self.builder.user(
+                        parts_of(asked.get("prompt")), seconds(event.get("timestamp"))
+                    )
+                    return
+
+    def event(self, number: int, event: Json) -> None:
+        at, data = seconds(event.get("timestamp")), obj(event.get("data"))
+        match event.get("type"):
+            case "session.start":
+                self._model = string(data.get("selectedModel"))
+            case "session.model_change":
+                self._model = string(data.get("newModel")) or self._model
+            case "system.message":
+                self.builder.system = self.builder.system or string(data.get("content"))
+            case "system.notification":
+                self.builder.attach(parts_of(data.get("content")), at, "notification")
+            case "user.message":
+                parts = parts_of(data.get("content"))
+                self.builder.user(parts, at, "steer" if self._at_work else "prompt")
+            case "assistant.reasoning":
+                self._thoughts.append(string(data.get("content")))
+            case "assistant.message":
+                self._respond(data)
+                self.builder.tick(at)
+            case "tool.execution_complete":
+                returned = _returned(data, number)
+                self.builder.result(string(data.get("toolCallId")), returned, at)
+            case "abort":
+                self._at_work = False
+            case _:
+                pass  # hooks, starts and ends, what was drawn on the screen
+
+    def _respond(self, data: Json) -> None:
+        response = self._response(string(data.get("apiCallId")) or string(data.get("messageId")))
+        response.model = string(data.get("model")) or self._model
+        thought = string(data.get("reasoningText")) or "".join(self._thoughts)
+        self._thoughts = []
+        if thought:
+            sealed = string(data.get("reasoningOpaque"))
+            signed = {"signature": sealed} if sealed else {}
+            response.think({"type": "thinking", "thinking": thought, **signed})
+        response.say(string(data.get("content")))
+        requests = objs(data.get("toolRequests"))
+        for request in requests:
+            call_id, name = string(request.get("toolCallId")), string(request.get("name"))
+            self.builder.call(response, call_id, name, tool_input(request.get("arguments")))
+        self._at_work = bool(requests)
+
+    def _response(self, response_id: str) -> Stretch:
+        """Messages of one call of the model's API are one response."""
+        response = self._responses.get(response_id)
+        if response is None or not response_id:
+            response = self._responses[response_id] = self.builder.respond(response_id)
+        return response
+
+
+def _returned(data: Json, line: int) -> Returned:
+    content = obj(data.get("result")).get("content", obj(data.get("error")).get("message"))
+    return Returned(parts=parts_of(content), is_error=data.get("success") is False, line=line)

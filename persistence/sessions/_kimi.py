@@ -1,0 +1,135 @@
+"""Kimi's wire log: what was appended to the context, step by step; a step is one response."""
+
+import attrs
+
+from blocks import UsageRecorded
+from blocks.formats import Json, count, obj, parts_of, string, tool_input
+from persistence.sessions._builder import Builder
+from persistence.sessions._returned import Returned
+from persistence.sessions._session import Session
+from persistence.sessions._source import Source
+from persistence.sessions._stretch import Stretch
+from persistence.sessions._times import seconds
+
+NAME = "kimi"
+
+
+def looks(source: Source) -> bool:
+    """Whether these are lines of such a log."""
+    return any(
+        string(line.get("type")).startswith("context.append_") or "protocol_version" in line
+        for _, line in source.head
+    )
+
+
+def read(source: Source) -> Session:
+    """The session in `source`."""
+    events = [obj(line.get("event")) for _, line in source.records]
+    ids = {
+        string(event.get("uuid")): string(event.get("messageId"))
+        for event in events
+        if event.get("type") == "step.end"
+    }
+    reader = _Reader(Builder(source, NAME), ids)
+    for number, line in source.records:
+        reader.line(number, line)
+    return reader.builder.build()
+
+
+@attrs.define
+class _Reader:
+    builder: Builder
+    _ids: dict[str, str]
+    """The provider's id of the response, by step: the log has it when the step is over."""
+    _model: str = attrs.field(default="", init=False)
+    _steps: dict[str, Stretch] = attrs.field(factory=dict[str, Stretch], init=False)
+    _at_work: bool = attrs.field(default=False, init=False)
+    """The last step asked for tools: what a user says now, steers."""
+
+    def line(self, number: int, line: Json) -> None:
+        at = seconds(line.get("time"))
+        match line.get("type"):
+            case "config.update":
+                self.builder.system = self.builder.system or string(line.get("systemPrompt"))
+            case "llm.request":
+                self._model = string(line.get("model"))
+                self.builder.tick(at)
+            case "context.append_message":
+                self._message(number, obj(line.get("message")), at)
+            case "context.append_loop_event":
+                self._event(number, obj(line.get("event")), at)
+            case _:
+                pass  # compactions among them: the history is kept whole
+
+    def _message(self, number: int, message: Json, at: float | None) -> None:
+        parts = parts_of(message.get("content"))
+        origin = obj(message.get("origin"))
+        match message.get("role"):
+            case "user" if string(origin.get("kind")) in {"", "user"}:
+                self.builder.user(parts, at, "steer" if self._at_work else "prompt")
+            case "user" | "system":
+                name = string(origin.get("variant")) or string(origin.get("kind"))
+                self.builder.attach(parts, at, name or "context")
+            case "tool":
+                returned = Returned(parts=parts, line=number)
+                self.builder.result(string(message.get("toolCallId")), returned, at)
+            case _:
+                pass
+
+    def _event(self, number: int, event: Json, at: float | None) -> None:
+        match event.get("type"):
+            case "step.begin":
+                self._at_work = False
+                self.builder.tick(at)
+            case "content.part":
+                _add(self._step(event), obj(event.get("part")))
+                self.builder.tick(at)
+            case "tool.call":
+                name, call_id = string(event.get("name")), string(event.get("toolCallId"))
+                arguments = tool_input(event.get("args"))
+                self.builder.call(self._step(event), call_id, name, arguments)
+                self.builder.tick(at)
+            case "tool.result":
+                returned = _returned(obj(event.get("result")), number)
+                self.builder.result(string(event.get("toolCallId")), returned, at)
+            case "step.end":
+                self._end(event)
+            case _:
+                pass
+
+    def _step(self, event: Json) -> Stretch:
+        step = string(event.get("stepUuid"))
+        if step not in self._steps:
+            response = self.builder.respond(self._ids.get(step, ""))
+            response.model = self._model
+            self._steps[step] = response
+        return self._steps[step]
+
+    def _end(self, event: Json) -> None:
+        self._at_work = event.get("finishReason") == "tool_use"
+        if response := self._steps.get(string(event.get("uuid"))):
+            response.usage = _usage(response, obj(event.get("usage")))
+
+
+def _add(response: Stretch, part: Json) -> None:
+    match part.get("type"):
+        case "text":
+            response.say(string(part.get("text")))
+        case "think":
+            thought = string(part.get("think"))
+            response.think({"type": "reasoning_content", "reasoning_content": thought})
+        case _:
+            pass
+
+
+def _returned(result: Json, line: int) -> Returned:
+    parts = parts_of(result.get("output"))
+    return Returned(parts=parts, is_error=result.get("isError") is True, line=line)
+
+
+def _usage(response: Stretch, usage: Json) -> UsageRecorded | None:
+    names = ("inputOther", "inputCacheRead", "output", "inputCacheCreation")
+    uncached, cached, output, written = (count(usage.get(name)) for name in names)
+    if not any((uncached, cached, written)):
+        return None
+    return response.spent(uncached + cached, cached, output, written)

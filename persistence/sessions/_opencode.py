@@ -1,0 +1,195 @@
+"""OpenCode: an exported session, or the files of its storage by their paths; parts of messages.
+
+A message of the model's may hold several responses, one after the other.  Sessions of subagents are
+conversations of their own: `file#1`.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+import attrs
+
+from blocks import UsageRecorded
+from blocks.formats import Json, count, obj, objs, parts_of, string, tool_input
+from persistence.sessions._builder import Builder
+from persistence.sessions._returned import Returned
+from persistence.sessions._session import Session
+from persistence.sessions._source import Source
+from persistence.sessions._stretch import Stretch
+from persistence.sessions._times import seconds
+
+NAME = "opencode"
+_KINDS = ("session", "message", "part")
+
+
+def looks(source: Source) -> bool:
+    """Whether this is such an export, or such a storage."""
+    document = source.document
+    if any("parts" in message and "info" in message for message in objs(document.get("messages"))):
+        return True
+    return any(_kind(path) == "message" and isinstance(document[path], dict) for path in document)
+
+
+def read(source: Source) -> Session:
+    """The first conversation of `source`, or the chosen one."""
+    builder = Builder(source, NAME)
+    document = source.document
+    talks = [document] if "messages" in document else list(_stored(document))
+    reader = _Reader(builder)
+    for message in objs(builder.pick(talks or [{}]).get("messages")):
+        reader.message(obj(message.get("info")), objs(message.get("parts")))
+    return builder.build()
+
+
+def _kind(path: str) -> str:
+    """`.../message/SESSION/MESSAGE.json`: what stands in the file of this path."""
+    kind = PurePosixPath(path).parent.parent.name
+    return kind if kind in _KINDS else ""
+
+
+def _stored(files: Json) -> Iterator[Json]:
+    """Its sessions as exports have them, those of subagents last."""
+    sessions: dict[str, Json] = {}
+    messages: defaultdict[str, list[Json]] = defaultdict(list)
+    parts: defaultdict[str, list[Json]] = defaultdict(list)
+    for path in sorted(files):
+        found, folder = obj(files[path]), PurePosixPath(path).parent.name
+        match _kind(path):
+            case "session":
+                sessions[string(found.get("id"))] = found
+            case "message":
+                messages[string(found.get("sessionID")) or folder].append(found)
+            case "part":
+                parts[string(found.get("messageID")) or folder].append(found)
+            case _:
+                pass
+    for own in sorted(messages, key=lambda own: _age(sessions.get(own, {}))):
+        yield {
+            "messages": [
+                {"info": message, "parts": parts[string(message.get("id"))]}
+                for message in sorted(messages[own], key=_created)
+            ]
+        }
+
+
+def _age(session: Json) -> tuple[bool, float]:
+    return bool(session.get("parentID")), _created(session)
+
+
+def _created(found: Json) -> float:
+    return seconds(obj(found.get("time")).get("created")) or 0.0
+
+
+@attrs.define
+class _Reader:
+    builder: Builder
+    _open: Stretch | None = attrs.field(default=None, init=False)
+    """The response that still takes parts."""
+    _unpaid: Stretch | None = attrs.field(default=None, init=False)
+    """The latest response of the message, until it is told what it took."""
+    _ended: float = attrs.field(default=0.0, init=False)
+    """When a tool of the open response was done: what begins later, is of the next."""
+
+    def message(self, info: Json, parts: list[Json]) -> None:
+        at = _created(info) or None
+        match info.get("role"):
+            case "user":
+                self._hear(info, parts, at)
+            case "assistant" if info.get("summary") is not True:  # the history is kept whole
+                self.builder.tick(at)
+                for part in parts:
+                    self._add(info, part)
+                self._finish(info)
+            case _:
+                pass
+
+    def _hear(self, info: Json, parts: list[Json], at: float | None) -> None:
+        self.builder.system = self.builder.system or string(info.get("system"))
+        told = [part for part in parts if part.get("type") in ("text", "file")]
+        sent = [part for part in told if part.get("ignored") is not True]
+        for synthetic in (False, True):
+            chosen = [p for p in sent if (p.get("synthetic") is True) == synthetic]
+            found = [part for item in chosen for part in parts_of(_typed(item))]
+            if found and synthetic:
+                self.builder.attach(found, at, "synthetic")
+            elif found:
+                self.builder.user(found, at)
+
+    def _add(self, info: Json, part: Json) -> None:
+        times = obj(part.get("time"))
+        match part.get("type"):
+            case "text":
+                self._response(info, times).say(string(part.get("text")))
+            case "reasoning":
+                self._response(info, times).think(_thinking(part))
+            case "tool":
+                self._call(info, part)
+            case "step-start":
+                self._open = None
+            case "step-finish":
+                self._finish(part)
+            case _:
+                pass  # snapshots, patches, compactions
+
+    def _call(self, info: Json, part: Json) -> None:
+        state, call_id = obj(part.get("state")), string(part.get("callID"))
+        times = obj(state.get("time"))
+        asked = tool_input(state.get("input"))
+        self.builder.call(self._response(info, {}), call_id, string(part.get("tool")), asked)
+        self.builder.tick(seconds(times.get("start")))
+        if state.get("status") in ("completed", "error"):
+            ended = seconds(times.get("end"))
+            self.builder.result(call_id, _returned(state), ended)
+            self._ended = max(self._ended, ended or 0.0)
+
+    def _response(self, info: Json, times: Json) -> Stretch:
+        begun = seconds(times.get("start")) or 0.0
+        if self._open is None or (self._ended and begun > self._ended):
+            self._open, self._ended = self.builder.respond(string(info.get("id"))), 0.0
+            self._open.model = _model(info)
+            self._unpaid = self._open
+        return self._open
+
+    def _finish(self, told: Json) -> None:
+        """A step is over, or the message: both say what was spent, and the step is nearer."""
+        if self._unpaid is not None:
+            self._unpaid.usage = _usage(self._unpaid, obj(told.get("tokens")))
+        self._open, self._unpaid, self._ended = None, None, 0.0
+
+
+def _model(info: Json) -> str:
+    return string(info.get("modelID")) or string(obj(info.get("model")).get("modelID"))
+
+
+def _typed(part: Json) -> Json:
+    """A part as everybody else has it: its kind of file is `mime`."""
+    return {**part, "media_type": part.get("mime")}
+
+
+def _thinking(part: Json) -> Json:
+    sealed = string(obj(obj(part.get("metadata")).get("anthropic")).get("signature"))
+    signed = {"signature": sealed} if sealed else {}
+    return {"type": "thinking", "thinking": string(part.get("text")), **signed}
+
+
+def _returned(state: Json) -> Returned:
+    code = obj(state.get("metadata")).get("exit")
+    is_error = state.get("status") == "error"
+    return Returned(
+        parts=parts_of(state.get("error" if is_error else "output")),
+        is_error=is_error,
+        key_fields={"exit_code": code} if isinstance(code, int) else {},
+    )
+
+
+def _usage(response: Stretch, tokens: Json) -> UsageRecorded | None:
+    """The input is without what the cache gave and took; reasoning is not among the output."""
+    cache = obj(tokens.get("cache"))
+    uncached, cached, written = (
+        count(found) for found in (tokens.get("input"), cache.get("read"), cache.get("write"))
+    )
+    if not any((uncached, cached, written)):
+        return None
+    output = count(tokens.get("output")) + count(tokens.get("reasoning"))
+    return response.spent(uncached + cached, cached, output, written)

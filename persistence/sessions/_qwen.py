@@ -1,0 +1,113 @@
+"""Qwen Code's chats: Gemini's contents in a tree of records; a response may be several records of one id."""
+
+from collections.abc import Iterator
+
+import attrs
+from msgspec.structs import replace
+
+from blocks.formats import (
+    Content,
+    Json,
+    Result,
+    gemini_usage_in,
+    messages_in,
+    obj,
+    parts_in,
+    string,
+)
+from persistence.sessions._branch import path_to
+from persistence.sessions._builder import Builder
+from persistence.sessions._messages import add_said
+from persistence.sessions._returned import Returned
+from persistence.sessions._session import Session
+from persistence.sessions._source import Record, Source
+from persistence.sessions._stretch import Stretch
+from persistence.sessions._times import seconds
+
+NAME = "qwen"
+_SPOKEN = frozenset({"user", "assistant", "tool_result"})
+_TYPED = frozenset({"", "mid_turn_user_message"})
+"""What a user wrote; other words of the user's side are of the harness."""
+
+
+def looks(source: Source) -> bool:
+    """Whether these are records of such a chat."""
+    return any(
+        "uuid" in record and "parts" in obj(record.get("message")) for _, record in source.head
+    )
+
+
+def read(source: Source) -> Session:
+    """The session in `source`."""
+    reader = _Reader(Builder(source, NAME))
+    for number, record in _active(source.records):
+        reader.record(number, record)
+    return reader.builder.build()
+
+
+def _active(records: tuple[Record, ...]) -> list[Record]:
+    """The branch of what was said last, or of what was gone back to."""
+    places = {string(record.get("uuid")): place for place, (_, record) in enumerate(records)}
+    last = [place for place, (_, record) in enumerate(records) if _leads(record)]
+    if not last:
+        return []
+    parents = [string(record.get("parentUuid")) for _, record in records]
+    path = path_to(last[-1], parents, places, {""})
+    known = {string(records[place][1].get("uuid")) for place in path}
+    return [record for record in records if string(record[1].get("uuid")) in known]
+
+
+def _leads(record: Json) -> bool:
+    return string(record.get("type")) in _SPOKEN or record.get("subtype") == "rewind"
+
+
+@attrs.define
+class _Reader:
+    builder: Builder
+    _responses: dict[str, Stretch] = attrs.field(factory=dict[str, Stretch], init=False)
+
+    def record(self, number: int, record: Json) -> None:
+        at = seconds(record.get("timestamp"))
+        match record.get("type"):
+            case "user":
+                self._hear(record, at)
+            case "assistant":
+                self._respond(record)
+                self.builder.tick(at)
+            case "tool_result":
+                for returned in _results(record, number):
+                    self.builder.result(*returned, at)
+            case _:
+                pass  # titles, rewinds, compressions: the history is kept whole
+
+    def _hear(self, record: Json, at: float | None) -> None:
+        subtype = string(record.get("subtype"))
+        parts = parts_in(_content(record, "user"))
+        if subtype in _TYPED:
+            self.builder.user(parts, at, "steer" if subtype else "prompt")
+        else:
+            self.builder.attach(parts, at, subtype)
+
+    def _respond(self, record: Json) -> None:
+        own = string(record.get("uuid"))
+        response = self._responses.get(own)
+        if response is None or not own:
+            response = self._responses[own] = self.builder.respond(own)
+        response.model = response.model or string(record.get("model"))
+        add_said(self.builder, response, _content(record, "model"))
+        if used := gemini_usage_in(obj(record.get("usageMetadata"))):
+            response.usage = replace(used, model=response.model, response=response.id)
+
+
+def _content(record: Json, role: str) -> tuple[Content, ...]:
+    fields = {**obj(record.get("message")), "role": role}
+    return tuple(c for message in messages_in(fields, "gemini") for c in message.content)
+
+
+def _results(record: Json, line: int) -> Iterator[tuple[str, Returned]]:
+    told = obj(record.get("toolCallResult"))
+    for result in _content(record, "user"):
+        if isinstance(result, Result):
+            is_error = result.is_error or told.get("status") == "error"
+            returned = Returned(parts=result.parts, is_error=is_error, line=line)
+            yield result.call_id or string(told.get("callId")), returned

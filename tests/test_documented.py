@@ -1,0 +1,145 @@
+"""Everything that somebody may write down has a sentence: names, methods, fields, options, events, hooks, settings."""
+
+import argparse
+import ast
+import importlib.util
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import get_args
+
+import attrs
+import msgspec
+import pytest
+
+from blocks._events import KnownEvent
+from render import Model, Policy, ToolPolicy
+from tests.test_exports import EXPORTS
+from timeline import Compacted, Compacting, Edit, Hooks, Options, Step, Timeline
+from timeline.cli._main import parser
+from timeline.react import (
+    AgentHooks,
+    AgentSettings,
+    SessionStarted,
+    StepDone,
+    StepStarted,
+    StreamLost,
+)
+from timeline.replay import ReplayOptions
+
+ROOT = Path(__file__).parent.parent
+SETTINGS = (AgentSettings, Model, Policy, ReplayOptions, ToolPolicy)
+HOOKS = (
+    AgentHooks,
+    Hooks,
+    Compacted,
+    Compacting,
+    Edit,
+    SessionStarted,
+    Step,
+    StepDone,
+    StepStarted,
+    StreamLost,
+)
+DATA = (*SETTINGS, *HOOKS, *get_args(KnownEvent))
+
+
+@pytest.fixture(scope="module")
+def reference() -> ModuleType:
+    """The script that writes the reference."""
+    spec = importlib.util.spec_from_file_location("ref", ROOT / "docs" / "build_reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_reference_has_every_package_that_exports_something(reference: ModuleType) -> None:
+    assert set(reference.PACKAGES) == set(EXPORTS) - {"blocks.formats"}  # read by adapters only
+
+
+@pytest.mark.parametrize("package", sorted(set(EXPORTS) - {"blocks.formats"}))
+def test_every_public_name_and_method_has_a_sentence(package: str, reference: ModuleType) -> None:
+    found = {public.name: public for public in reference.exports(package)}
+    assert set(found) == set(EXPORTS[package].split())
+    for name, public in found.items():
+        assert public.doc, name
+        if isinstance(public.node, ast.ClassDef):
+            for method in reference.functions(public.node, public.module):
+                told = method.name.startswith("_") or reference.told(method, name)
+                assert told, f"{name}.{method.name}"
+
+
+def told_fields(kind: type, reference: ModuleType) -> set[str]:
+    """The fields that have a text of their own behind them, also those of the bases."""
+    told: set[str] = set()
+    for base in kind.__mro__:
+        if base.__module__.partition(".")[0] in {"blocks", "render", "timeline"}:
+            body = reference.class_of(base.__module__, base.__name__)[0].body
+            for at, node in enumerate(body):
+                if reference.text_after(body, at):
+                    told |= set(reference.assigned(node))
+    return told
+
+
+def fields_of(kind: type) -> Iterator[str]:
+    if attrs.has(kind):
+        yield from (field.name for field in attrs.fields(kind))
+    else:
+        yield from (field.name for field in msgspec.structs.fields(kind))
+
+
+@pytest.mark.parametrize("kind", DATA, ids=lambda kind: kind.__name__)
+def test_every_setting_and_every_field_of_an_event_or_hook_has_a_sentence(
+    kind: type, reference: ModuleType
+) -> None:
+    shown = {name for name in fields_of(kind) if not name.startswith("_")}
+    assert shown
+    assert not shown - told_fields(kind, reference) - {"id"}
+
+
+def test_open_says_what_each_of_its_options_means() -> None:
+    said = re.findall(r"^ {4,12}(\w+): ", Timeline.open.__doc__ or "", re.MULTILINE)
+    assert set(said) >= set(Options.__annotations__)
+
+
+@pytest.mark.parametrize("event", get_args(KnownEvent), ids=lambda kind: kind.__name__)
+def test_every_event_is_in_the_table_of_events(event: type) -> None:
+    page = (ROOT / "docs" / "blocks-and-events.md").read_text(encoding="utf-8")
+    assert f"| `{event.__name__}` |" in page
+
+
+@pytest.mark.parametrize(
+    "hook", [*attrs.fields(Hooks), *attrs.fields(AgentHooks)], ids=lambda f: f.name
+)
+def test_every_hook_is_on_the_page_about_hooks(hook: "attrs.Attribute[object]") -> None:
+    page = (ROOT / "docs" / "how-to" / "hooks.md").read_text(encoding="utf-8")
+    assert f"`{hook.name}" in page
+
+
+def commands() -> dict[str, argparse.ArgumentParser]:
+    found = (each.choices for each in parser()._actions)
+    (named,) = (choices for choices in found if isinstance(choices, dict))
+    return named
+
+
+@pytest.mark.parametrize("name", commands())
+def test_every_command_and_each_of_its_options_has_a_sentence(name: str) -> None:
+    command = commands()[name]
+    assert command.description
+    for action in command._actions:
+        assert action.help, f"{name} {action.option_strings or action.dest}"
+
+
+def test_every_environment_variable_that_the_code_reads_is_on_the_page_about_settings() -> None:
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    read: set[str] = set()
+    for package in ("blocks", "persistence", "render", "timeline"):
+        for path in (ROOT / package).rglob("*.py"):
+            text = path.read_text(encoding="utf-8")
+            read |= set(re.findall(r'environ(?:\.get\(|\[)"([A-Z_]+)"', text))
+            read |= set(re.findall(r'"(FOLDLINE_[A-Z_]+)"', text))
+    assert read
+    assert not {name for name in read if f"`{name}`" not in page}

@@ -1,0 +1,292 @@
+"""`foldline wrap`: a client runs as it would without, and is told nothing; its requests go through the gateway.
+
+The clients are stand-ins (`fake_client.py`) that find the gateway as the real ones do.
+"""
+
+import json
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from persistence import open_store
+from timeline.fake_provider import FakeProvider, FakeServer, Reply
+
+pytestmark = pytest.mark.network
+
+ROOT = Path(__file__).parents[3]
+FOLDLINE = (sys.executable, "-c", "import sys; from timeline.cli import main; sys.exit(main())")
+PRESSED = 20
+"""Two signals may become one when they come together, so once is not enough to see that there were two."""
+CLIENTS = ("claude", "codex", "opencode", "pi")
+SECRET = "sk-secret"  # noqa: S105 -- as `fake_client` sends it
+
+
+@attrs.frozen
+class Desk:
+    """A folder to work in, with clients that are installed, and a provider."""
+
+    folder: Path
+    provider: FakeServer
+    environment: Mapping[str, str]
+
+    def command(self, *arguments: str) -> list[str]:
+        return [*FOLDLINE, "wrap", "--upstream", self.provider.url, *arguments]
+
+    def wrap(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.command(*arguments),
+            cwd=self.folder,
+            env={**self.environment, **more},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            self.command(*arguments),
+            cwd=self.folder,
+            env=dict(self.environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # away from the terminal that the tests may run in
+        )
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    programs, home, folder = (tmp_path / name for name in ("bin", "home", "project"))
+    for each in (programs, home, folder, tmp_path / "tmp"):
+        each.mkdir()
+    source = Path(__file__).with_name("fake_client.py").read_text(encoding="utf-8")
+    for name in CLIENTS:
+        (programs / name).write_text(f"#!{sys.executable}\n{source}", encoding="utf-8")
+        (programs / name).chmod(0o755)
+    environment = {
+        "PATH": f"{programs}:/usr/bin:/bin",
+        "HOME": str(home),
+        "TMPDIR": str(tmp_path / "tmp"),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+        "FOLDLINE_MODELS": os.devnull,
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    with FakeServer(FakeProvider(responder=lambda _: Reply(text="So it is."))) as provider:
+        yield Desk(folder, provider, environment)
+
+
+def facts(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(text.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_client_runs_as_without_and_its_requests_go_through(desk: Desk, client: str) -> None:
+    ran = desk.wrap(client, "all", "3", "7")
+    assert ran.returncode == 7, ran.stderr
+    tools, *strangers, said = map(json.loads, ran.stdout.splitlines())
+    assert tools == {"tools": ["read_timeline", "read_artifact", "search"]}
+    assert strangers == [{"status": 401}] * 3
+    assert said["answer"] == "So it is."
+    assert len(desk.provider.requests) == 3
+    assert not desk.provider.refused
+    first, *rest = ran.stderr.splitlines()
+    assert first.startswith("foldline: 3 calls, ")
+    assert any("sending everything" in line for line in rest)
+    check_nothing_is_left(desk, said["url"])
+
+
+def check_nothing_is_left(desk: Desk, url: str) -> None:
+    """But the store, and there no secret."""
+    left = {path.name for path in desk.folder.iterdir()}
+    assert left <= {"foldline.duckdb", "foldline.duckdb.lock", "foldline.duckdb.wal"}
+    assert not any((desk.folder.parent / "home").rglob("*"))
+    assert not any((desk.folder.parent / "tmp").rglob("*"))
+    assert not is_served(url)
+    for path in desk.folder.iterdir():
+        assert SECRET.encode() not in path.read_bytes()
+
+
+def is_served(url: str) -> bool:
+    import socket
+
+    host, port = url.split("/")[2].split(":")
+    with socket.socket() as asked:
+        return asked.connect_ex((host, int(port))) == 0
+
+
+def test_record_only_changes_nothing_and_offers_nothing(desk: Desk) -> None:
+    ran = desk.wrap("--record-only", "--window", "2000", "claude", "all", "6", "0")
+    assert json.loads(ran.stdout.splitlines()[0]) == {"tools": []}
+    assert "would have" in ran.stderr, ran.stderr
+    counts = [len(request["messages"]) for request in desk.provider.requests]
+    assert counts == [1, 3, 5, 7, 9, 11], "all that was said, each time"
+
+
+def test_in_a_small_window_the_provider_gets_less_than_everything(desk: Desk) -> None:
+    ran = desk.wrap("--window", "2500", "--json", "claude", "ask", "12", "0")
+    told = facts(ran.stderr)
+    assert told["calls"] == 12
+    assert told["compactions"] > 0
+    assert told["tokens"] < told["full_tokens"]
+    assert not desk.provider.refused
+
+
+def test_options_of_ours_may_stand_behind_the_client_before_two_dashes(desk: Desk) -> None:
+    ran = desk.wrap("claude", "--store", "sqlite:///kept.sqlite", "--", "ask", "1", "3")
+    assert ran.returncode == 3, ran.stderr
+    with closing(open_store(f"sqlite:///{desk.folder}/kept.sqlite")) as store:
+        assert len(store.list()) == 1
+    wrong = desk.wrap("claude", "--nonsense", "--", "ask", "1", "3")
+    assert wrong.returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("client", "given"),
+    [
+        ("claude", {"ANTHROPIC_CUSTOM_HEADERS": "x-mine: 1"}),
+        ("opencode", {"OPENCODE_CONFIG_CONTENT": '{"provider": {"anthropic": {"name": "Mine"}}}'}),
+    ],
+)
+def test_what_the_user_has_set_stays(desk: Desk, client: str, given: dict[str, str]) -> None:
+    ran = desk.wrap(client, "ask", "1", "0", **given)
+    assert ran.returncode == 0, ran.stderr
+    assert len(desk.provider.requests) == 1
+
+
+def test_a_client_that_is_not_installed_is_named_with_how_to_get_it(desk: Desk) -> None:
+    shutil.rmtree(desk.folder.parent / "bin")
+    ran = desk.wrap("codex", "ask", "1", "0")
+    assert ran.returncode == 2
+    assert ran.stderr == "foldline: codex is not installed here: npm install -g @openai/codex\n"
+    assert not any(desk.folder.iterdir())
+
+
+def test_a_store_that_another_one_holds_is_told_with_what_to_do(desk: Desk) -> None:
+    first = desk.start("claude", "wait")
+    assert first.stdout
+    first.stdout.readline()
+    second = desk.wrap("claude", "ask", "1", "0")
+    third = desk.wrap("--store", "other.duckdb", "claude", "ask", "1", "0")
+    first.terminate()
+    first.communicate(timeout=30)
+    assert second.returncode == 1
+    assert "--store" in second.stderr
+    assert third.returncode == 0
+
+
+def test_a_client_that_asks_nobody_is_told(desk: Desk) -> None:
+    ran = desk.wrap("claude", "idle")
+    assert "no request came by" in ran.stderr
+    assert not any(desk.folder.iterdir()), "no store for nothing"
+
+
+# Signals and the terminal.
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_goes_on_to_the_client_whose_exit_code_is_told(
+    desk: Desk, number: signal.Signals
+) -> None:
+    running = desk.start("claude", "wait")
+    assert running.stdout
+    running.stdout.readline()
+    running.send_signal(number)
+    out, told = running.communicate(timeout=30)
+    assert out, (running.returncode, told)
+    assert facts(out) == {"signal": number.name}
+    assert running.returncode == 50
+
+
+def test_an_interrupt_is_for_the_client_to_understand(desk: Desk) -> None:
+    running = desk.start("claude", "wait")
+    assert running.stdout
+    running.stdout.readline()
+    running.send_signal(signal.SIGINT)
+    assert json.loads(running.stdout.readline()) == {"signal": "SIGINT"}
+    assert running.poll() is None, "it goes on"
+    running.terminate()
+    running.communicate(timeout=30)
+    assert running.returncode == 50
+
+
+def test_of_a_client_that_is_killed_the_rest_goes_as_always(desk: Desk) -> None:
+    running = desk.start("claude", "wait")
+    assert running.stdout
+    os.kill(json.loads(running.stdout.readline())["pid"], signal.SIGKILL)
+    _, told = running.communicate(timeout=30)
+    assert running.returncode == 137
+    assert told.startswith("foldline: ")
+    assert desk.wrap("claude", "ask", "1", "0").returncode == 0, "the store is free again"
+
+
+def test_at_a_terminal_one_ctrl_c_is_one_interrupt(desk: Desk) -> None:
+    with terminal(desk, "claude", "wait") as (running, screen):
+        said = read_until(screen, b'"pid"')
+        for _ in range(PRESSED):
+            os.write(screen, b"\x03")
+            said += read_until(screen, b"SIGINT")
+            time.sleep(0.05)
+        os.kill(running, signal.SIGTERM)
+        said += read_until(screen, b"SIGTERM")
+        assert said.count(b"SIGINT") == PRESSED
+        assert os.waitstatus_to_exitcode(os.waitpid(running, 0)[1]) == 50
+
+
+def test_a_terminal_is_as_it_was_after_a_client_left_it_raw(desk: Desk) -> None:
+    with terminal(desk, "claude", "raw") as (running, screen):
+        read_until(screen, b"came by")
+        _, _, _, local, *_ = termios.tcgetattr(screen)
+        assert local & termios.ICANON
+        assert os.waitstatus_to_exitcode(os.waitpid(running, 0)[1]) == 137
+
+
+def test_who_stops_a_client_stops_both_and_both_go_on(desk: Desk) -> None:
+    with terminal(desk, "claude", "wait") as (running, screen):
+        client = json.loads(read_until(screen, b"}"))["pid"]
+        os.kill(client, signal.SIGSTOP)
+        _, status = os.waitpid(running, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        os.kill(running, signal.SIGCONT)
+        os.kill(client, signal.SIGCONT)
+        os.kill(running, signal.SIGTERM)
+        read_until(screen, b"SIGTERM")
+        assert os.waitstatus_to_exitcode(os.waitpid(running, 0)[1]) == 50
+
+
+@contextmanager
+def terminal(desk: Desk, *arguments: str) -> Iterator[tuple[int, int]]:
+    """The command at a terminal of its own: its process id, and the other end of the terminal."""
+    command = desk.command(*arguments)
+    running, screen = pty.fork()
+    if running == 0:
+        os.chdir(desk.folder)
+        os.execve(command[0], command, dict(desk.environment))  # noqa: S606 -- the child's half
+    try:
+        yield running, screen
+    finally:
+        os.close(screen)
+
+
+def read_until(screen: int, wanted: bytes) -> bytes:
+    said = b""
+    end = time.monotonic() + 30
+    while wanted not in said and time.monotonic() < end:
+        said += os.read(screen, 4_096)
+    assert wanted in said
+    return said

@@ -1,0 +1,260 @@
+"""What other programs may read of a store: pieces of timelines, artifacts, hits of a search; as tools.
+
+Only what is public or internal is given out, and nothing that was hidden on request.  No answer is longer
+than a result may be in a prompt; longer content comes in pieces, and each piece says how to go on.
+"""
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+from functools import cache
+from typing import Final
+
+import attrs
+
+from blocks import (
+    ENCRYPTED,
+    BlockAppended,
+    BlocksHidden,
+    FoldlineError,
+    ForgottenError,
+    TimelineId,
+    ToolResult,
+    UserPrompt,
+    did_you_mean,
+)
+from persistence import (
+    ArtifactStore,
+    EventStore,
+    Hit,
+    HoldsArtifacts,
+    Requester,
+    TimelineInfo,
+    block_at,
+    search_blocks,
+)
+from render import open_view
+from timeline._timeline import Timeline
+from timeline.engine._settings import Options, Settings
+from timeline.gateway._outline import Outline, first_words, version_range
+from timeline.react import Tool, ToolReply, reading_tools, tool
+from timeline.react._pages import HITS_MAX, MARK, Room, refused
+
+READER: Final = "mcp"
+HITS: Final = 10
+LOOKED_AT_MAX: Final = 20
+"""Timelines, newest first, in which a path without a timeline is looked up; and rows of one list of them."""
+SEARCHED_MAX: Final = 1_000
+NOT_ITSELF: Final = f'-"{MARK}" -"foldline__search query" -"foldline_search query"'
+"""What was only read back, and the question for it, is not to be found again."""
+CONFIDENTIAL: Final = "This content is confidential; it is not given out here."
+NO_ARTIFACTS: Final = (
+    "This store keeps no artifacts; read the content by its path with read_timeline."
+)
+
+
+@attrs.frozen(kw_only=True)
+class StoreReader:
+    """Reads a store in the name of a requester."""
+
+    store: EventStore
+    artifacts: ArtifactStore | None = None
+    """None: those beside the log."""
+    requester: Requester = attrs.field(factory=lambda: Requester(READER))
+    options: Options = attrs.field(factory=Options)
+    """What decides how long an answer may be: model, window, policy; as `Timeline.open` takes them."""
+
+    def tools(self) -> tuple[Tool, ...]:
+        """What a model may call."""
+        return tuple(
+            tool(durability="ephemeral")(method)
+            for method in (self.read_timeline, self.read_artifact, self.search)
+        )
+
+    def read_timeline(
+        self, path: str = "", timeline: str = "", start: int = 0, lines: int = 0
+    ) -> ToolReply:
+        """Read back what a conversation no longer shows: hidden, cleared, folded or dropped content; or what
+        another conversation said.
+
+        Without a path: what a timeline holds. Without a timeline, too: which timelines there are.
+
+        Args:
+            path: As it is written in a summary or in place of the content: tc:t3.call_7.result, or v57.
+                v40-v60 lists what is between these two, a line each.
+            timeline: Whose path it is, as `search` and the list of timelines name it. May be left out
+                where only one of the newest timelines has folded content at this path.
+            start: Character (of a list: row) to begin with.
+            lines: At most so many lines. 0: as many as fit.
+        """
+        name, path = TimelineId(timeline.strip()), path.strip()
+        if not name and not path:
+            return self._timelines(max(start, 0))
+        if not name:
+            owners = self._owners(path)
+            if len(owners) != 1:
+                return refused(_undecided(path, owners))
+            name = owners[0]
+        elif problem := self._unknown(name):
+            return refused(problem)
+        if span := version_range(path, self.store.head(name)):
+            return Outline(self.store, name, self._withheld(name)).page(*span, self._room())
+        return self._piece(name, path, start, lines)
+
+    def _piece(self, name: TimelineId, path: str, start: int, lines: int) -> ToolReply:
+        with self._opened(name) as opened:
+            read, *_ = reading_tools(opened)
+            reply: ToolReply = read(path=path, start=start, lines=lines)
+        return refused(CONFIDENTIAL) if reply.sensitivity in ENCRYPTED else reply
+
+    def read_artifact(self, artifact_id: str, start: int = 0) -> ToolReply:
+        """Read content that was moved to the artifact store.
+
+        A long content comes in pieces; each says how to go on.
+
+        Args:
+            artifact_id: As it is written where the content was: art- and 32 digits.
+            start: Byte to begin with, as a former answer told.
+        """
+        artifacts = self.artifacts
+        if artifacts is None and isinstance(self.store, HoldsArtifacts):
+            artifacts = self.store.artifacts()
+        if artifacts is None:
+            return refused(NO_ARTIFACTS)
+        about = artifacts.describe(artifact_id.strip(), self.requester)
+        with self._opened(TimelineId(about.timeline or READER)) as opened:
+            _, read = reading_tools(opened, artifacts, self.requester)
+            reply: ToolReply = read(artifact_id=about.id, start=start)
+        return reply
+
+    def search(self, query: str, timeline: str = "", start: int = 0, lines: int = 0) -> ToolReply:
+        """Find what was said in this or an earlier conversation, shown or not. Answers with timelines and
+        paths, best first, for `read_timeline`.
+
+        Args:
+            query: Words that must all occur, in any order. Also: "a phrase", -without,
+                type:react.tool.result, turn:t3.
+            timeline: Only in this one.
+            start: Hit to begin with.
+            lines: At most so many hits. 0: ten.
+        """
+        name, start = TimelineId(timeline.strip()), max(start, 0)
+        if name and (problem := self._unknown(name)):
+            return refused(problem)
+        count = min(lines, HITS_MAX) if lines > 0 else HITS
+        found = self._hits(f"{NOT_ITSELF} {query}", name or None, start + count)[start:]
+        if not found:
+            what = f"no more than {start:,} blocks match" if start else "nothing matches"
+            advice = "try fewer words, or a part of one"
+            return ToolReply(output=f"{MARK}: {what} {query[:160]!r}; {advice}]")
+        header = f"{MARK}: timelines and paths that match {query[:160]!r}, best first]\n"
+        rows = (f"{hit.timeline} {hit.path}\n    {first_words(hit.snippet)}\n" for hit in found)
+        return ToolReply(output=(header + self._room().cut("".join(rows), header)).rstrip("\n"))
+
+    # Timelines.
+
+    def _opened(self, name: TimelineId) -> Timeline:
+        given: Options = {**self.options, "store": self.store, "requester": self.requester}
+        return Timeline.open(name, **given)
+
+    def _room(self) -> Room:
+        return Room.in_prompt(Settings.of(self.options))
+
+    def _newest(self) -> list[TimelineInfo]:
+        return sorted(self.store.list(), key=lambda info: info.updated_at, reverse=True)
+
+    def _unknown(self, name: TimelineId) -> str:
+        """What to do about a name that is none; empty: it is one."""
+        if self.store.head(name):
+            return ""
+        near = did_you_mean(name, [info.id for info in self._newest()])
+        return f"There is no timeline {name[:200]!r}{near or '.'} read_timeline without arguments lists all."
+
+    def _withheld(self, name: TimelineId) -> Collection[str]:
+        return open_view(self.store.load_window(name)).state.withheld
+
+    def _owners(self, path: str) -> list[TimelineId]:
+        """The timelines that no longer show everything and have something at this path."""
+        newest = [info.id for info in self._newest()[:LOOKED_AT_MAX]]
+        return [name for name in newest if self._has_folded(name) and self._has(name, path)]
+
+    def _has_folded(self, name: TimelineId) -> bool:
+        window = self.store.load_window(name)
+        return window.compaction is not None or any(
+            isinstance(event, BlocksHidden) for _, event in window.events
+        )
+
+    def _has(self, name: TimelineId, path: str) -> bool:
+        try:
+            return block_at(self.store, name, path) is not None
+        except ForgottenError:
+            return True  # it is told when it is read
+
+    def _timelines(self, start: int) -> ToolReply:
+        found = self._newest()
+        shown = found[start : start + LOOKED_AT_MAX]
+        header = f"{MARK}: the timelines of this store ({len(found):,}), the last written first]\n"
+        rows = (f"{info.id} {_when(info.updated_at)} {self._begins(info.id)}\n" for info in shown)
+        more = start + len(shown)
+        rest = f"[go on with start={more}]" if more < len(found) else ""
+        return ToolReply(output=f"{header}{''.join(rows)}{rest}".rstrip("\n"))
+
+    def _begins(self, name: TimelineId) -> str:
+        """The first words of its first prompt, where that is near the beginning."""
+        try:
+            events = self.store.read(name, limit=8)
+        except ForgottenError:
+            return ""
+        withheld = self._withheld(name)
+        blocks = (event.block for _, event in events if isinstance(event, BlockAppended))
+        prompts = (b.text for b in blocks if isinstance(b, UserPrompt) and b.id not in withheld)
+        return first_words(next(prompts, ""))
+
+    # Search.
+
+    def _hits(self, query: str, name: TimelineId | None, count: int) -> list[Hit]:
+        """The best hits that may be given out."""
+        withheld = cache(self._withheld)
+        best: list[Hit] = []
+        for limit in (min(2 * count, SEARCHED_MAX), SEARCHED_MAX):
+            found = search_blocks(self.store, query, name, limit)
+            best = [hit for hit in found if not self._is_kept_back(hit, withheld(hit.timeline))]
+            if len(best) >= count or len(found) < limit:
+                break
+        return best[:count]
+
+    def _is_kept_back(self, hit: Hit, withheld: Collection[str]) -> bool:
+        if hit.block in withheld:
+            return True
+        page = self.store.read(hit.timeline, after=hit.version - 1, limit=1)
+        event = page[0][1] if page else None
+        block = event.block if isinstance(event, BlockAppended) else None
+        return isinstance(block, ToolResult) and block.envelope.sensitivity in ENCRYPTED
+
+
+def _undecided(path: str, owners: list[TimelineId]) -> str:
+    """What to do about a path of which it is not clear whose it is."""
+    if owners:
+        return f"Several timelines have something at {path[:200]!r}; give timeline=, one of: {', '.join(owners)}."
+    return (
+        f"None of the newest timelines has folded content at {path[:200]!r}. Give timeline= (read_timeline"
+        " without arguments lists them), or find it with search."
+    )
+
+
+def _when(seconds: float) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except (ValueError, OverflowError, OSError):
+        return f"@{seconds:.3g}"
+
+
+def answered(tools: Collection[Tool], name: str, given: dict[str, object]) -> ToolReply:
+    """What a call of one of these tools gives; what is wrong with it is an answer, too."""
+    by_name = {each.name: each for each in tools}
+    if name not in by_name:
+        return refused(f"There is no tool {name[:80]!r}; there are {', '.join(by_name)}.")
+    try:
+        reply: ToolReply = by_name[name].call(**by_name[name].check(given))
+    except (FoldlineError, ValueError, TypeError) as error:
+        return refused(str(error))
+    return reply

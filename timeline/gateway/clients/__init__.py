@@ -1,0 +1,20 @@
+"""The agents that can be run through a gateway, one module each: with which arguments and environment each is
+started so that its requests go there, and nothing in its own configuration has to change.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from timeline.gateway.clients import _claude, _codex, _opencode, _pi
+from timeline.gateway.clients._client import HEADER as HEADER
+from timeline.gateway.clients._client import TOKEN as TOKEN
+from timeline.gateway.clients._client import Client as Client
+from timeline.gateway.clients._client import Link as Link
+from timeline.gateway.clients._client import Start as Start
+
+CLIENTS: Final[Mapping[str, Client]] = {
+    "claude": _claude.CLIENT,
+    "codex": _codex.CLIENT,
+    "opencode": _opencode.CLIENT,
+    "pi": _pi.CLIENT,
+}

@@ -1,0 +1,34 @@
+"""pi: an extension on its command line, which is told the rest by variables."""
+
+from pathlib import Path
+from typing import Final
+
+from timeline.gateway.clients._client import (
+    TOKEN,
+    Client,
+    Environment,
+    Link,
+    Start,
+    own_upstreams,
+)
+
+EXTENSION: Final = Path(__file__).with_name("pi_extension.mjs")
+URL, TOOLS = "FOLDLINE_URL", "FOLDLINE_TOOLS"
+
+
+def start(link: Link, _: Environment) -> Start:
+    """The extension moves two providers, and makes tools of the MCP server's, which pi does not know. It stands
+    last: behind an option, pi would take the name of a command for a prompt."""
+    own = {URL: link.url, TOOLS: link.tools, TOKEN: link.token}
+    return Start(
+        more=("--extension", str(EXTENSION)),
+        environment={name: value for name, value in own.items() if value},
+    )
+
+
+CLIENT: Final = Client(
+    program="pi",
+    install="npm install -g @earendil-works/pi-coding-agent",
+    start=start,
+    upstreams=own_upstreams,
+)
