@@ -32,7 +32,10 @@ help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 	@echo '  PYTHON=python3.13 chooses the interpreter.'
 
-demo: $(RUNTIME) ## replay the example session, then your own: make demo SESSION=path
+# The user's own session in a window in which something happens, unless one is given.
+OWN_WINDOW = $(if $(filter command environment,$(firstword $(origin WINDOW))),$(WINDOW),auto)
+
+demo: $(RUNTIME) ## replay the example session, then your own: make demo SESSION=path (WINDOW=60k)
 	@mkdir -p demo
 	@rm -f demo/example.duckdb*
 	@echo '== Replaying $(EXAMPLE) in a window of $(WINDOW) tokens, into demo/example.duckdb'
@@ -40,9 +43,10 @@ demo: $(RUNTIME) ## replay the example session, then your own: make demo SESSION
 ifdef SESSION
 	@rm -f demo/own.duckdb*
 	@echo '== Replaying $(SESSION), into demo/own.duckdb'
-	$(BIN)/foldline replay '$(SESSION)' --store demo/own.duckdb
+	$(BIN)/foldline replay '$(SESSION)' --window $(OWN_WINDOW) --store demo/own.duckdb
 else
-	@echo '== Now your own: make demo SESSION=path/to/session.jsonl'
+	@echo '== Now your own: make demo SESSION=path/to/session.jsonl; the newest on this machine:'
+	@$(BIN)/foldline sessions --limit 1 </dev/null
 endif
 
 test: checks pytest ## check style, types and the documentation, and run all tests

@@ -27,7 +27,7 @@
 A prompt that cannot be made to fit is no error: render returns it as a value (`CannotFit`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal, TypeAlias
 
 from blocks._nearest import did_you_mean
@@ -180,12 +180,13 @@ class TimelineExistsError(VersionConflictError):
 
 
 class UnknownTimelineError(StoreError):
-    """The store holds no timeline of this name."""
+    """The store holds no timeline of this name; `near` are names that it may have meant."""
 
-    def __init__(self, timeline_id: str) -> None:
+    def __init__(self, timeline_id: str, near: Iterable[str] = ()) -> None:
+        meant = did_you_mean(timeline_id, near)
         super().__init__(
-            f"no timeline {timeline_id!r} in this store; `foldline list`, or `list()` of the store,"
-            " says what it holds"
+            f"no timeline {timeline_id!r} in this store{meant or ';'} `foldline list`, or `list()` of the"
+            " store, says what it holds"
         )
         self.timeline_id = timeline_id
 

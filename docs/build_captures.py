@@ -39,12 +39,12 @@ FIGURES = re.compile(
     r"(?P<shown>(?:\|[^\n]*\n)*(?:\n\*Measured [^\n]*\n)?)"
 )
 UNSTEADY = re.compile(
-    r"^(engine|log) .*$|(?<=\")ms_per_call\": \{[^}]*\}|\"store_bytes\": \d+", re.MULTILINE
+    r"^(time|log) .*$|(?<=\")ms_per_call\": \{[^}]*\}|\"store_bytes\": \d+", re.MULTILINE
 )
 """What another machine or another run would print differently: times, sizes of files."""
 
 
-ENVIRONMENT = {"NO_COLOR": "1", "COLUMNS": "100", "TZ": "UTC"}
+ENVIRONMENT = {"NO_COLOR": "1", "COLUMNS": "110", "TZ": "UTC"}
 
 
 def in_a_process(words: list[str], folder: str) -> str:

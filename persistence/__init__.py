@@ -6,6 +6,7 @@ The stores in databases, what checks and what searches load when they are first 
 from typing import TYPE_CHECKING
 
 from persistence._limits import EVENT_BYTES_MAX as EVENT_BYTES_MAX
+from persistence._location import StoreLocation as StoreLocation
 from persistence._log import Head as Head
 from persistence._log import StoredEvent as StoredEvent
 from persistence._log import checked_bytes as checked_bytes
@@ -27,7 +28,6 @@ from persistence._store import EventStore as EventStore
 from persistence._store import HearsOthers as HearsOthers
 from persistence._store import HoldsArtifacts as HoldsArtifacts
 from persistence._store import Indexed as Indexed
-from persistence._store import StoreLocation as StoreLocation
 from persistence._store import StoreProblem as StoreProblem
 from persistence._store import StoreReport as StoreReport
 from persistence._store import TimelineInfo as TimelineInfo
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from persistence._copy import append_bytes as append_bytes
     from persistence._copy import copy_store as copy_store
     from persistence._copy import read_bytes as read_bytes
+    from persistence._look import look as look
+    from persistence._look import looking as looking
     from persistence._repair import RepairReport as RepairReport
     from persistence._repair import repair as repair
     from persistence._verify import verify as verify
@@ -81,6 +83,8 @@ _LATER = {
     "append_bytes": "persistence._copy",
     "block_at": "persistence.search._find_by_path",
     "copy_store": "persistence._copy",
+    "look": "persistence._look",
+    "looking": "persistence._look",
     "open_artifacts": "persistence.artifacts",
     "quality_rows": "persistence.duckdb._quality",
     "read_bytes": "persistence._copy",

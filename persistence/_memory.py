@@ -265,6 +265,13 @@ class MemoryLocation:
         del folder
         raise MisuseError("nothing is left in memory: to repair; give a file")
 
+    def is_writable(self) -> bool:
+        return True
+
+    def moment(self, folder: Path) -> "MemoryLocation":
+        del folder
+        return self
+
     def remove(self) -> None:
         pass
 

@@ -10,8 +10,9 @@ from os import PathLike
 from typing import Final, cast
 
 from blocks import MisuseError
+from persistence._location import StoreLocation
 from persistence._place import SHOWN
-from persistence._store import EventStore, StoreLocation
+from persistence._store import EventStore
 
 SCHEMES: Final[Mapping[str, tuple[str, str]]] = {
     "": ("persistence.duckdb._location", "a path"),

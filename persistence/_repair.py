@@ -13,6 +13,7 @@ import attrs
 
 from blocks import CodecError, DamagedStoreError, MisuseError, decode_event
 from persistence._copy import PAGE, append_bytes, read_bytes
+from persistence._location import StoreLocation
 from persistence._open import locate_store
 from persistence._place import checked_path
 from persistence._retention import Kept, kept_of
@@ -21,7 +22,6 @@ from persistence._store import (
     Checksummed,
     EventStore,
     HoldsArtifacts,
-    StoreLocation,
     TimelineInfo,
 )
 from persistence.artifacts import Artifacts, copy_artifacts

@@ -12,8 +12,6 @@ import attrs
 from blocks import Event, LogWindow, Recorded, TimelineId, TurnId
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from persistence.artifacts import ArtifactStore, KeyRing
 
 
@@ -256,45 +254,4 @@ class Verifiable(Protocol):
 
     def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
         """Read everything, change nothing, and report what does not hold together."""
-        ...
-
-
-class StoreLocation(Protocol):
-    """What a path or a URL names, whether there is a store already or not; `str` of it is for people."""
-
-    def exists(self) -> bool:
-        """Whether there is a store."""
-        ...
-
-    def open(self) -> EventStore:
-        """The store; a new one, if there is none.
-
-        Raises:
-            StoreError: it cannot be opened, for instance because somebody else holds it.
-            DamagedStoreError: it does not hold together, or lost what was acknowledged.
-            MisuseError: it cannot be a store.
-        """
-        ...
-
-    def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
-        """Read a store that nobody has open, change nothing, and report what does not hold together.
-
-        Raises:
-            StoreLockedError: somebody else has it open.
-            MisuseError: there is none.
-        """
-        ...
-
-    def readable_copy(self, folder: "Path") -> "tuple[StoreLocation, str]":
-        """A copy of a store that nobody has open, in an empty folder, that can be opened; and a sentence
-        on what had to be left out for that, empty if nothing.  Where there are no files of ours, itself.
-
-        Raises:
-            StoreLockedError: somebody else has it open.
-            DamagedStoreError: nothing of it can be opened.
-        """
-        ...
-
-    def remove(self) -> None:
-        """Take away a store that was opened for nothing: it is new, and closed again."""
         ...

@@ -65,7 +65,7 @@ EXPORTS = {
         MemoryArtifacts MemoryStore PostgresStore RepairReport Requester SQLiteStore StoreLocation
         StoreProblem StoreReport StoredEvent TimelineInfo TurnChange Verifiable Watchable
         append_bytes block_at checked_bytes checked_events checked_fork checked_page copy_store
-        kept_of locate_store open_artifacts open_store quality_rows read_bytes repair search_blocks source_at
+        kept_of locate_store look looking open_artifacts open_store quality_rows read_bytes repair search_blocks source_at
         timeline_infos verify
     """,
     "persistence.testing": """
@@ -95,7 +95,7 @@ EXPORTS = {
     "timeline.replay": """
         Coverage Dump Means Point ReplayOptions ReplayResult Sent compared coverage dump_to places
         replay reserve_store atomic_write
-        LeftOut Trial Tuned Tuning tune
+        LeftOut Trial Tuned Tuning telling_window tune
     """,
 }
 

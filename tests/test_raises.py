@@ -29,6 +29,7 @@ from persistence import (
     checked_page,
     copy_store,
     locate_store,
+    look,
     open_artifacts,
     open_store,
     quality_rows,
@@ -124,6 +125,11 @@ def a_file(folder: Path) -> Path:
 
 def too_long(folder: Path) -> Path:
     return folder / ("x" * 300 + ".duckdb")
+
+
+def looked_at(where: "Path | str") -> None:
+    with look(where):
+        pass
 
 
 def memory() -> MemoryStore:
@@ -256,6 +262,10 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
             empty(folder)
         ),
     },
+    "StoreLocation.moment": {
+        "StoreLockedError": lambda folder: locate_store(taken(folder)).moment(folder / "x"),
+        "StoreError": lambda folder: locate_store(folder / "none.duckdb").moment(folder / "x"),
+    },
     "StoreLocation.verify": {
         "StoreLockedError": lambda folder: locate_store(taken(folder)).verify(),
         "MisuseError": lambda folder: locate_store(folder / "none").verify(),
@@ -292,6 +302,12 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
     "open_artifacts": {
         "MisuseError": lambda _: open_artifacts("zz://x"),
         "StoreError": lambda folder: open_artifacts(a_file(folder)),
+    },
+    "look": {
+        "MisuseError": lambda _: looked_at(""),
+        "StoreLockedError": lambda folder: looked_at(taken(folder)),
+        "DamagedStoreError": lambda folder: looked_at(lost(folder)),
+        "StoreError": lambda folder: looked_at(too_long(folder)),
     },
     "open_store": {
         "MisuseError": lambda _: open_store(""),

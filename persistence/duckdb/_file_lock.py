@@ -75,7 +75,7 @@ class FileLock:
     @classmethod
     def _taken(cls, database: Path) -> "FileLock":
         with _registry:
-            _refuse_if_ours(database)
+            refuse_if_ours(database)
             lock = cls._locked(database)
             try:
                 _held.add(lock)
@@ -177,7 +177,7 @@ def _identity_of(file: FileIO) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _refuse_if_ours(database: Path) -> None:
+def refuse_if_ours(database: Path) -> None:
     """Before the file is touched: to open and close it would drop the database's own lock."""
     file = identity(database)
     for lock in list(_held):
@@ -204,10 +204,9 @@ def _open_here(database: Path, name: Path) -> StoreLockedError:
 
 def locked_by(database: Path, holder: str) -> StoreLockedError:
     """The error that says who and what to do."""
-    name = database.name
     return StoreLockedError(
-        f"{database} is held by {holder}; close it there, or, to look at what it holds by now, copy"
-        f" {name}, {name}.wal and {name}.lock together into another folder and open that copy"
+        f"{database} is held by {holder}; close it there; to look at what it holds by now:"
+        " `foldline list`, `show` and the other commands that only read, or `persistence.look`"
     )
 
 

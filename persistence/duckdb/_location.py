@@ -1,13 +1,16 @@
 """Where a DuckDB store is: a path, as it is or as `duckdb:///path`."""
 
+import glob
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from persistence._moment import copy_of_a_moment, is_writable
 from persistence._place import database_path, path_in, system_errors
 from persistence._store import StoreReport
+from persistence.duckdb._file_lock import refuse_if_ours
 from persistence.duckdb._store import DuckDBStore
 
 if TYPE_CHECKING:
@@ -38,6 +41,16 @@ class DuckDBLocation:
         copy, cut = readable_copy(database_path(self.path), folder)
         return DuckDBLocation(copy), cut
 
+    def is_writable(self) -> bool:
+        return is_writable(database_path(self.path))
+
+    def moment(self, folder: Path) -> "DuckDBLocation":
+        path = database_path(self.path)
+        refuse_if_ours(path)
+        # What is acknowledged (in the lock) is in the log by then, and what the log points at in the file.
+        copy = copy_of_a_moment(path, (".lock", ".wal", ""), folder, _folded)
+        return DuckDBLocation(copy)
+
     def remove(self) -> None:
         for ending in ("", ".wal", ".lock"):
             path = self.path.with_name(self.path.name + ending)
@@ -46,6 +59,18 @@ class DuckDBLocation:
 
     def __str__(self) -> str:
         return str(self.path)
+
+
+HEADERS: Final = 3 * 4096
+"""Bytes at the beginning of a DuckDB file that say which of its blocks count."""
+
+
+def _folded(path: Path) -> tuple[bytes, list[str]]:
+    """The headers, which are written last; and logs that are there only while it is folded."""
+    with path.open("rb") as file:
+        start = file.read(HEADERS)
+    others = path.parent.glob(f"{glob.escape(path.name)}.*wal*")
+    return start, sorted(other.name for other in others if other.name != f"{path.name}.wal")
 
 
 def locate(where: "str | PathLike[str]") -> DuckDBLocation:

@@ -76,7 +76,7 @@ WHERE coalesce(result < cut, false)
 UNION ALL
 SELECT c.timeline, 'explicit_read', c.version, c.turn, c.tool
 FROM calls c JOIN rewritten w ON w.timeline = c.timeline AND w.version < c.version
-WHERE c.tool IN ('read_timeline', 'read_artifact')
+WHERE regexp_matches(c.tool, '(^|[^A-Za-z0-9])read_(timeline|artifact)$')
 UNION ALL
 SELECT q.timeline, 'rehydrated', q.version, coalesce(b.turn, ''),
        array_to_string(json_extract_string(q.payload, '$.rehydrated[*]'), ' ')

@@ -38,6 +38,13 @@ class PostgresLocation:
         del folder
         return self, ""
 
+    def is_writable(self) -> bool:
+        return True
+
+    def moment(self, folder: "Path") -> "PostgresLocation":
+        del folder
+        return self
+
     def remove(self) -> None:
         """Nothing: tables on a server may be in use by others by now, and empty ones do no harm."""
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
-from blocks import MisuseError, SessionFormatError
+from blocks import MisuseError, SessionFormatError, did_you_mean
 from persistence.sessions import (
     _anthropic,
     _claude_code,
@@ -90,7 +90,8 @@ def read_session(
     """
     path = os.fspath(path)
     if format != "auto" and format not in _FORMATS:
-        raise MisuseError(f"no session format {format!r}; known: auto, {', '.join(FORMATS)}")
+        near = did_you_mean(format, FORMATS) or f"; known: auto, {', '.join(FORMATS)}"
+        raise MisuseError(f"no session format {format!r}{near}")
     source = open_source(path, bytes_max)
     name = _detect(source) if format == "auto" else format
     session = _FORMATS[name].read(source)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from blocks import MisuseError
+from persistence._moment import copy_of_a_moment, is_writable
 from persistence._place import database_path, path_in, system_errors
 from persistence._store import StoreProblem, StoreReport
 from persistence.sqlite._salvage import salvaged
 from persistence.sqlite._store import SQLiteStore
-from persistence.sqlite._wal import lost_commits
+from persistence.sqlite._wal import HEADER, lost_commits
 
 if TYPE_CHECKING:
     from persistence.artifacts import KeyRing
@@ -57,6 +58,13 @@ class SQLiteLocation:
         whole, holes = salvaged(copy, folder)
         return SQLiteLocation(whole), "; ".join(filter(None, (cut, holes)))
 
+    def is_writable(self) -> bool:
+        return is_writable(database_path(self.path))
+
+    def moment(self, folder: Path) -> "SQLiteLocation":
+        path = database_path(self.path)
+        return SQLiteLocation(copy_of_a_moment(path, ("-wal", ""), folder, _folded))
+
     def _copied(self, folder: Path) -> Path:
         path = database_path(self.path)
         with system_errors(path):
@@ -72,6 +80,17 @@ class SQLiteLocation:
 
     def __str__(self) -> str:
         return str(self.path)
+
+
+def _folded(path: Path) -> tuple[int, int, bytes]:
+    """Pages that were written into the file show in its time, a log that began anew in its first bytes."""
+    found, wal = path.stat(), path.with_name(f"{path.name}-wal")
+    try:
+        with wal.open("rb") as file:
+            start = file.read(HEADER.size)
+    except FileNotFoundError:
+        start = b""
+    return found.st_size, found.st_mtime_ns, start
 
 
 def locate(where: "str | PathLike[str]") -> SQLiteLocation:

@@ -10,17 +10,18 @@ round in circles (named, shown, pressed out, named again) is a matter of five ru
 * in a turn into which something came back, the rungs externalize and drop rest.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import attrs
 
 from blocks import ArtifactId, AssistantCompletion, ToolCall, artifact_ids_in, leaves
-from blocks.formats import obj
+from blocks.formats import obj, objs, string
 from render.policy._context import Context
 from render.policy._policy import Policy
 from render.summary._quote import quoted
 from render.view._group import Group
+from render.view._provider_blocks import Json
 from render.view._view import View
 
 READERS: Final = ("read_artifact", "read_timeline")
@@ -61,8 +62,16 @@ def is_named(name: str, reader: str) -> bool:
 
 def offered(reader: str, context: Context) -> str:
     """Under which name the request's tools have a reader; empty: they do not."""
-    names = (tool.get("name") or obj(tool.get("function")).get("name") for tool in context.tools)
-    return next((str(name) for name in names if is_named(str(name), reader)), "")
+    return next((name for name in _names(context.tools) if is_named(name, reader)), "")
+
+
+def _names(tools: Iterable[Json]) -> Iterator[str]:
+    """Of a namespace's tools, too, as Codex has those of an MCP server."""
+    for tool in tools:
+        if inner := objs(tool.get("tools")):
+            yield from (f"{string(tool.get('name'))}.{name}" for name in _names(inner))
+        else:
+            yield string(tool.get("name")) or string(obj(tool.get("function")).get("name"))
 
 
 def _named(view: View) -> tuple[ArtifactId, ...]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import attrs
 
-from blocks import checked_call
+from blocks import checked_call, did_you_mean
 from render import Model
 from timeline._models._files import ModelTable, built, merged, models_in, read_models
 
@@ -85,7 +85,8 @@ def guess_about(model: Model) -> str:
     """What is to be said of a model that nobody described; empty: somebody did."""
     if model.known:
         return ""
-    return f"model {model.name!r} is not in the table: its window, its counts and its prices are guesses"
+    near = did_you_mean(_bare(model.name), _by_name())
+    return f"model {model.name!r} is not in the table: its window, its counts and its prices are guesses{near}"
 
 
 def own_models(data: bytes, path: Path) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import argparse
 
 from timeline.cli._console import DONE, print_json, screen
 from timeline.cli._plan import chosen, size_options
-from timeline.cli._store import checked_name, fixed_from, fixed_options, opened, store_option
+from timeline.cli._store import checked_name, fixed_from, fixed_options, looked_at, store_option
 
 NAME = "account"
 HELP = "show where the tokens of the next request are, and how many are left"
@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     from timeline import Timeline
 
     system, tools = fixed_from(options)
-    with opened(options) as store:
+    with looked_at(options) as store:
         last = store.head(checked_name(store, options.id))
         with Timeline.open(options.id, **chosen(options, store)) as timeline:
             account = timeline.render_at(last, system=system, tools=tools).account

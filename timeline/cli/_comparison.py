@@ -95,6 +95,15 @@ def _drawn(cells: dict[tuple[int, int], tuple[str, str]], across: Scale, upward:
 PLOT_COLUMNS = 80
 _MEASURES = ("cost", "far", "line", "wide", "quotes", "rules", "busts")
 _SIZES = ("calls", "folds", "mean", "over", "$")
+COLUMNS_MEAN = (
+    "cost: share of sending everything",
+    "far: share of the older names, used next, that were still in the request",
+    "line, wide: of these with their line, with the lines around it",
+    "quotes: share of the older lines",
+    "rules: share of the user's texts",
+    "busts: calls in 100 that lost a warm cache",
+)
+FRONT_MEANS = "front ●: no other policy here costs less and keeps as much"
 _SIZES_COLUMNS = 104
 """On a narrower screen a row has its measures only."""
 _UNMEASURED = "fits the window, or used no older name once it did not"
@@ -112,6 +121,8 @@ def tell_comparison(results: "Sequence[ReplayResult]", console: "Console") -> No
         return
     console.print(_scope(means, results), style="dim")
     console.print(_means(means))
+    explain((*COLUMNS_MEAN, FRONT_MEANS), console)
+    console.print()
     if len(means) > 1:
         console.print(scatter(means, results, min(console.width, PLOT_COLUMNS)))
 
@@ -148,7 +159,7 @@ def _sizes(result: "ReplayResult") -> "tuple[str, ...]":
         f"{result.folds:,}",
         short(result.tokens_mean),
         f"{result.over_window_calls:,}",
-        f"{'~' if result.guess else ''}{result.cost.total:,.2f}",
+        f"{'about ' if result.guess else ''}{result.cost.total:,.2f}",
     )
 
 
@@ -166,6 +177,11 @@ def _means(means: "Sequence[Means]") -> "Table":
             "●" if mean.is_front else "",
         )
     return table
+
+
+def explain(meanings: Sequence[str], console: "Console") -> None:
+    """What columns mean, in small print."""
+    console.print("; ".join(meanings), style="dim")
 
 
 def open_table(*names: str) -> "Table":
@@ -187,6 +203,6 @@ def two_digits(value: float | None) -> str:
 
 
 def dollars(amount: float, result: "ReplayResult") -> str:
-    """Money; with `~` where the prices are a guess."""
+    """Money; with `about` where the prices are a guess."""
     said = f"${amount:,.2f}" if amount >= 1 else f"${amount:.3f}"
-    return f"~{said}" if result.guess else said
+    return f"about {said}" if result.guess else said

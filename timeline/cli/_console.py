@@ -2,11 +2,13 @@
 
 import argparse
 import json
+import os
+import re
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from typing import IO, TYPE_CHECKING, Any, Final, TextIO, cast
 
 from blocks import clean_json
 from timeline.cli._visible import line, unguarded, visible
@@ -24,21 +26,14 @@ class UsageError(Exception):
     """The command line itself was wrong."""
 
 
-class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line instead of repeating the whole usage."""
-
-    def error(self, message: str) -> NoReturn:
-        complain(f"{message}; see {self.prog} --help")
-        raise SystemExit(USAGE)
-
-
 def complain(message: str) -> None:
     """One line on stderr."""
     print(f"foldline: {line(' '.join(message.split()))}", file=sys.stderr)
 
 
+_PADDING: Final = re.compile(r" +(?=\n)")
 PIPE_COLUMNS = 200
-"""Into a pipe or a file nothing needs to be cut to the width of a screen."""
+"""Into a pipe or a file nothing needs to be cut to the width of a screen, unless `COLUMNS` says one."""
 DAY_AND_TIME = "%Y-%m-%d %H:%M:%S"
 
 
@@ -48,8 +43,24 @@ def screen(stream: TextIO | None = None) -> "Console":
 
     console = Screen(file=unguarded(stream or sys.stdout))
     if not console.is_terminal:
-        console.width = PIPE_COLUMNS
+        given = os.environ.get("COLUMNS", "")
+        console.width = int(given) if given.isdecimal() and int(given) else PIPE_COLUMNS
+        console.file = cast("TextIO", Unpadded(console.file))
     return console
+
+
+class Unpadded:
+    """A pipe or a file to which tables are written without the blanks that fill their lines."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        self.stream.write(_PADDING.sub("", text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
 
 
 def say(text: str) -> None:
@@ -102,9 +113,17 @@ def progress_bar(title: str, total: int) -> "Generator[Progress | None]":
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    name = TextColumn("{task.description}", markup=False)
+    left = TextColumn("left", style="dim")
+    columns = (name, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(compact=True), left)
     with Progress(*columns, console=screen(sys.stderr), transient=True) as bar:
         task = bar.add_task(line(title), total=total)
         yield lambda done, of: bar.update(task, completed=done, total=of)

@@ -4,7 +4,7 @@ import argparse
 from contextlib import closing
 
 from timeline.cli._console import answer, complain, plural
-from timeline.cli._store import checked_name, existing, store_option
+from timeline.cli._store import checked_name, existing, store_option, tell_copy
 
 NAME = "copy"
 HELP = "copy timelines into another store, with all they have; go on where a copy stopped"
@@ -22,12 +22,14 @@ def run(options: argparse.Namespace) -> int:
     import attrs
 
     from blocks import MisuseError
-    from persistence import copy_store, locate_store
+    from persistence import copy_store, locate_store, look
 
     source, target = existing(options), locate_store(options.target)
     if str(source) == str(target):
         raise MisuseError(f"{target} is the store itself; name another one")
-    with closing(source.open()) as ours:
+    with look(source) as (ours, is_copy):
+        if is_copy:
+            tell_copy(source)
         for name in options.ids:
             checked_name(ours, name)  # before another store is made for nothing
         with closing(target.open()) as theirs:

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 EIGHTHS = " ▁▂▃▄▅▆▇█"
 FULL, WINDOW, FRAME = "·", "─", "│"
 MARKS = (
-    ("compacted", "▲", "bold magenta"),
-    ("moved", "◆", "blue"),
-    ("pruned", "△", "cyan"),
-    ("clipped", "×", "yellow"),
+    ("compacted", "▲", "bold magenta", "summary written"),
+    ("moved", "◆", "blue", "large blocks taken out"),
+    ("pruned", "△", "cyan", "expired results hidden"),
+    ("clipped", "×", "yellow", "long results shortened"),
 )
 """What is marked under the curve; of several in one column the first here."""
 AXIS_COLUMNS = 8
@@ -79,7 +79,9 @@ def _cell(column: "Sequence[Point]", row: int, scale: tuple[int, int, int]) -> t
 
 def _mark(column: "Sequence[Point]") -> tuple[str, str]:
     """What happened before the calls of a column."""
-    marks = ((mark, style) for word, mark, style in MARKS if any(word in p.events for p in column))
+    marks = (
+        (mark, style) for word, mark, style, _ in MARKS if any(word in p.events for p in column)
+    )
     return next(marks, (" ", ""))
 
 
@@ -92,15 +94,17 @@ def _label(row: int, height: int, top: int) -> str:
 
 
 def _legend(points: "Sequence[Point]", width: int) -> "Text":
+    """How many calls; then what the marks mean, two a line."""
     from rich.text import Text
 
     legend = Text(" " * AXIS_COLUMNS)
-    for word, mark, style in MARKS:
-        if any(word in point.events for point in points):
-            legend.append(mark, style=style).append(f" {word}  ", style="dim")
     legend.append(FULL, style="yellow").append(" sending everything  ", style="dim")
     calls = f"{len(points):,} calls →"
     legend.append(f"{calls:>{max(width + AXIS_COLUMNS - legend.cell_len, 0)}}", style="dim")
+    seen = [mark for mark in MARKS if any(mark[0] in point.events for point in points)]
+    for index, (_, mark, style, meaning) in enumerate(seen):
+        legend.append(" " if index % 2 else f"\n{' ' * AXIS_COLUMNS}")
+        legend.append(mark, style=style).append(f" {meaning:<24}", style="dim")
     return legend
 
 

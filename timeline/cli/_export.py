@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from timeline.cli._console import DONE, answer, plural
-from timeline.cli._store import hidden_option, log_of, opened, pages, store_option
+from timeline.cli._store import hidden_option, log_of, looked_at, pages, store_option
 
 NAME = "export"
 HELP = "write the log of a timeline as lines of JSON"
@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     from timeline.engine._sharing import without_hidden
     from timeline.replay import atomic_write
 
-    with opened(options) as store:
+    with looked_at(options) as store:
         events = log_of(store, options.id)
         shown = events if options.hidden else without_hidden(events)
         read = partial(read_bytes, store, TimelineId(options.id))

@@ -1,10 +1,12 @@
-"""`foldline import`: a recorded session becomes a timeline in a store."""
+"""`foldline import`: recorded sessions become timelines in a store."""
 
 import argparse
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from timeline.cli._console import answer, complain, plural
+from timeline.cli._console import DONE, FAILED, UsageError, answer, complain, plural, progress_bar
+from timeline.cli._files import FILES_HELP, File, session_files, tell_passed_over
+from timeline.cli._notes import grouped
 from timeline.cli._store import bytes_limit, location, session_from, session_options, store_option
 
 if TYPE_CHECKING:
@@ -12,31 +14,69 @@ if TYPE_CHECKING:
     from persistence.sessions import Session
 
 NAME = "import"
-HELP = "read a session file, or an export, into a store"
+HELP = "read session files, or exports, into a store"
+EXAMPLES = """\
+examples:
+  foldline import session.jsonl
+  foldline import ~/.claude/projects                 every session in a folder
+  foldline import 'logs/**/*.jsonl' --store all.duckdb
+  ssh host cat session.jsonl | foldline import - --name from-host
+"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
-    parser.add_argument("file", metavar="FILE", help="a session file, of any known format")
+    parser.epilog = EXAMPLES
+    parser.add_argument("files", nargs="+", metavar="FILE", help=FILES_HELP)
     parser.add_argument("--name", default="", metavar="NAME", help="default: the session's")
     session_options(parser)
     store_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
+    """One commit a file; of several, one that cannot be read does not stop the others."""
+    with session_files(options.files) as files:
+        if len(files) == 1:
+            return _imported(files[0], options)
+        if options.name:
+            raise UsageError("--name goes with one session")
+        with progress_bar("importing", len(files)) as progress:
+            return _all_imported(files, options, progress)
+
+
+def _all_imported(files: list[File], options: argparse.Namespace, progress: Any) -> int:
+    from blocks import MisuseError, SessionFormatError
+
+    passed: list[str] = []
+    failed = 0
+    for number, file in enumerate(files, 1):
+        try:
+            _imported(file, options)
+        except (MisuseError, SessionFormatError) as error:
+            if file.is_found:
+                passed.append(str(error))
+            else:
+                failed += 1
+                complain(str(error))
+        if progress:
+            progress(number, len(files))
+    tell_passed_over(passed)
+    return FAILED if failed or len(passed) == len(files) else DONE
+
+
+def _imported(file: File, options: argparse.Namespace) -> int:
     """Read all of it first, then append it in one commit."""
     from blocks import TimelineId
     from persistence import append_bytes
     from timeline.replay import reserve_store
 
-    session = session_from(options.file, options)
+    session = session_from(file.path, options)
     name, place = TimelineId(options.name or session.name), location(options)
-    events = _stored(session, options)
+    events = _stored(session, file.path, options)
     with reserve_store(place, name) as store:
         append_bytes(store, name, events, expected_version=0)
-    for notice in session.notices:
-        where = f"line {notice.line}: " if notice.line else ""
-        complain(f"{options.file}: {where}{notice.text}")
+    for note in grouped((notice.line, notice.text) for notice in session.notices):
+        complain(f"{file.path}: {note}")
     facts = {
         "timeline": name,
         "store": str(place),
@@ -49,13 +89,13 @@ def run(options: argparse.Namespace) -> int:
     return answer(options, facts, f"{name}: {held} ({session.format}) in {place}")
 
 
-def _stored(session: "Session", options: argparse.Namespace) -> list[bytes]:
+def _stored(session: "Session", file: str, options: argparse.Namespace) -> list[bytes]:
     """The events as they are to be stored: of an export that is whole, those that it holds."""
     from blocks import encode_event
     from persistence.sessions import EXPORT, exported_events
 
     if session.format == EXPORT and not session.notices:
-        return exported_events(options.file, **bytes_limit(options))
+        return exported_events(file, **bytes_limit(options))
     return [encode_event(event) for event in _events(session)]
 
 

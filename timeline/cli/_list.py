@@ -1,78 +1,190 @@
 """`foldline list`: the timelines of a store."""
 
 import argparse
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from timeline.cli._console import DONE, UsageError, plural, print_json, say, screen, when
-from timeline.cli._store import opened, store_option
+import attrs
+
+from timeline.cli._console import (
+    DONE,
+    UsageError,
+    plural,
+    print_json,
+    progress_bar,
+    say,
+    screen,
+    when,
+)
+from timeline.cli._curve import short
+from timeline.cli._gist import Gist, gist_of
+from timeline.cli._store import looked_at, store_option
+from timeline.cli._visible import line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rich.console import Console
+    from rich.table import Table
+
     from blocks import TimelineId
-    from persistence import Retains, TimelineInfo
+    from persistence import EventStore, Retains, TimelineInfo
 
 NAME = "list"
-HELP = "list the timelines of a store"
+HELP = "list the timelines of a store: what each is about, its model, its size"
+SHOWN: Final = 25
+"""Rows that people get who say no number."""
 TABLE_MAX: Final = 500
 """Rows of a table; to lay out more would take longer than to read them from the store."""
-HEADINGS: Final = ("timeline", "events", "began", "last event")
-COLUMNS: Final = "{:<{width}}  {:>9}  {:<19}  {:<19}"
+ONE_LINE_COLUMNS: Final = 130
+"""On a narrower screen the model and the prompt are on a line of their own."""
+HEADINGS: Final = ("timeline", "last event", "events", "tokens", "model", "first prompt")
+COLUMNS: Final = "{:<{width}}  {:<16}  {:>9}  {:>6}  {:<20}  {}"
+NAME_COLUMNS: Final = 40
+MODEL_COLUMNS: Final = 24
+MINUTE: Final = "%Y-%m-%d %H:%M"
+UNKNOWN: Final = "–"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     store_option(parser)
-    parser.add_argument("--limit", type=int, metavar="N", help="the newest N only")
+    add = parser.add_argument
+    add("--limit", type=int, metavar="N", help=f"the newest N only (default: {SHOWN}; --json: all)")
+    add("--all", action="store_true", help="all of them")
+    add("--brief", action="store_true", help="without prompt, model and tokens, which is faster")
+
+
+@attrs.frozen
+class _Listed:
+    """A timeline, and what its row says."""
+
+    info: "TimelineInfo"
+    first: int
+    """Its oldest event that is left."""
+    gist: Gist
 
 
 def run(options: argparse.Namespace) -> int:
     """A row each, oldest first."""
-    import attrs
-
     from persistence import Retains
 
     if options.limit is not None and options.limit < 1:
         raise UsageError(f"--limit {options.limit}: give a number from 1 on")
-    with opened(options) as store:
+    with looked_at(options) as store:
         found = store.list()
+        left_out = max(0, len(found) - (_limit(options) or len(found)))
         first = _first_left(store) if isinstance(store, Retains) else {}
-    left_out = max(0, len(found) - (options.limit or len(found)))
-    found = found[left_out:]
+        listed = _listed(store, found[left_out:], first, options)
     if options.json:
-        print_json([{**attrs.asdict(info), "first": first.get(info.id, 1)} for info in found])
+        print_json([_json(each) for each in listed])
     else:
-        _tell(found, first)
+        _tell(listed)
         if left_out:
-            say(f"{plural(left_out, 'older timeline')} not shown")
+            say(f"{plural(left_out, 'older timeline')} not shown; --all shows all")
     return DONE
+
+
+def _limit(options: argparse.Namespace) -> int | None:
+    """How many rows; None: all."""
+    if options.limit is not None:
+        return int(options.limit)
+    return None if options.all or options.json else SHOWN
 
 
 def _first_left(store: "Retains") -> "dict[TimelineId, int]":
     return {name: kept.forgotten + 1 for name, kept in store.trimmed().items()}
 
 
-def _tell(found: "Sequence[TimelineInfo]", first: "Mapping[TimelineId, int]") -> None:
-    from rich import box
-    from rich.table import Table
+def _listed(
+    store: "EventStore",
+    found: "Sequence[TimelineInfo]",
+    first: "Mapping[TimelineId, int]",
+    options: argparse.Namespace,
+) -> list[_Listed]:
+    listed: list[_Listed] = []
+    with progress_bar("reading", len(found)) as progress:
+        for number, info in enumerate(found, 1):
+            begins = first.get(info.id, 1)
+            gist = Gist() if options.brief else gist_of(store, info, begins - 1)
+            listed.append(_Listed(info, begins, gist))
+            if progress:
+                progress(number, len(found))
+    return listed
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    name, *others = HEADINGS
-    table.add_column(name, overflow="fold")
-    for heading in others:
-        table.add_column(heading, justify="right" if heading == "events" else "left", no_wrap=True)
-    rows = [_row(info, first.get(info.id, 1)) for info in found]
+
+def _json(listed: _Listed) -> dict[str, Any]:
+    return {**attrs.asdict(listed.info), "first": listed.first, **attrs.asdict(listed.gist)}
+
+
+def _tell(listed: "Sequence[_Listed]") -> None:
+    rows = [_row(each) for each in listed]
     if len(rows) > TABLE_MAX:
         _tell_plainly(rows)
         return
+    console = screen()
+    if not rows:
+        console.print("no timelines yet")
+    elif console.width >= ONE_LINE_COLUMNS:
+        console.print(_wide(rows, console.width))
+    else:
+        _narrow(rows, console)
+
+
+def _row(listed: _Listed) -> tuple[str, ...]:
+    info, gist = listed.info, listed.gist
+    events = f"{info.version:,}" if listed.first == 1 else f"{listed.first:,} to {info.version:,}"
+    tokens = UNKNOWN if gist.tokens is None else short(gist.tokens)
+    return (
+        line(info.id),
+        when(info.updated_at, MINUTE),
+        events,
+        tokens,
+        line(gist.model or UNKNOWN),
+        line(gist.prompt or UNKNOWN),
+    )
+
+
+def _wide(rows: "Sequence[Sequence[str]]", columns: int) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    widths = [max(map(len, column)) for column in zip(HEADINGS, *rows, strict=True)]
+    widths[0] = min(widths[0], NAME_COLUMNS)
+    widths[4] = min(widths[4], MODEL_COLUMNS)
+    widths[5] = min(widths[5], max(columns - sum(widths[:5]) - 2 * len(HEADINGS), 8))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+    for heading, width in zip(HEADINGS, widths, strict=True):
+        right = heading in {"events", "tokens"}
+        table.add_column(
+            heading,
+            width=width,
+            overflow="fold" if heading == HEADINGS[0] else "ellipsis",
+            no_wrap=heading != HEADINGS[0],
+            justify="right" if right else "left",
+        )
     for row in rows:
         table.add_row(*row)
-    screen().print(table if found else "no timelines yet")
+    return table
 
 
-def _row(info: "TimelineInfo", first: int) -> tuple[str, ...]:
-    events = f"{info.version:,}" if first == 1 else f"{first:,} to {info.version:,}"
-    return info.id, events, when(info.created_at), when(info.updated_at)
+def _narrow(rows: "Sequence[Sequence[str]]", console: "Console") -> None:
+    """Two lines each: the second says what it is about."""
+    from rich.text import Text
+
+    numbers = [HEADINGS[:4], *(row[:4] for row in rows)]
+    widths = [max(len(row[column]) for row in numbers) for column in range(4)]
+    room = max(console.width - sum(widths[1:]) - 6, 8)
+    name_columns = min(widths[0], room)
+    for index, (name, time, events, tokens, *about) in enumerate((HEADINGS, *rows)):
+        counts = f"{time:<{widths[1]}}  {events:>{widths[2]}}  {tokens:>{widths[3]}}"
+        first = Text(f"{name:<{name_columns}}", style="bold", overflow="fold")
+        if len(name) > name_columns:  # whole, so that it can be copied
+            first.append(f"\n{'':<{name_columns}}")
+        console.print(first.append(f"  {counts}", style="" if index else "bold"))
+        said = ": ".join(part for part in about if part != UNKNOWN)
+        if index and said:
+            about_it = Text(f"  {said}", style="dim")
+            console.print(about_it, no_wrap=True, overflow="ellipsis")
 
 
 def _tell_plainly(rows: "Sequence[Sequence[str]]") -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from blocks import FoldlineError, MisuseError
 from timeline.cli import (
     _account,
+    _completion,
     _copy,
     _export,
     _forget,
@@ -26,15 +27,18 @@ from timeline.cli import (
     _replay,
     _retain,
     _search,
+    _sessions,
     _show,
     _stats,
     _verify,
     _wrap,
 )
-from timeline.cli._console import DONE, FAILED, INTERRUPTED, USAGE, Parser, UsageError, complain
+from timeline.cli._console import DONE, FAILED, INTERRUPTED, USAGE, UsageError, complain
+from timeline.cli._parser import Parser
 from timeline.cli._visible import guarded
 
 COMMANDS = (
+    _sessions,
     _wrap,
     _replay,
     _import,
@@ -55,6 +59,7 @@ COMMANDS = (
     _forget,
     _verify,
     _repair,
+    _completion,
 )
 
 
@@ -70,7 +75,8 @@ def parser() -> argparse.ArgumentParser:
     """The parser of `foldline`."""
     top = Parser(
         prog="foldline",
-        description="An append-only timeline of what an agent did, rendered into model requests.",
+        description="An append-only timeline of what an agent did, rendered into model requests."
+        " Without arguments: the sessions of agents on this machine, and what to do with them.",
     )
     top.add_argument("--version", action=_Version, nargs=0, help="print the version")
     common = Parser(add_help=False)
@@ -86,19 +92,23 @@ def parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.arguments(added)
-        added.set_defaults(run=command.run)
+        added.set_defaults(run=command.run, parser=added, whole=parser)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code: 0 done, 1 the work failed, 2 wrong usage."""
     with guarded():
-        return _main(arguments)
+        return obey(arguments)
 
 
-def _main(arguments: Sequence[str] | None) -> int:
+def obey(arguments: Sequence[str] | None) -> int:
+    """`main`, where standard output is guarded already."""
     try:
-        options = parser().parse_args(arguments)
+        words = list(sys.argv[1:] if arguments is None else arguments)
+        options, rest = parser().parse_known_args(words or [_sessions.NAME])
+        if rest:
+            options.parser.refuse(rest)
     except SystemExit as stop:  # argparse has said what it had to say
         return stop.code if isinstance(stop.code, int) else USAGE
     try:

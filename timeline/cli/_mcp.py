@@ -3,6 +3,7 @@
 import argparse
 
 from timeline.cli._console import DONE, UsageError
+from timeline.cli._parser import tokens
 from timeline.cli._store import existing, store_option
 
 NAME = "mcp"
@@ -16,7 +17,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--tenant", default="", metavar="NAME", help="read the artifacts of this tenant"
     )
     parser.add_argument(
-        "--window", type=int, metavar="N", help="the agent's window, which bounds an answer"
+        "--window", type=tokens, metavar="N", help="the agent's window, which bounds an answer"
     )
     store_option(parser)
 

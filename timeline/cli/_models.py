@@ -93,9 +93,12 @@ def _tell(models: "Sequence[Model]") -> None:
     from timeline._models import guess_about
 
     console = screen()
-    for guess in filter(None, map(guess_about, models)):
-        console.print(guess)
+    for model in models:
+        if guess := guess_about(model):
+            console.print(guess)
+            console.print(f"{model.name}: taken are {_assumed(model)}")
     table = open_table("model", "provider")
+    table.columns[0].no_wrap = True
     for column in ("window", "answer", "input", "read", "written", "output"):
         table.add_column(column, justify="right", no_wrap=True)
     for model in models:
@@ -104,27 +107,32 @@ def _tell(models: "Sequence[Model]") -> None:
     console.print("dollars for a million tokens; written: for each time that the cache keeps it")
 
 
+def _assumed(model: "Model") -> str:
+    dollars = f"${model.price_input:.4g} and ${model.price_output:.4g}"
+    return f"{model.tokens_window:,} tokens, and about {dollars} for a million tokens in and out"
+
+
 def _row(model: "Model") -> tuple[str, ...]:
     from render import PROVIDERS, provider_of
 
+    if not model.known:
+        return model.name, "unknown", "unknown", *["–"] * 5
     served = model.provider in PROVIDERS
     rates = provider_of(model).rates(model, 0) if served else None
     read = model.price_read if rates is None else rates.read
     writes = model.price_writes if rates is None else tuple(rates.writes.values())
     dollars = (model.price_input, read, writes, model.price_output)
-    prices = [_price(price, model) for price in dollars]
     return (
         model.name,
         model.provider,
         f"{model.tokens_window:,}",
         f"{model.output_tokens_max:,}",
-        *prices,
+        *map(_price, dollars),
     )
 
 
-def _price(price: "float | tuple[float, ...] | None", model: "Model") -> str:
+def _price(price: "float | tuple[float, ...] | None") -> str:
     if price is None:
         return "–"
     prices = price if isinstance(price, tuple) else (price,)
-    said = " ".join(f"{each:.4g}" for each in prices)
-    return said if model.known else f"~{said}"
+    return " ".join(f"{each:.4g}" for each in prices)

@@ -5,8 +5,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from timeline.cli._console import DONE, answer, screen, tell_guess
-from timeline.cli._store import checked_name, fixed_from, fixed_options, opened, store_option
+from timeline.cli._console import DONE, answer, plural, screen, tell_guess
+from timeline.cli._parser import tokens
+from timeline.cli._store import (
+    checked_name,
+    fixed_from,
+    fixed_options,
+    looked_at,
+    opened,
+    store_option,
+)
 
 if TYPE_CHECKING:
     from persistence import EventStore
@@ -33,7 +41,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def size_options(parser: argparse.ArgumentParser) -> None:
     """The options that say how much there may be, and how it is counted."""
     add = parser.add_argument
-    add("--window", type=int, metavar="N", help="tokens that the prompt may have")
+    add(
+        "--window", type=tokens, metavar="N", help="tokens that the prompt may have: 30000, 30k, 1m"
+    )
     add("--policy", default="default", metavar="NAME", help="a policy, or a .toml file")
     add("--model", default="", metavar="NAME", help="for the window and the rules of a model")
     add("--counter", choices=("model", "o200k", "estimate"), default="model", help="who counts")
@@ -43,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     """A row for each proposal, and what they come to; or the plan as JSON."""
     from timeline import Timeline
 
-    with opened(options) as store:
+    with opened(options) if options.commit else looked_at(options) as store:
         checked_name(store, options.id)
         with Timeline.open(options.id, **chosen(options, store)) as timeline:
             system, tools = fixed_from(options)
@@ -120,9 +130,10 @@ def _print(plan: "CompactionPlan") -> None:
     if len(plan.proposals) > SHOWN:
         console.print(f"... and {len(plan.proposals) - SHOWN} more")
     if plan.warnings:
-        console.print(f"{len(plan.warnings)} blocks in two lists, such as {plan.warnings[0]}")
+        twice = f"{plural(len(plan.warnings), 'block')} in two rows; one of them counts"
+        console.print(f"{twice}, as here: {plan.warnings[0]}")
     console.print(
-        f"version {plan.version}: {plan.tokens_before:,} -> {plan.tokens_after:,} tokens"
-        f" of {plan.limit:,}; {plan.target:,} are enough",
+        f"version {plan.version}: from {plan.tokens_before:,} to {plan.tokens_after:,} tokens in a"
+        f" window of {plan.limit:,}; the aim is {plan.target:,}",
         highlight=False,
     )

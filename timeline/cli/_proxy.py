@@ -5,6 +5,7 @@ import signal
 from contextlib import closing
 
 from timeline.cli._console import DONE, complain
+from timeline.cli._parser import tokens
 from timeline.cli._store import location, store_option
 
 NAME = "proxy"
@@ -26,7 +27,10 @@ def gateway_options(parser: argparse.ArgumentParser) -> None:
     """How requests are rendered, and where they go."""
     add = parser.add_argument
     add(
-        "--window", type=int, metavar="N", help="tokens that a prompt may have (the model's window)"
+        "--window",
+        type=tokens,
+        metavar="N",
+        help="tokens that a prompt may have (the model's window)",
     )
     add("--policy", default="default", metavar="NAME", help="name or TOML file of a policy")
     add("--upstream", metavar="URL", help="where requests go (the makers of the models)")

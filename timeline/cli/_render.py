@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from timeline.cli._console import DONE, print_json, tell_guess
-from timeline.cli._store import checked_name, fixed_from, fixed_options, opened, store_option
+from timeline.cli._store import checked_name, fixed_from, fixed_options, looked_at, store_option
 
 if TYPE_CHECKING:
     from render import Model
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     from timeline import Timeline
 
     system, tools = fixed_from(options)
-    with opened(options) as store:
+    with looked_at(options) as store:
         last = store.head(checked_name(store, options.id))
         chosen: Options = {"store": store, "keep_thinking": options.thinking == "keep"}
         if options.model or options.provider:

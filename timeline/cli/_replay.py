@@ -7,13 +7,19 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import attrs
+
 from timeline.cli._chart import check_chart, write_chart
 from timeline.cli._console import DONE, FAILED, UsageError, complain, print_json, progress_bar
+from timeline.cli._curve import short
+from timeline.cli._files import FILES_HELP, File, session_files, tell_passed_over
+from timeline.cli._parser import AUTO, tokens_or_auto
 from timeline.cli._store import fixed_from, fixed_options, session_from, session_options
 from timeline.cli._story import tell
 from timeline.cli._tuning import check_tuning, tune_and_tell, tuning_options
 
 if TYPE_CHECKING:
+    from persistence.sessions import Session
     from timeline.replay import Dump, ReplayOptions, ReplayResult
 
 NAME = "replay"
@@ -22,7 +28,9 @@ KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 """Where the client looks for its key."""
 EXAMPLES = """\
 examples:
-  foldline replay session.jsonl --window 60000
+  foldline replay session.jsonl --window 60k
+  foldline replay session.jsonl --window auto
+  foldline replay ~/.codex/sessions 'logs/**/*.jsonl' --window 100k
   foldline replay a.jsonl b.jsonl --policy default --policy mine.toml
   foldline replay a.jsonl b.jsonl --policy frugal --policy generous --plot front.svg
   foldline replay --tune a.jsonl b.jsonl --at-least far=0.95,quotes=0.85 --output mine.toml
@@ -34,8 +42,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     parser.epilog = EXAMPLES
     add = parser.add_argument
-    add("files", nargs="+", metavar="FILE", help="a session file, of any known format")
-    add("--window", type=int, metavar="N", help="tokens a prompt may have (default: the model's)")
+    add("files", nargs="+", metavar="FILE", help=FILES_HELP)
+    add(
+        "--window",
+        type=tokens_or_auto,
+        metavar="N",
+        help="tokens a prompt may have: 30000, 30k, 1m (default: the model's); auto: one in which something happens",
+    )
     add("--counter", default="model", metavar="NAME", help="model (default), o200k or estimate")
     add("--policy", action="append", metavar="NAME|FILE.toml", help="repeat it to compare")
     add("--model", default="", metavar="NAME", help="whose prices and rules count")
@@ -66,14 +79,24 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Replay every file under every policy."""
     policies = options.policy or ["default"]
-    _check(options, policies)
+    check_tuning(options)
+    with session_files(options.files) as files:
+        _check(options, policies, len(files))
+        return _run(files, policies, options)
+
+
+def _run(files: list[File], policies: list[str], options: argparse.Namespace) -> int:
+    passed: list[str] = []
+    tried = _Tried(options, passed)
     if options.tune:
-        sessions = [session_from(file, options) for file in options.files]
+        sessions = [session for file in files if (session := tried.session(file))]
+        tell_passed_over(passed)
         return tune_and_tell(sessions, _options(policies[0], options), options)
-    if len(options.files) * len(policies) == 1:
-        results = [_replayed(options.files[0], policies[0], options)]
+    if len(files) * len(policies) == 1:
+        results = [_replayed(files[0], policies[0], options)]
     else:
-        results = [r for f, p in product(options.files, policies) if (r := _tried(f, p, options))]
+        results = [r for f, p in product(files, policies) if (r := tried.replayed(f, p))]
+    tell_passed_over(list(dict.fromkeys(passed)))
     if options.json:
         for result in results:
             print_json(result.to_json())
@@ -83,19 +106,18 @@ def run(options: argparse.Namespace) -> int:
     for result in results:
         for problem in result.problems:
             complain(f"{result.session}: {problem}")
-    complete = drawn and len(results) == len(options.files) * len(policies)
+    complete = drawn and results and len(results) + len(passed) == len(files) * len(policies)
     return DONE if complete and not any(r.problems for r in results) else FAILED
 
 
-def _check(options: argparse.Namespace, policies: list[str]) -> None:
+def _check(options: argparse.Namespace, policies: list[str], files: int) -> None:
     if options.summarizer == "anthropic" and not any(map(os.environ.get, KEYS)):
         raise UsageError(f"--summarizer anthropic needs a key: set {KEYS[0]}")
     if options.base_url and options.summarizer != "anthropic":
         raise UsageError("--base-url goes with --summarizer anthropic")
-    check_tuning(options)
     if options.plot:
         check_chart(options.plot)
-    if len(options.files) * len(policies) > 1:
+    if files * len(policies) > 1:
         for name in ("dump", "name"):
             if getattr(options, name):
                 raise UsageError(f"--{name} goes with one session and one policy")
@@ -115,25 +137,69 @@ def _drawn(path: Path, results: "list[ReplayResult]") -> bool:
     return True
 
 
-def _tried(file: str, policy: str, options: argparse.Namespace) -> "ReplayResult | None":
-    """One of several: a file that cannot be read does not stop the others."""
-    from blocks import SessionFormatError
+@attrs.define
+class _Tried:
+    """Works through several files: one that was found in a folder and is no session is passed over."""
 
-    try:
-        return _replayed(file, policy, options)
-    except SessionFormatError as error:
-        complain(str(error))
-        return None
+    _options: argparse.Namespace
+    _passed: list[str]
+    """What is said of those."""
+
+    def replayed(self, file: File, policy: str) -> "ReplayResult | None":
+        """The result; None, and somebody is told why, where the file cannot be read."""
+        from blocks import SessionFormatError
+
+        try:
+            return _replayed(file, policy, self._options)
+        except SessionFormatError as error:
+            if file.is_found:
+                self._passed.append(str(error))
+            else:
+                complain(str(error))
+            return None
+
+    def session(self, file: File) -> "Session | None":
+        """The session; None for a file that was found and is none.
+
+        Raises:
+            SessionFormatError: a file that was named cannot be read.
+        """
+        from blocks import SessionFormatError
+
+        try:
+            return session_from(file.path, self._options)
+        except SessionFormatError as error:
+            if not file.is_found:
+                raise
+            self._passed.append(str(error))
+            return None
 
 
-def _replayed(file: str, policy: str, options: argparse.Namespace) -> "ReplayResult":
+def _replayed(file: File, policy: str, options: argparse.Namespace) -> "ReplayResult":
     from timeline.replay import replay
 
     chosen = _options(policy, options)
-    session = session_from(file, options)
+    session = session_from(file.path, options)
+    if options.window == AUTO:
+        chosen = _with_window(session, chosen)
     bar = progress_bar(session.name, len(session.calls))
     with _dump(options.dump) as dump, bar as progress:
         return replay(session, chosen, store=options.store, dump=dump, progress=progress)
+
+
+def _with_window(session: "Session", options: "ReplayOptions") -> "ReplayOptions":
+    """In a window in which something happens; says on stderr which."""
+    from timeline.replay import telling_window
+
+    window, whole = telling_window(session, options)
+    about = f"about {short(whole)} tokens in all"
+    if window is None:
+        complain(f"{session.name}: {about}; --window auto takes the window of the model")
+        return options
+    complain(
+        f"{session.name}: {about}; --window auto takes {window:,}, so that there is something to see"
+    )
+    return attrs.evolve(options, window=window)
 
 
 def _dump(path: Path | None) -> "AbstractContextManager[Dump | None]":
@@ -147,7 +213,7 @@ def _options(policy: str, options: argparse.Namespace) -> "ReplayOptions":
 
     system, tools = fixed_from(options)
     return ReplayOptions(
-        window=options.window,
+        window=None if options.window == AUTO else options.window,
         counter=options.counter,
         policy=policy,
         model=options.model,

@@ -5,13 +5,15 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from timeline.cli._console import DONE, plural, print_json, screen, when
-from timeline.cli._store import forgotten_of, hidden_option, opened, store_option
+from timeline.cli._console import DONE, complain, plural, print_json, screen, when
+from timeline.cli._store import checked_name, forgotten_of, hidden_option, looked_at, store_option
 from timeline.cli._visible import line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
 
     from persistence import EventStore, Hit
@@ -20,6 +22,7 @@ NAME = "search"
 HELP = "find blocks by what they say"
 LIMIT = 20
 MATCH = "bold yellow"
+TABLE_COLUMNS = 110
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,22 +43,25 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """A hit each, best first."""
-    from blocks import TimelineId, UnknownTimelineError
+    from blocks import TimelineId
     from persistence import search_blocks
 
     name = TimelineId(options.timeline) if options.timeline else None
     query = " ".join(options.query)
-    with opened(options) as store:
-        if name and not store.head(name):
-            raise UnknownTimelineError(name)
+    with looked_at(options) as store:
+        if name:
+            checked_name(store, name)
         for each in [name] if name else _trimmed(store):
             forgotten_of(store, each)
-        hits = search_blocks(store, query, name, options.limit)
+        found = search_blocks(store, query, name, options.limit + min(options.limit, 1))
+        hits = found[: options.limit]
         hits = hits if options.hidden else _unhidden(store, hits)
     if options.json:
         print_json([attrs.asdict(hit) for hit in hits])
     else:
         _tell(query, hits)
+    if len(found) > options.limit:
+        complain(f"more blocks match; --limit {2 * options.limit} shows more of them")
     return DONE
 
 
@@ -77,7 +83,20 @@ def _unhidden(store: "EventStore", hits: "Sequence[Hit]") -> "Sequence[Hit]":
 
 
 def _tell(query: str, hits: "Sequence[Hit]") -> None:
-    """Paths are shown whole, so that they can be copied."""
+    """Paths are shown whole, so that they can be copied; on a narrow screen below each other."""
+    console = screen()
+    if not hits:
+        console.print(f"nothing matches {query!r}")
+        return
+    if console.width >= TABLE_COLUMNS:
+        console.print(_table(hits))
+    else:
+        for hit in hits:
+            _tell_below(hit, console)
+    console.print(plural(len(hits), "hit"), style="dim")
+
+
+def _table(hits: "Sequence[Hit]") -> "Table":
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -89,10 +108,16 @@ def _tell(query: str, hits: "Sequence[Hit]") -> None:
     for hit in hits:
         found = Text(line(hit.path), style="cyan") + Text("\n") + _marked(hit)
         table.add_row(hit.timeline, when(hit.at), found)
-    console = screen()
-    console.print(table if hits else f"nothing matches {query!r}")
-    if hits:
-        console.print(plural(len(hits), "hit"), style="dim")
+    return table
+
+
+def _tell_below(hit: "Hit", console: "Console") -> None:
+    from rich.text import Text
+
+    console.print(Text(line(f"{hit.timeline}  {when(hit.at)}"), style="bold"), overflow="fold")
+    console.print(Text(f"  {line(hit.path)}", style="cyan"), overflow="fold")
+    console.print(Text("  ") + _marked(hit), overflow="fold")
+    console.print()
 
 
 def _marked(hit: "Hit") -> "Text":

@@ -6,50 +6,48 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from timeline.cli._console import DONE, UsageError, print_json, screen, when
-from timeline.cli._store import hidden_option, log_of, opened, store_option
+from timeline.cli._console import DONE, UsageError, plural, print_json, screen, when
+from timeline.cli._curve import short
+from timeline.cli._pager import paged
+from timeline.cli._rows import Row, Rows, chosen_rows, filter_options
+from timeline.cli._store import hidden_option, log_of, looked_at, opened, store_option
 from timeline.cli._visible import line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from rich.table import Table
 
-    from blocks import Block, Naming, Recorded
+    from blocks import Block, Recorded
     from persistence import EventStore
-    from render import TokenCounter
 
 NAME = "show"
 HELP = "show the blocks of a timeline, and where each of them is"
+EXAMPLES = """\
+examples:
+  foldline show my-session --tail 20
+  foldline show my-session --kind result --state folded
+  foldline show my-session v57                     what block v57 says, whole
+On a terminal a long table goes through a pager: PAGER=cat for none.
+"""
 STYLES = {"visible": "green", "hidden": "yellow", "folded": "dim", "carried": "cyan"}
-PATH_COLUMNS, PATH_COLUMNS_WIDE, WORDS = 26, 46, 160
-WIDE_COLUMNS = 120
-"""From this width on there is room for the kind of a block, which its path tells too."""
-
-
-@attrs.frozen(kw_only=True)
-class Row:
-    """One block."""
-
-    version: int
-    at: float
-    turn: str
-    path: str
-    kind: str
-    state: str
-    tokens: int
-    """Estimated."""
-    text: str
+NARROW_COLUMNS, WIDE_COLUMNS = 110, 160
+"""From these widths on there is room for the time and the path of a block, and for long paths."""
+PATH_COLUMNS, PATH_COLUMNS_WIDE = 28, 46
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
+    parser.epilog = EXAMPLES
     parser.add_argument("id", metavar="ID", help="the timeline")
-    parser.add_argument("path", nargs="?", metavar="PATH", help="only this block, all that it says")
+    parser.add_argument(
+        "path", nargs="?", metavar="PATH", help="only this block, all that it says; v57 will do"
+    )
     parser.add_argument("--at", type=int, metavar="VERSION", help="as it was at this version")
     parser.add_argument(
         "--follow", action="store_true", help="go on with what comes, until it is interrupted"
     )
+    filter_options(parser)
     hidden_option(parser)
     store_option(parser)
 
@@ -60,9 +58,8 @@ def run(options: argparse.Namespace) -> int:
     from timeline.engine._sharing import without_hidden
     from timeline.replay import places
 
-    if options.follow and (options.path or options.at is not None):
-        raise UsageError("--follow shows what comes: give it neither a PATH nor --at")
-    with opened(options) as store:
+    _check(options)
+    with opened(options) if options.follow else looked_at(options) as store:
         events = log_of(store, options.id)
         if options.follow:
             return _follow(options, store, events)
@@ -75,12 +72,38 @@ def run(options: argparse.Namespace) -> int:
         paths = _paths_left(store, options.id, events)
     shown = events if options.hidden else without_hidden(events)
     shown = [each for each in shown if each[0] <= last]
-    rows = list(_Rows.new(paths).of(shown, places(shown)))
+    rows = list(Rows.new(paths).of(shown, places(shown)))
+    chosen = chosen_rows(rows, options)
     if options.json:
-        print_json([attrs.asdict(row) for row in rows])
+        print_json([attrs.asdict(row) for row in chosen])
     else:
-        _print_table(rows)
+        _tell(options.id, rows, chosen)
     return DONE
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.follow and (options.path or options.at is not None):
+        raise UsageError("--follow shows what comes: give it neither a PATH nor --at")
+    filters = [name for name in ("kind", "turn", "state", "tail") if getattr(options, name)]
+    if filters and (options.follow or options.path):
+        what = "--follow" if options.follow else "a PATH"
+        raise UsageError(f"--{filters[0]} does not go with {what}")
+
+
+def _tell(name: str, rows: "Sequence[Row]", chosen: "Sequence[Row]") -> None:
+    """The table, what it is of, and how to see more."""
+    from rich.text import Text
+
+    tokens = sum(row.tokens for row in rows)
+    held = f"{plural(len(rows), 'block')}, about {short(tokens)} tokens"
+    left = "" if len(chosen) == len(rows) else f"; {plural(len(chosen), 'block')} shown"
+    with paged() as console:
+        title = Text(line(name), style="bold")
+        console.print(title.append(f"  {held}{left}", style="not bold dim"))
+        console.print()
+        console.print(_table(chosen, console.width))
+        console.print()
+        console.print(f"one of them whole: foldline show {name} vN (N: its version)", style="dim")
 
 
 def _follow(options: argparse.Namespace, store: "EventStore", events: "Sequence[Recorded]") -> int:
@@ -89,7 +112,7 @@ def _follow(options: argparse.Namespace, store: "EventStore", events: "Sequence[
     from timeline.engine._sharing import without_hidden
     from timeline.replay import places
 
-    shown, rows = events if options.hidden else without_hidden(events), _Rows.new()
+    shown, rows = events if options.hidden else without_hidden(events), Rows.new()
     show = _print_lines if options.json else _print_table
     show([*rows.of(shown, places(events))])
     show = _print_lines if options.json else _print_more
@@ -160,72 +183,35 @@ def _paths_left(
         return {entry.version: entry.path for entry in timeline.view.entries}
 
 
-@attrs.frozen
-class _Rows:
-    """Makes rows of a log, piece by piece."""
-
-    naming: "Naming"
-    counter: "TokenCounter"
-    paths: "Mapping[int, str] | None" = None
-    """Where the beginning of the log is forgotten: those that are known all the same."""
-
-    @classmethod
-    def new(cls, paths: "Mapping[int, str] | None" = None) -> "_Rows":
-        from blocks import Naming
-        from timeline import model_named
-        from timeline.tokens import counter_for
-
-        return cls(Naming(), counter_for("estimate", model_named("")), paths)
-
-    def of(self, events: "Sequence[Recorded]", states: "Mapping[int, str]") -> "Iterator[Row]":
-        """A row for each block; what is not in `states` is visible."""
-        from blocks import BlockAppended, tag_of, text_of
-
-        for version, event in events:
-            if not isinstance(event, BlockAppended):
-                continue
-            block, text = event.block, text_of(event.block)
-            yield Row(
-                version=version,
-                at=event.at,
-                turn=block.turn,
-                path=self._path(block, version),
-                kind=tag_of(block),
-                state=states.get(version, "visible"),
-                tokens=self.counter.count(text),
-                text=" ".join(text[: 4 * WORDS].split())[:WORDS],
-            )
-
-    def _path(self, block: "Block", version: int) -> str:
-        from blocks import path_at
-
-        path = self.naming.path(block, version)
-        return path if self.paths is None else self.paths.get(version) or path_at(block, version)
-
-
 def _table(rows: "Sequence[Row]", width: int) -> "Table":
-    """As much of paths and texts as the width allows; beginnings and ends of paths tell most."""
+    """As much of the texts, and of times and paths, as the width allows."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    is_wide = width >= WIDE_COLUMNS
-    path_columns = PATH_COLUMNS_WIDE if is_wide else PATH_COLUMNS
-    columns = {"version": 7, "time": 8, "path": path_columns, "state": 7, "~tokens": 7}
-    if is_wide:
-        columns = {"version": 7, "time": 8, "turn": 6, "kind": 20, **columns}
-    rest = max(width - sum(columns.values()) - 2 * len(columns) - 1, 8)
+    has_paths = width >= NARROW_COLUMNS
+    path_columns = PATH_COLUMNS_WIDE if width >= WIDE_COLUMNS else PATH_COLUMNS
+    columns = {"version": 7, "turn": 5, "kind": 10, "state": 7, "~tokens": 7}
+    if has_paths:
+        columns = {"version": 7, "time": 8, "path": path_columns, **columns}
+        del columns["turn"]
+    rest = max(width - sum(columns.values()) - 2 * len(columns), 8)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
     for name, size in {**columns, "text": rest}.items():
-        table.add_column(name, width=size, no_wrap=True, overflow="ellipsis")
-    for index in (0, len(columns) - 1):
-        table.columns[index].justify = "right"
+        right = name in {"version", "~tokens"}
+        table.add_column(
+            name,
+            width=size,
+            no_wrap=True,
+            overflow="ellipsis",
+            justify="right" if right else "left",
+        )
     for row in rows:
+        where = (when(row.at, "%H:%M:%S"), _shortened(line(row.path), path_columns))
         table.add_row(
-            str(row.version),
-            when(row.at, "%H:%M:%S"),
-            *((row.turn, row.kind) if is_wide else ()),
-            _shortened(line(row.path), path_columns),
+            f"v{row.version}",
+            *(where if has_paths else (row.turn,)),
+            row.kind.rpartition(".")[2],
             Text(row.state, style=STYLES[row.state]),
             f"{row.tokens:,}",
             Text(line(row.text), style="dim" if row.state == "folded" else ""),

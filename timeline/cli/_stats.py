@@ -3,10 +3,10 @@
 import argparse
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from timeline.cli._console import DONE, print_json, screen
-from timeline.cli._store import log_of, opened, store_option
+from timeline.cli._store import log_of, looked_at, store_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 
 NAME = "stats"
 HELP = "count what a timeline consists of"
+SIGNALS: Final[dict[Literal["asked_again", "explicit_read", "rehydrated"], str]] = {
+    "asked_again": "asked again",
+    "explicit_read": "read back",
+    "rehydrated": "brought back by itself",
+}
+"""Signals that too much was folded, in words; see the page on recovery."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Counts of events, blocks and tools, and the usage on record."""
-    with opened(options) as store:
+    with looked_at(options) as store:
         events = log_of(store, options.id)
     stats = {"timeline": options.id, **_stats(events)}
     if options.json:
@@ -67,7 +73,7 @@ def _quality(quality: "Quality") -> dict[str, Any]:
         "compactions": quality.compactions,
         **{
             signal: {"count": totals[signal], "per_compaction": quality.per_compaction.get(signal)}
-            for signal in ("asked_again", "explicit_read", "rehydrated")
+            for signal in SIGNALS
         },
         "task_end": {"count": totals["task_end"], "completed": quality.completed},
     }
@@ -98,12 +104,12 @@ def _tell(stats: dict[str, Any]) -> None:
 
 
 def _signals(quality: dict[str, Any]) -> Iterable[tuple[str, str]]:
-    """The signals in words; see the page on recovery."""
+    """The signals in words."""
     yield "compactions", f"{quality['compactions']:,}"
-    for signal in ("asked_again", "explicit_read", "rehydrated"):
+    for signal, meaning in SIGNALS.items():
         found = quality[signal]
         rate = found["per_compaction"]
         each = "" if rate is None else f" ({rate:.2f} each compaction)"
-        yield signal + each, f"{found['count']:,}"
+        yield meaning + each, f"{found['count']:,}"
     ends = quality["task_end"]
-    yield "turns completed", f"{ends['completed']:,} of {ends['count']:,}"
+    yield "turns that ended in an answer", f"{ends['completed']:,} of {ends['count']:,}"

@@ -56,6 +56,28 @@ def opened(options: argparse.Namespace) -> "Generator[EventStore]":
         yield store
 
 
+@contextmanager
+def looked_at(options: argparse.Namespace) -> "Generator[EventStore]":
+    """The store, to read from: a copy of it as it is now, and a line on stderr says so, where it is in use or
+    cannot be written to.
+
+    Raises:
+        StoreError: it is not there, or cannot be read.
+    """
+    from persistence import look
+
+    place = existing(options)
+    with look(place) as (store, is_copy):
+        if is_copy:
+            tell_copy(place)
+        yield store
+
+
+def tell_copy(place: "StoreLocation") -> None:
+    """Say that it is not the store itself that is shown."""
+    complain(f"{place} is in use or read-only: this is what it holds at this moment")
+
+
 def hidden_option(parser: argparse.ArgumentParser) -> None:
     """Whether to show what somebody asked for to be hidden."""
     parser.add_argument(
@@ -98,7 +120,7 @@ def checked_name(store: "EventStore", name: str) -> "TimelineId":
     from blocks import TimelineId, UnknownTimelineError
 
     if not store.head(TimelineId(name)):
-        raise UnknownTimelineError(name)
+        raise UnknownTimelineError(name, (info.id for info in store.list()))
     return TimelineId(name)
 
 

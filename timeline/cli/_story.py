@@ -6,25 +6,27 @@ from typing import TYPE_CHECKING
 from timeline.cli._comparison import dollars, tell_comparison, two_digits
 from timeline.cli._console import plural, screen
 from timeline.cli._curve import curve, short
+from timeline.cli._notes import of_results
 from timeline.cli._visible import line
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from timeline.replay import ReplayResult
+    from timeline.replay._result import Recall
 
 CURVE_COLUMNS = 100
-NOTICES_SHOWN = 5
+NOTES_SHOWN = 5
 
 
 def tell(results: "Sequence[ReplayResult]") -> None:
-    """What is a guess; then one result in full, or several side by side."""
+    """One result in full, or several side by side; and what is a guess."""
     console = screen()
-    for guess in dict.fromkeys(result.guess for result in results if result.guess):
-        console.print(guess, style="bold")
     if len(results) == 1:
         _tell_one(results[0], console)
     elif results:
+        for guess in dict.fromkeys(result.guess for result in results if result.guess):
+            console.print(guess, style="bold")
         tell_comparison(results, console)
 
 
@@ -33,8 +35,11 @@ def _tell_one(result: "ReplayResult", console: "Console") -> None:
     from rich.text import Text
 
     title = Text(line(result.session), style="bold")
-    facts = f"{result.format}, {result.model}, policy {result.policy}, window {result.window:,}"
-    console.print(title.append(f"  {line(facts)}", style="not bold dim"))
+    console.print(title.append(f"  {line(_recorded(result))}", style="not bold dim"))
+    facts = f"replayed with policy {result.policy} in a window of {result.window:,} tokens"
+    console.print(Text(line(f"{facts}, priced as {result.model}"), style="dim"))
+    if result.guess:
+        console.print(result.guess, style="bold")
     console.print()
     if result.points:
         console.print(curve(result.points, result.window, min(console.width, CURVE_COLUMNS)))
@@ -43,53 +48,41 @@ def _tell_one(result: "ReplayResult", console: "Console") -> None:
     for name, value, more in _lines(result):
         table.add_row(Text(name, style="dim"), Text(value, style="bold"), more)
     console.print(table)
-    for notice in result.notices[:NOTICES_SHOWN]:
-        console.print(f"note: {notice}", style="dim", overflow="ellipsis", no_wrap=True)
-    if (left := len(result.notices) - NOTICES_SHOWN) > 0:
+    _tell_notes(result, console)
+
+
+def _recorded(result: "ReplayResult") -> str:
+    model = f"with {result.recorded}" if result.recorded else "with a model that it does not name"
+    return f"a {result.format} session, recorded {model}"
+
+
+def _tell_notes(result: "ReplayResult", console: "Console") -> None:
+    from rich.text import Text
+
+    notes = list(of_results(result.notices))
+    for note in notes[:NOTES_SHOWN]:
+        console.print(f"note: {note}", style="dim")
+    if (left := len(notes) - NOTES_SHOWN) > 0:
         console.print(Text(f"note: and {plural(left, 'more note')} (--json)", style="dim"))
 
 
 def _lines(result: "ReplayResult") -> Iterator[tuple[str, str, str]]:
     """A name, the number that counts, and what belongs to it."""
-    cover, cache, ms = result.coverage, result.cache, result.ms_per_call
     traffic = f"{result.tool_calls:,} tool calls, {result.tool_results:,} results"
-    yield "calls", f"{result.calls:,}", f"in {plural(result.turns, 'turn')}; {traffic}"
+    yield "model calls", f"{result.calls:,}", f"in {plural(result.turns, 'turn')}; {traffic}"
     yield (
         "tokens a call",
         f"{result.tokens_mean:,}",
-        f"on average, {result.tokens_max:,} at most ({result.counter}); {_over(result)}",
+        f"on average, {result.tokens_max:,} at most; {_over(result)}",
     )
-    split = f"{result.split_turns} through a turn" if result.split_turns else "none through a turn"
-    pruned = f"{plural(result.prunes, 'prune')}, {plural(result.clips, 'clip')}"
-    folded = f"{result.folds:,} with a summary, {split}"
-    yield "compactions", f"{result.compactions:,}", f"{folded}; {pruned}"
-    if result.externalized:
-        others = f"{result.cleared:,} cleared, {result.dropped:,} dropped"
-        yield "externalized", f"{result.externalized:,}", f"to the artifact store; {others}"
-    elif result.cleared or result.dropped:
-        yield "cleared", f"{result.cleared:,}", f"{result.dropped:,} dropped"
-    gone = f"{cover.folded:,} folded, {cover.carried:,} carried"
-    yield (
-        "blocks",
-        f"{result.blocks:,}",
-        f"{cover.visible:,} visible, {cover.hidden:,} hidden, {gone}",
-    )
-    share = cache.read / max(cache.read + cache.write + cache.uncached, 1)
-    billed = (
-        f"{short(cache.read)} read, {short(cache.write)} written, {short(cache.uncached)} neither"
-    )
-    busts = plural(result.warm_busts, "warm bust")
-    yield "prompt cache", f"{share:.0%}", f"read; {billed}; {busts}"
-    yield "cost", dollars(result.cost.total, result), _saved(result)
-    if result.recall.far is not None:
-        yield "recall", two_digits(result.recall.far), _recalled(result)
-    if result.recall.quotes is not None:
-        yield "quotes", two_digits(result.recall.quotes), "of the older lines that it repeated"
-    if result.rules is not None:
-        yield "rules", two_digits(result.rules), "of what the user wrote was there to the letter"
-    yield "engine", f"{ms.p50:.1f} ms", f"a call; p99 {ms.p99:.0f} ms, at most {ms.max:.0f} ms"
-    yield "log", f"{result.events:,}", f"events in {short(result.store_bytes)}B of DuckDB"
-    yield "promises", *_promises(result)
+    yield from _work(result)
+    yield "blocks", f"{result.blocks:,}", _blocks(result)
+    yield from _money(result)
+    yield from _kept(result)
+    ms = result.ms_per_call
+    yield "time", f"{ms.p50:.1f} ms", f"of this engine a call; {ms.max:.0f} ms at most"
+    yield "log", f"{result.events:,}", f"events, {short(result.store_bytes)}B as a DuckDB file"
+    yield _promises(result)
 
 
 def _over(result: "ReplayResult") -> str:
@@ -97,23 +90,92 @@ def _over(result: "ReplayResult") -> str:
     return f"{plural(over, 'call')} over the window" if over else "never over the window"
 
 
-def _saved(result: "ReplayResult") -> str:
-    cost = result.cost
-    written = f", {dollars(cost.summaries, result)} of it for summaries" if cost.summaries else ""
-    everything = dollars(cost.full_history, result)
-    return f"for prompts{written}; {everything} for sending everything ({cost.ratio:.0%})"
+def _work(result: "ReplayResult") -> Iterator[tuple[str, str, str]]:
+    """What was done to stay inside the window."""
+    split = f", {result.split_turns} of them inside a turn" if result.split_turns else ""
+    wrote = f"{result.folds:,} wrote a summary{split}" if result.folds else "no summary was needed"
+    yield "compactions", f"{result.compactions:,}", wrote
+    if result.prunes or result.clips:
+        done = _both(
+            (result.prunes, f"expired results hidden {_times(result.prunes)}"),
+            (result.clips, f"long results shortened {_times(result.clips)}"),
+        )
+        yield "between them", f"{result.prunes + result.clips:,}", done
+    if moved := result.externalized + result.cleared + result.dropped:
+        done = _both(
+            (result.externalized, f"{result.externalized:,} into the artifact store"),
+            (result.cleared, f"{result.cleared:,} emptied"),
+            (result.dropped, f"{result.dropped:,} left out"),
+        )
+        yield "taken out", f"{moved:,}", f"large blocks: {done}; the log keeps them"
 
 
-def _recalled(result: "ReplayResult") -> str:
-    recall = result.recall
-    return (
-        f"of the older names that the agent used next; with their line {two_digits(recall.far_context)}, "
-        f"with its neighbours {two_digits(recall.far_wide)}; {two_digits(recall.surroundings)} of what "
-        f"stood around them; newer ones {two_digits(recall.near)}"
+def _both(*parts: tuple[int, str]) -> str:
+    return ", ".join(said for count, said in parts if count)
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
+
+
+def _blocks(result: "ReplayResult") -> str:
+    cover = result.coverage
+    return _both(
+        (cover.visible, f"{cover.visible:,} in the last request as they were"),
+        (cover.hidden, f"{cover.hidden:,} shortened or hidden there"),
+        (cover.folded, f"{cover.folded:,} folded into the summary"),
+        (cover.carried, f"{cover.carried:,} carried past it word for word"),
     )
 
 
-def _promises(result: "ReplayResult") -> tuple[str, str]:
+def _money(result: "ReplayResult") -> Iterator[tuple[str, str, str]]:
+    cache, cost = result.cache, result.cost
+    share = cache.read / max(cache.read + cache.write + cache.uncached, 1)
+    billed = f"{short(cache.read)} read, {short(cache.write)} written to it, {short(cache.uncached)} without it"
+    busts = f"; {plural(result.warm_busts, 'call')} lost a cache that was still warm"
+    yield (
+        "prompt cache",
+        f"{share:.0%}",
+        f"of the prompt tokens read from it; {billed}{busts if result.warm_busts else ''}",
+    )
+    written = f", {dollars(cost.summaries, result)} of it for summaries" if cost.summaries else ""
+    everything = dollars(cost.full_history, result)
+    yield (
+        "cost",
+        dollars(cost.total, result),
+        f"for prompts{written}; sending everything costs {everything}, of which this is {cost.ratio:.0%}",
+    )
+
+
+def _kept(result: "ReplayResult") -> Iterator[tuple[str, str, str]]:
+    """What was still there of what the agent used next."""
+    recall = result.recall
+    if recall.far is not None:
+        yield "older names", two_digits(recall.far), _names(recall)
+    if recall.quotes is not None:
+        yield (
+            "older lines",
+            two_digits(recall.quotes),
+            "of those that the agent repeated next were still in its request",
+        )
+    if result.rules is not None:
+        yield (
+            "user's words",
+            two_digits(result.rules),
+            "of the user's texts were there, word for word",
+        )
+
+
+def _names(recall: "Recall") -> str:
+    lines = f"{two_digits(recall.far_context)} with the whole line around them"
+    wide = f"{two_digits(recall.far_wide)} with the lines above and below"
+    return f"of those that the agent used next were still in its request; {lines}, {wide}"
+
+
+def _promises(result: "ReplayResult") -> tuple[str, str, str]:
     if result.problems:
-        return "broken", "; ".join(result.problems[:NOTICES_SHOWN])
-    return "kept", "requests valid, all blocks accounted for, reopened equal"
+        return "promises", "broken", "; ".join(result.problems[:NOTES_SHOWN])
+    held = "requests valid, every block accounted for, the reopened log gives the same request"
+    if over := result.over_window_calls:
+        return "promises", "not all", f"{plural(over, 'request')} did not fit the window; {held}"
+    return "promises", "kept", held

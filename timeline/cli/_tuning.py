@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from timeline.cli._comparison import letter, open_table, two_digits
+from timeline.cli._comparison import (
+    COLUMNS_MEAN,
+    FRONT_MEANS,
+    explain,
+    letter,
+    open_table,
+    two_digits,
+)
 from timeline.cli._console import (
     DONE,
     FAILED,
@@ -17,6 +24,7 @@ from timeline.cli._console import (
     progress_bar,
     screen,
 )
+from timeline.cli._parser import AUTO
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +37,7 @@ if TYPE_CHECKING:
 OUTPUT = Path("tuned.toml")
 ROWS_MAX = 16
 """Up to so many trials are shown, all of them."""
+AROUND_MEANS = "around: share of what stood around the names"
 _ALONE = ("dump", "name", "store", "plot")
 """Options that say what to do with one replay, or with a comparison."""
 _FIGURES = {
@@ -66,6 +75,8 @@ def check_tuning(options: argparse.Namespace) -> None:
     for name in _ALONE:
         if getattr(options, name):
             raise UsageError(f"--{name} does not go with --tune")
+    if options.window == AUTO:
+        raise UsageError("--window auto does not go with --tune: give a number of tokens")
     if len(options.policy or ()) > 1:
         raise UsageError("--tune begins with one policy: give --policy once")
     if options.summarizer == "anthropic":
@@ -143,6 +154,7 @@ def tell_tuned(tuned: "Tuned", sessions: int) -> None:
         else "the front ●, where it began, what is checked below"
     )
     console.print(f"{len(tuned.trials):,} tried; shown: {what}", style="dim")
+    explain((*COLUMNS_MEAN[:-1], AROUND_MEANS, FRONT_MEANS), console)
     if not tuned.left_out:
         console.print("One session: there is nothing to check the choice on", style="dim")
         return

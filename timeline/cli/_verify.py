@@ -2,9 +2,11 @@
 
 import argparse
 
-from timeline.cli._console import DONE, FAILED, answer, plural, say
-from timeline.cli._store import existing, store_option
+from timeline.cli._console import DONE, FAILED, answer, complain, plural, say
+from timeline.cli._store import existing, store_option, tell_copy
 
+PROBLEMS_MAX = 100
+"""Where `persistence.verify` stops."""
 NAME = "verify"
 HELP = "read a whole store and report what does not hold together"
 
@@ -18,15 +20,19 @@ def run(options: argparse.Namespace) -> int:
     """A line for each problem; 1 when there is one."""
     import attrs
 
-    from persistence import verify
+    from persistence import looking, verify
 
     place = existing(options)
-    report = verify(place)
+    with looking(place, verify) as (report, is_copy):
+        if is_copy:
+            tell_copy(place)
     for problem in () if options.json else report.problems:
         where = f" {problem.timeline} version {problem.version}:" if problem.timeline else ""
         say(f"problem:{where} {problem.what}")
     what = f"{plural(report.timelines, 'timeline')}, {plural(report.events, 'event')}"
     found = "holds together" if report.ok else plural(len(report.problems), "problem")
+    if len(report.problems) >= PROBLEMS_MAX:
+        complain(f"no more than {PROBLEMS_MAX} problems are listed; there may be others")
     facts = {**attrs.asdict(report), "ok": report.ok, "store": str(place)}
     answer(options, facts, f"{place}: {what}, {found}")
     return DONE if report.ok else FAILED

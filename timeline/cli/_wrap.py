@@ -11,7 +11,8 @@ from contextlib import closing, contextmanager, suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from timeline.cli._console import Parser, UsageError, complain
+from timeline.cli._console import UsageError, complain
+from timeline.cli._parser import Parser
 from timeline.cli._proxy import gateway_options
 from timeline.cli._store import location, store_option
 from timeline.cli._visible import visible

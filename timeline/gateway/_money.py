@@ -21,6 +21,8 @@ from timeline.replay._cache import CacheStep, FlatBlock, PromptCache, kept_unask
 from timeline.replay._flatten import Flattener
 from timeline.replay._price import price
 
+SAME_SHARE: Final = 0.005
+"""Of what sending everything costs: a smaller difference is none."""
 SEEN_MAX: Final = 10_000
 """Content blocks of one conversation that are kept to be known again."""
 _MILLION: Final = 1_000_000
@@ -74,21 +76,32 @@ class Savings:
         about = "about " if self.guessed else ""
         if not self.calls:
             return (f"no calls of a model; {self.passed:,} other requests passed on",)
-        share = abs(self.saved) / self.full if self.full else 0.0
         head = f"{self.calls:,} calls, {self.tokens:,} prompt tokens, paid {about}${self.paid:.4f}"
+        word = "saves" if self.caching >= 0 else "adds"
         rest = (
             f"sending everything: {self.full_tokens:,} prompt tokens, {about}${self.full:.4f} with the client's"
-            f" own cache marks (the provider's cache saves ${self.caching:.4f} of it, with or without foldline)"
+            f" own cache marks (of which the provider's cache {word} ${abs(self.caching):.4f}, with or without"
+            " foldline)"
         )
-        if self.record_only:
-            word = "would have saved" if self.saved >= 0 else "would have cost more:"
-        else:
-            word = "saved" if self.saved >= 0 else "foldline cost more than it saved:"
         verdict = (
-            f"{word} {about}${abs(self.saved):.4f} ({share:.0%}); {self.compactions:,} compactions,"
-            f" {self.busts:,} cache busts outside of them, {self.timelines:,} timelines"
+            f"{self._verdict(about)}; {self.compactions:,} compactions, {self.busts:,} cache busts outside of"
+            f" them, {self.timelines:,} timelines"
         )
         return head, rest, verdict
+
+    def _verdict(self, about: str) -> str:
+        share = self.saved / self.full if self.full else 0.0
+        if abs(share) < SAME_SHARE:
+            return (
+                "nothing would have been saved"
+                if self.record_only
+                else "nothing saved, nothing lost"
+            )
+        if self.record_only:
+            word = "would have saved" if share > 0 else "would have cost more:"
+        else:
+            word = "saved" if share > 0 else "foldline cost more than it saved:"
+        return f"{word} {about}${abs(self.saved):.4f} ({abs(share):.0%})"
 
 
 @attrs.define(eq=False)

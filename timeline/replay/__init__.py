@@ -19,3 +19,4 @@ from timeline.replay._trial import Trial as Trial
 from timeline.replay._tune import Tuned as Tuned
 from timeline.replay._tune import Tuning as Tuning
 from timeline.replay._tune import tune as tune
+from timeline.replay._window import telling_window as telling_window

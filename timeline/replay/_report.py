@@ -22,6 +22,7 @@ def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
         session=session.name,
         format=session.format,
         model=replayed.settings.model.name,
+        recorded=session.model,
         guess=replay.guess,
         window=replayed.settings.limit,
         policy=replayed.settings.policy.name,
@@ -86,4 +87,7 @@ def _milliseconds(values: Sequence[float]) -> Milliseconds:
 
 def _notices(replay: Replay) -> tuple[str, ...]:
     read = (f"line {n.line}: {n.text}" if n.line else n.text for n in replay.session.notices)
-    return (*read, *replay.notices.values())[:NOTICES_MAX]
+    notices = (*read, *replay.notices.values())
+    if (left := len(notices) - NOTICES_MAX) > 0:
+        return (*notices[:NOTICES_MAX], f"{left:,} more such notices are left out here")
+    return notices

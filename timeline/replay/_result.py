@@ -6,6 +6,9 @@ import attrs
 
 from timeline.replay._coverage import Coverage
 
+NOT_IN_JSON = frozenset({"points", "recorded"})
+"""What people see and the contract of `--json` does not have."""
+
 
 @attrs.frozen(kw_only=True)
 class CacheTotals:
@@ -84,6 +87,8 @@ class ReplayResult:
     format: str
     model: str
     """Whose rules and prices count."""
+    recorded: str = ""
+    """The model that the session was recorded with; empty: it does not say."""
     guess: str = ""
     """Why that is a guess, and the window and the money with it; empty: it is none."""
     window: int
@@ -145,7 +150,7 @@ class ReplayResult:
 
     def to_json(self) -> dict[str, Any]:
         """The contract of `--json`."""
-        data = attrs.asdict(self, filter=lambda attribute, _: attribute.name != "points")
+        data = attrs.asdict(self, filter=lambda attribute, _: attribute.name not in NOT_IN_JSON)
         data["cost"] = {name: round(value, 6) for name, value in data["cost"].items()}
         data["units"] = {name: round(value) for name, value in data["units"].items()}
         data["coverage"]["problems"] = list(self.coverage.problems)

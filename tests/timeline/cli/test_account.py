@@ -7,7 +7,10 @@ import pytest
 
 from tests.timeline.cli.conftest import Run
 
-UNKNOWN = "model 'gpt-9' is not in the table: its window, its counts and its prices are guesses"
+UNKNOWN = (
+    "model 'gpt-9' is not in the table: its window, its counts and its prices are guesses"
+    "; did you mean 'gpt-5'?"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -62,18 +65,19 @@ def test_a_replay_of_an_unknown_model_is_a_guess_and_so_is_its_money(
 ) -> None:
     small = ("--window", 3000, "--counter", "estimate", "--model", "gpt-9")
     lines = run("replay", session, *small).out.splitlines()
-    assert lines[0] == UNKNOWN
-    assert "~$" in next(line for line in lines if line.startswith("cost"))
+    assert lines[2] == UNKNOWN
+    assert "about $" in next(line for line in lines if line.startswith("cost"))
     assert json.loads(run("replay", session, *small, "--json").out)["guess"] == UNKNOWN
     several = run("replay", session, session, *small).out.splitlines()
     assert several[0] == UNKNOWN
-    assert all("~" in line for line in several if line.split()[:1] == ["invented"])
+    assert all("about" in line for line in several if line.split()[:1] == ["invented"])
 
 
 def test_a_session_that_names_no_model_is_priced_by_a_guess(run: Run, session: Path) -> None:
     small = ("--window", 3000, "--counter", "estimate")
-    first = run("replay", session, *small).out.splitlines()[0]
-    assert first == (
+    first, _, third = run("replay", session, *small).out.splitlines()[:3]
+    assert first == "invented  a foldline session, recorded with a model that it does not name"
+    assert third == (
         "the session names no model: the window and the prices are those of claude-sonnet-5-5, a guess"
     )
     named = run("replay", session, *small, "--model", "claude-sonnet-5-5", "--json")

@@ -51,20 +51,21 @@ def test_recall_and_rules_are_lines_of_the_story_and_fields_of_the_object(
     run: Run, long: Path
 ) -> None:
     lines = run("replay", long, *SMALL).out.splitlines()
-    told = {line.split()[0]: line for line in lines if line.strip()}
-    assert "of the older names that the agent used next" in told["recall"]
-    assert "of what the user wrote was there to the letter" in told["rules"]
+    names = next(line for line in lines if line.startswith("older names"))
+    assert "of those that the agent used next were still in its request" in names
+    rules = next(line for line in lines if line.startswith("user's words"))
+    assert "of the user's texts were there, word for word" in rules
     data = json.loads(run("replay", long, *SMALL, "--json").out)
     measures = ["near", "far", "far_context", "far_wide", "quotes", "surroundings"]
     assert list(data["recall"]) == measures
-    assert told["recall"].split()[1] == f"{data['recall']['far']:.2f}"
+    assert names.split()[2] == f"{data['recall']['far']:.2f}"
     assert 0 <= data["rules"] <= 1
     assert data["units_ratio"] > 0
 
 
 def test_nothing_is_said_about_recall_when_everything_fits(run: Run, session: Path) -> None:
     out = run("replay", session, "--window", 100_000, "--counter", "estimate").out
-    assert "recall" not in out
+    assert "older names" not in out
     data = json.loads(run("replay", session, "--window", 100_000, "--json").out)
     assert data["recall"]["far"] is data["rules"] is None
 

@@ -34,10 +34,11 @@ def test_the_tallest_call_reaches_its_height_and_the_window_is_a_line() -> None:
 
 def test_what_happened_is_marked_under_its_call() -> None:
     drawn = curve(points(*[10] * 60, c5="compacted", c40="pruned"), 20, width=80).plain
-    marks = drawn.splitlines()[-2]
+    marks = drawn.splitlines()[-3]
     assert (marks.index("▲") - 8, marks.index("△") - 8) == (5, 40)
-    assert "▲ compacted" in drawn
-    assert "clipped" not in drawn
+    assert "▲ summary written" in drawn
+    assert "△ expired results hidden" in drawn
+    assert "shortened" not in drawn
 
 
 def test_everything_is_a_dot_while_it_is_in_sight() -> None:

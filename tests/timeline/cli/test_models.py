@@ -13,10 +13,15 @@ def test_the_table_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert all(model.name in out for model in known_models())
     assert main(["models", "gpt-9", "claude-haiku-4-5"]) == 0
-    first, *rest = capsys.readouterr().out.splitlines()
+    first, second, *rest = capsys.readouterr().out.splitlines()
     assert first == (
-        "model 'gpt-9' is not in the table: its window, its counts and its prices are guesses"
+        "model 'gpt-9' is not in the table: its window, its counts and its prices are guesses; did you mean"
+        " 'gpt-5'?"
     )
-    assert any("~2" in line for line in rest if line.lstrip().startswith("gpt-9"))
+    assert second == (
+        "gpt-9: taken are 128,000 tokens, and about $2 and $10 for a million tokens in and out"
+    )
+    [row] = [line.split() for line in rest if line.startswith(" gpt-9")]
+    assert row == ["gpt-9", "unknown", "unknown", *["–"] * 5]
     assert main(["models", "gpt-9", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["known"] is False

@@ -21,7 +21,7 @@ def test_it_shows_each_proposal_and_what_they_come_to(run: Run) -> None:
     assert (ran.code, ran.err) == (0, "")
     assert "summarize" in ran.out
     assert "everything before the verbatim tail" in ran.out
-    assert "tokens of 3,000" in ran.out
+    assert "tokens in a window of 3,000" in ran.out
 
 
 def test_looking_changes_nothing(run: Run) -> None:

@@ -22,7 +22,15 @@ def test_a_story_for_people_with_a_curve_and_no_colours_in_a_pipe(run: Run, sess
     ran = run("replay", session, *SMALL)
     assert (ran.code, ran.err) == (0, "")
     assert "\x1b" not in ran.out
-    for word in ("calls", "compactions", "prompt cache", "cost", "promises", "▲ compacted", "█"):
+    for word in (
+        "calls",
+        "compactions",
+        "prompt cache",
+        "cost",
+        "promises",
+        "▲ summary written",
+        "█",
+    ):
         assert word in ran.out
 
 
@@ -81,7 +89,7 @@ def test_into_a_store_and_under_a_name(run: Run, session: Path) -> None:
         (("--window", 10), "window 10: the system prompt and the tools alone have"),
         (("--window", 0), "window is a positive number of tokens, not 0"),
         (("--window", -1), "window is a positive number of tokens, not -1"),
-        (("--window", "wide"), "invalid int value: 'wide'"),
+        (("--window", "wide"), "'wide' is no number of tokens; write 30000, 30k or 1m"),
         (("--policy", "nope"), "no policy 'nope'; known:"),
         (("--policy", "none.toml"), "policy file none.toml"),
         (("--counter", "nope"), "no counter 'nope'; there are model, o200k and estimate"),

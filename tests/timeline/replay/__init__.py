@@ -6,5 +6,6 @@ _lines: test_quotes.py
 _reference, _report: ../cli/test_replay_command.py
 _search, _trial: test_tune.py
 _surroundings: test_needs.py
+_window: ../cli/test_files.py
 _words: test_recall.py
 """

@@ -215,6 +215,7 @@ def test_what_was_hidden_on_request_does_not_come_back_in_a_pointer() -> None:
         (({"name": "read_artifact"},), "read_artifact("),
         (({"name": "mcp__foldline__read_artifact"},), "mcp__foldline__read_artifact("),
         (({"function": {"name": "foldline_read_artifact"}},), "foldline_read_artifact("),
+        (({"name": "ns", "tools": [{"name": "read_artifact"}]},), "ns.read_artifact("),
         (({"name": "spread_artifact"},), "name "),
     ],
 )
