@@ -26,7 +26,7 @@ CORE := tests/blocks tests/render tests/persistence/sessions tests/timeline/cli 
 ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
 endif
-.PHONY: help demo test test-long checks lint types pyright imports site pytest package pythons core mutants bench tune ladder peers adapters docs clean
+.PHONY: help demo test test-long checks lint types pyright imports site pytest package pythons core mutants bench tune ladder peers adapters clients docs clean
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -122,6 +122,9 @@ peers: $(TESTING) ## other engines and gateways on the same sessions: one enviro
 
 adapters: $(TESTING) ## each adapter with its real framework: one environment each, one table (LOWEST=1: at our lower bounds)
 	$(BIN)/python -m benchmarks.adapters $(if $(LOWEST),--lowest)
+
+clients: $(TESTING) ## real agents (Claude Code, Codex, pi, opencode) at a task, without and with the gateway (npm; CLIENTS='claude pi': only these)
+	$(BIN)/python -m benchmarks.clients $(CLIENTS)
 
 docs: $(TESTING) ## generate the reference, refresh outputs, pictures and figures, build the site
 	$(BIN)/python docs/build_reference.py

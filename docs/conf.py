@@ -25,7 +25,7 @@ TREE = {
     """,
     "How to": """
         how-to/hooks how-to/pinned-notes how-to/hide-secrets how-to/own-store how-to/own-rung
-        gateway wrap agent testing integrations integrations/openai integrations/google-genai
+        gateway gateway-clients wrap agent testing integrations integrations/openai integrations/google-genai
         integrations/litellm integrations/openai-agents integrations/pydantic-ai
         integrations/langchain
     """,

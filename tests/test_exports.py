@@ -89,7 +89,7 @@ EXPORTS = {
         RequestCounter RequestTokens
     """,
     "timeline.fake_provider": """
-        ApiError Responder Call Exchange Fault FakeServer FakeProvider Reply Script summary_reply
+        ApiError Responder Call Exchange Fault FakeServer FakeProvider HttpRequest Reply Script summary_reply
         tutorial_responder wants_summary
     """,
     "timeline.replay": """

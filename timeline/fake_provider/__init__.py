@@ -14,6 +14,7 @@ demand.  Needs the extra `foldline[fake-provider]`.
 
 from timeline.fake_provider._fault import ApiError as ApiError
 from timeline.fake_provider._fault import Fault as Fault
+from timeline.fake_provider._http_request import HttpRequest as HttpRequest
 from timeline.fake_provider._provider import Exchange as Exchange
 from timeline.fake_provider._provider import FakeProvider as FakeProvider
 from timeline.fake_provider._reply import Call as Call

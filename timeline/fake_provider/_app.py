@@ -4,23 +4,20 @@ import asyncio
 import json
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, Final, cast
 
 import attrs
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from render import Json, Model
+from timeline.fake_provider._body import json_of
 from timeline.fake_provider._fault import ApiError, Fault
+from timeline.fake_provider._http_request import Recorded
 from timeline.fake_provider._provider import Exchange, FakeProvider
-from timeline.fake_provider._rules import invalid
 from timeline.fake_provider.wires import MESSAGES, RESPONSES, WIRES, Wire
-
-_BODY_BYTES_MAX: Final = 2**26
-"""Of a request, before it is read; the provider's own limit, half of it, is one of its rules."""
 
 
 def refusal(wire: Wire, error: ApiError, request_id: str) -> Response:
@@ -117,11 +114,13 @@ def openai_info(model: Model) -> Json:
     return {"id": model.name, "object": "model", "created": 0, "owned_by": "openai"}
 
 
-def app_of(provider: FakeProvider) -> Starlette:
-    """The app that serves a provider."""
+def app_of(provider: FakeProvider) -> ASGIApp:
+    """The app that serves a provider; it keeps what it was sent."""
     served = _Served(provider)
-    return Starlette(
+    app = Starlette(
         routes=[
+            Route("/", served.greeting),
+            Route(RESPONSES.path, served.socket),
             *(Route(w.path, partial(served.create, w), methods=["POST"]) for w in WIRES),
             *(
                 Route(w.path + w.counts, partial(served.count, w), methods=["POST"])
@@ -133,6 +132,7 @@ def app_of(provider: FakeProvider) -> Starlette:
         ],
         exception_handlers={404: served.unknown},
     )
+    return Recorded(app, provider.http_requests)
 
 
 @attrs.frozen
@@ -141,15 +141,31 @@ class _Served:
 
     provider: FakeProvider
 
+    async def greeting(self, _: Request) -> Response:
+        """Claude Code opens its connection with `HEAD /`."""
+        return Response()
+
+    async def socket(self, http: Request) -> Response:
+        """Codex asks for a websocket first, and takes no for an answer."""
+        if http.headers.get("upgrade", "").lower() != "websocket":
+            return self._refused(RESPONSES, ApiError(405, "invalid_request_error", "Use POST"))
+        text = "This server speaks no websocket"
+        return self._refused(RESPONSES, ApiError(426, "invalid_request_error", text))
+
     async def create(self, wire: Wire, http: Request) -> Response:
-        body = wire.unauthorised(http.headers) or await _json(http)
-        request = body if isinstance(body, ApiError) else wire.received(body, http.path_params)
+        request = await self._received(wire, http)
         if isinstance(request, ApiError):
             return self._refused(wire, request)
         return await response(wire, self.provider.create(request, wire), self._request_id)
 
+    async def _received(self, wire: Wire, http: Request) -> Json | ApiError:
+        body = wire.unauthorised(http.headers) or await json_of(http)
+        if isinstance(body, ApiError):
+            return body
+        return wire.received(body, http.path_params, http.headers)
+
     async def count(self, wire: Wire, http: Request) -> Response:
-        request = wire.unauthorised(http.headers) or await _json(http)
+        request = await self._received(wire, http)
         if isinstance(request, ApiError):
             return self._refused(wire, request)
         counted = self.provider.count(request, wire)
@@ -158,7 +174,10 @@ class _Served:
         return JSONResponse({"input_tokens": counted})
 
     async def models(self, http: Request) -> Response:
-        if _is_anthropics(http):
+        wire: Wire = MESSAGES if _is_anthropics(http) else RESPONSES
+        if error := wire.unauthorised(http.headers):
+            return self._refused(wire, error)
+        if wire is MESSAGES:
             return JSONResponse(model_page(self.provider.known()))
         found = [openai_info(model) for model in self.provider.known(RESPONSES.provider)]
         return JSONResponse({"object": "list", "data": found})
@@ -184,18 +203,3 @@ class _Served:
 def _is_anthropics(http: Request) -> bool:
     """Whether it is Anthropic's client that asks: some routes are of both companies."""
     return "anthropic-version" in http.headers
-
-
-async def _json(http: Request) -> Json | ApiError:
-    read = bytearray()
-    async for piece in http.stream():
-        read += piece
-        if len(read) > _BODY_BYTES_MAX:
-            return ApiError(413, "request_too_large", "Request exceeds the maximum size")
-    try:
-        body: Any = json.loads(read)
-    except (ValueError, RecursionError) as error:
-        return invalid(f"The request body is not valid JSON: {error}")
-    if not isinstance(body, dict):
-        return invalid("Input should be an object")
-    return cast("Json", body)

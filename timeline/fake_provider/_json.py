@@ -1,6 +1,6 @@
 """Reading a request's JSON without trusting its shape."""
 
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from render import Json
 
@@ -9,6 +9,18 @@ def child(value: Json, name: str) -> Json:
     """The object under a name; an empty one when there is none."""
     found = value.get(name)
     return cast("Json", found) if isinstance(found, dict) else {}
+
+
+_BILLING: Final = "x-anthropic-billing-header:"
+
+
+def prompt_of(request: Json) -> list[Json]:
+    """The system prompt of a request of the Messages API as the model gets it: a first line that only says
+    who pays is not for it, and is not cached."""
+    system = blocks_of(request.get("system"))
+    if system and str(system[0].get("text", "")).startswith(_BILLING):
+        return system[1:]
+    return system
 
 
 def blocks_of(content: Any) -> list[Json]:

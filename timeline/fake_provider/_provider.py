@@ -17,11 +17,13 @@ from attrs.validators import gt, optional
 from render import Json, Model, provider_of
 from timeline._models import known_models, model_named
 from timeline.fake_provider._fault import ApiError, Fault
+from timeline.fake_provider._http_request import HttpRequest
+from timeline.fake_provider._json import child, prompt_of
 from timeline.fake_provider._reply import Answer, Reply, drafts_of
 from timeline.fake_provider._reply import answer as answered
 from timeline.fake_provider._responder import Responder, as_responder, tutorial_responder
 from timeline.fake_provider.wires import MESSAGES, WIRES, Spoken, Wire
-from timeline.replay._cache import CacheStep, FlatBlock, PromptCache
+from timeline.replay._cache import CacheStep, FlatBlock, PromptCache, kept_unasked
 from timeline.replay._flatten import Flattener
 from timeline.tokens import ModelCounter
 
@@ -47,6 +49,8 @@ class Meter:
 
     def flat(self, request: Json) -> list[FlatBlock]:
         """The blocks of a request in cache order; their tokens are those of the prompt."""
+        if "system" in request:
+            request = {**request, "system": prompt_of(request)}
         flat = self._flattener.sent(request)
         if request.get("tools"):  # what the provider itself says about tools comes first
             overhead = self.counter.model.tool_overhead_tokens
@@ -58,9 +62,9 @@ class Meter:
             flat[last] = flat[last]._replace(ttl=seconds)
         return flat
 
-    def bill(self, flat: Sequence[FlatBlock], at: float) -> CacheStep:
+    def bill(self, request: Json, flat: Sequence[FlatBlock], at: float) -> CacheStep:
         """How an accepted request is billed; the cache remembers it."""
-        return self._cache.step(at, flat)
+        return self._cache.step(at, flat, kept_unasked(request, self.counter.model))
 
 
 _LOST: Final = Reply(text="Nobody will ever read all of this sentence.")
@@ -103,6 +107,8 @@ class FakeProvider:
     """Told of every exchange."""
 
     exchanges: list[Exchange] = attrs.field(init=False, factory=list[Exchange])
+    http_requests: list[HttpRequest] = attrs.field(init=False, factory=list[HttpRequest])
+    """All that a server of this provider was sent."""
     failures: list[Exception] = attrs.field(init=False, factory=list[Exception])
     """What the responder raised."""
     _faults: deque[Fault] = attrs.field(init=False, factory=deque[Fault])
@@ -172,13 +178,14 @@ class FakeProvider:
         if error:
             return Exchange(request=request, error=error, tokens=tokens)
         fault = self._faults.popleft() if self._faults else None
-        said, fault = self._said(request, fault)
+        said, fault = self._said(request, fault, wire)
         if fault and fault.error and (fault.damage == "none" or not request.get("stream")):
             return Exchange(request=request, error=fault.error, fault=fault, tokens=tokens)
-        step = meter.bill(flat, self.clock())
+        step = meter.bill(request, flat, self.clock())
         answer = self._answer(said, request, model, wire, tokens)
         spoken = Spoken(
             id=self.new_id(wire.ids[0]),
+            request=request,
             model=model,
             answer=answer,
             step=step,
@@ -214,10 +221,10 @@ class FakeProvider:
             self._meters[key] = Meter.of(model, self.factor)
         return self._meters[key]
 
-    def _said(self, request: Json, fault: Fault | None) -> tuple[Reply, Fault | None]:
+    def _said(self, request: Json, fault: Fault | None, wire: Wire) -> tuple[Reply, Fault | None]:
         """What the model says, and what goes wrong with it; faults may come from the script."""
-        if request.get("max_tokens") == 0:  # only warms the cache
-            return Reply(stop_reason="max_tokens"), fault
+        if (unasked := wire.unasked(request)) is not None:
+            return unasked, fault
         while fault is None or not fault.is_final:
             said = self._ask(request)
             if isinstance(said, Reply):
@@ -233,6 +240,8 @@ class FakeProvider:
             raise
 
     def _answer(self, said: Reply, request: Json, model: Model, wire: Wire, tokens: int) -> Answer:
+        if said.thinking and child(request, "thinking").get("display") == "omitted":
+            said = attrs.evolve(said, thinking="")
         drafts = drafts_of(
             said, lambda text: wire.sign(text, request, model), lambda: self.new_id(wire.ids[1])
         )

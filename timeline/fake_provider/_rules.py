@@ -12,6 +12,7 @@ _FIELDS: Final = frozenset(
     {
         "cache_control",
         "container",
+        "context_management",
         "diagnostics",
         "inference_geo",
         "max_tokens",

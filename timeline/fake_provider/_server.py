@@ -9,6 +9,7 @@ from blocks import FoldlineError
 from render import Json
 from timeline._serving import AppServer
 from timeline.fake_provider._fault import Fault
+from timeline.fake_provider._http_request import HttpRequest
 from timeline.fake_provider._provider import Exchange, FakeProvider
 
 
@@ -38,6 +39,11 @@ class FakeServer(AppServer):
     def refused(self) -> list[Exchange]:
         """Requests that broke a rule of the provider; what a fault refused is not among them."""
         return [e for e in self.provider.exchanges if e.error and not e.fault]
+
+    @property
+    def http_requests(self) -> list[HttpRequest]:
+        """All that arrived, to any path, as it was sent but for keys."""
+        return self.provider.http_requests
 
     def fault(self, *faults: Fault) -> None:
         """Make the next valid requests go wrong, one fault each."""

@@ -18,7 +18,7 @@ import attrs
 import msgspec
 
 from render import Json, Model
-from timeline.fake_provider._json import blocks_of, child
+from timeline.fake_provider._json import blocks_of, child, prompt_of
 
 _KEY: Final = "fake"
 _INVALID: Final = "{place}: Invalid `signature` in `thinking` block."
@@ -130,7 +130,7 @@ def _thoughts(request: Json) -> Iterator[_Thought]:
 def _walk(request: Json) -> Iterator[_Thought]:
     """Every block of the messages with what stands before it, and last the end of the request."""
     messages: list[Json] = request.get("messages") or []
-    fixed = [*blocks_of(request.get("tools")), {}, *blocks_of(request.get("system"))]
+    fixed = [*blocks_of(request.get("tools")), {}, *prompt_of(request)]
     digest = sha256(_canonical([_plain(block) for block in fixed]))
     replies = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
     for index, message in enumerate(messages):

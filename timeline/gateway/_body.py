@@ -89,6 +89,16 @@ class Body:
         raw = self.fields.get(name)
         return None if raw is None else msgspec.json.decode(raw)
 
+    def messages(self) -> list[Json]:
+        """What was said, read."""
+        return [msgspec.json.decode(raw) for raw in self.said]
+
+    def heard(self, start: int = 0, stop: int | None = None) -> list[Json]:
+        """What some of the messages say, read; an offer of tools in front of it all says nothing."""
+        read: list[Json] = [msgspec.json.decode(raw) for raw in self.said[start:stop]]
+        leads = max(0, self.leads - start)
+        return [*map(_silent, read[:leads]), *read[leads:]]
+
     @property
     def leads(self) -> int:
         """How many messages at its beginning are the system's, of APIs that have the prompt there."""
@@ -107,6 +117,14 @@ class Body:
             return [{"type": "text", "text": given}]
         blocks = cast("list[Json]", given or [])
         return [block for block in blocks if not str(block.get("text")).startswith(_BILLING)]
+
+    def tools(self) -> list[Json]:
+        """The tools, those too that are offered by an item in front of the conversation."""
+        leading = [msgspec.json.decode(raw) for raw in self.said[: self.leads]]
+        return [
+            *objs(self.value("tools")),
+            *(tool for item in leading for tool in objs(item.get("tools"))),
+        ]
 
     def control(self) -> Json | None:
         """The newest mark of the client's own, as it is; None: it sets none."""
@@ -153,6 +171,12 @@ def with_control(messages: Sequence[Json], control: Json | None) -> list[Json]:
     if control is None:
         return list(messages)
     return [_controlled(m, control) if _marked_in(m) else m for m in messages]
+
+
+def _silent(item: Json) -> Json:
+    if item.get("type") != "additional_tools":
+        return item
+    return {"type": "message", "role": item["role"], "content": []}
 
 
 def _controlled(message: Json, control: Json) -> Json:

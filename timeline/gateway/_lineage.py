@@ -8,14 +8,13 @@ begins one of its own. All that is needed for it is in the store: after a restar
 import logging
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from hashlib import sha256
 from threading import Event, Lock
 from typing import Any, Final
 
 import attrs
-import msgspec
 
 from blocks import FoldlineError
 from persistence import EventStore
@@ -68,7 +67,7 @@ class Conversation:
             self.reader, count = HistoryReader(format=self.reader.format), 0
         self.said = []  # until it is certain that all can be read
         try:
-            self.reader.add([msgspec.json.decode(raw) for raw in body.said[count:]])
+            self.reader.add(body.heard(count))
         except BaseException:
             self.reader = HistoryReader(format=self.reader.format)
             raise
@@ -192,8 +191,7 @@ def _closed(conversation: Conversation) -> None:
 def _first(body: Body) -> str:
     """A hash of a history's first message, and of whether there are tools: a side call has none."""
     opening = HistoryReader(format=body.api.provider)
-    messages: Sequence[Any] = [msgspec.json.decode(raw) for raw in body.said[: body.leads + 1]]
-    opening.add(messages)
+    opening.add(body.heard(0, body.leads + 1))
     chain = opening.history().chain
     tools = "tools" if body.fields.get("tools", b"[]") not in (b"[]", b"null") else ""
     return sha256(f"{chain[min(1, len(chain) - 1)]}{tools}".encode()).hexdigest()[:_LENGTH]

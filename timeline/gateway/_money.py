@@ -17,7 +17,7 @@ from blocks import UsageRecorded
 from blocks.formats import count, obj
 from render import Json, Model, provider_of
 from timeline.gateway._rewriting import Call
-from timeline.replay._cache import CacheStep, FlatBlock, PromptCache
+from timeline.replay._cache import CacheStep, FlatBlock, PromptCache, kept_unasked
 from timeline.replay._flatten import Flattener
 from timeline.replay._price import price
 
@@ -128,12 +128,7 @@ class _Books:
 
     def given(self, call: Call) -> list[FlatBlock]:
         """The client's own request as the cache sees it."""
-        body = call.asked.body
-        tools = self._flat("tools", body.fields.get("tools", b"[]"))
-        blocks = [*self._overhead(tools), *tools]
-        if body.api.prompt:
-            blocks += self._system(call)
-        return [*blocks, *chain.from_iterable(self._messages(body.said))]
+        return [*self._fixed(call), *chain.from_iterable(self._messages(call.asked.body.said))]
 
     def _messages(self, said: Sequence[bytes]) -> Sequence[tuple[FlatBlock, ...]]:
         """Of each message; what stands where it stood is not looked at again."""
@@ -147,12 +142,16 @@ class _Books:
         return flats
 
     def ours(self, call: Call) -> list[FlatBlock]:
-        """The rendered request."""
-        rendered = call.rendered
-        blocks = self.flattener.flatten(
-            {"system": rendered.system, "tools": rendered.tools, "messages": rendered.messages}
-        )
-        return [*self._overhead(rendered.tools), *blocks]
+        """The request with what was rendered: all in front of the conversation is the client's own."""
+        leads = chain.from_iterable(self._messages(call.asked.body.said)[: call.asked.body.leads])
+        messages = self.flattener.flatten({"messages": call.rendered.messages})
+        return [*self._fixed(call), *leads, *messages]
+
+    def _fixed(self, call: Call) -> list[FlatBlock]:
+        body = call.asked.body
+        tools = self._flat("tools", body.fields.get("tools", b"[]"))
+        system = self._system(call) if body.api.prompt else ()
+        return [*self._overhead(tools), *tools, *system]
 
     def _overhead(self, tools: Sequence[object]) -> list[FlatBlock]:
         """What the provider puts before tools to explain them."""
@@ -220,9 +219,14 @@ class Meter:
             if books is None or books.model != call.model:
                 books = memory[_MEMORY] = _Books.of(call)
             given = books.given(call)
-            full = books.full.step(call.at, given)
-            is_ours = call.is_rewritten or self.record_only
-            sent = books.sent.step(call.at, books.ours(call) if is_ours else given)
+            options = call.asked.body.value("prompt_cache_options")
+            unasked = kept_unasked({"prompt_cache_options": options}, call.model)
+            full = books.full.step(call.at, given, unasked)
+            if call.is_rewritten or self.record_only:
+                own = 0 if call.rendered.cache_points else unasked
+                sent = books.sent.step(call.at, books.ours(call), own)
+            else:
+                sent = books.sent.step(call.at, given, unasked)
         self._add(call, usage, written, full, sent)
 
     def _add(

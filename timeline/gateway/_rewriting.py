@@ -5,13 +5,15 @@ As long as nothing was pruned, clipped or folded, the client's own bytes go on, 
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
+from operator import eq
 from typing import Final
 
 import attrs
 import msgspec
 from msgspec.structs import replace
 
-from blocks import RangeCompacted, UsageRecorded
+from blocks import AssistantThinking, BlockId, RangeCompacted, UsageRecorded
 from render import Json, Model, Overflow, Policy, Rendered, View
 from timeline._models import model_named
 from timeline._timeline import Timeline
@@ -109,8 +111,18 @@ class Rewriter:
         """
         with self._read(api, speaker, headers, raw) as (asked, history, opening):
             timeline = self.lineage.synced(asked.conversation, history, opening)
-            rendered = timeline.render(system=asked.system, tools=asked.tools)
-            return self._made(asked, rendered)
+            return self._made(asked, self._rendered(asked, timeline))
+
+    def _rendered(self, asked: Asked, timeline: Timeline) -> Rendered:
+        was_whole = is_whole(timeline.view)
+        rendered = timeline.render(system=asked.system, tools=asked.tools)
+        is_first = was_whole and not self.record_only
+        unbound = _unbound(asked.body, timeline, rendered) if is_first else []
+        if not unbound:
+            return rendered
+        timeline.hide(*unbound)
+        shown = timeline.render_at(timeline.version, system=asked.system, tools=asked.tools)
+        return attrs.evolve(shown, decisions=rendered.decisions)
 
     def counted(
         self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes
@@ -167,7 +179,7 @@ class Rewriter:
                 conversation=conversation,
                 control=control,
                 system=[*body.system(), *said],
-                tools=body.value("tools") or [],
+                tools=body.tools(),
             )
             yield asked, history, opening
 
@@ -186,6 +198,30 @@ def is_whole(view: View) -> bool:
     hidden = (group for group in view.groups if group.is_hidden)
     entries = (entry for group in hidden for entry in group.entries)
     return all(e.hidden_as == "unsigned" for e in entries if e.replacement is not None)
+
+
+def _unbound(body: Body, timeline: Timeline, rendered: Rendered) -> list[BlockId]:
+    """The thinking that is rendered for the first time, and behind something that is not as the client said it:
+    until now the provider got the client's own words, and what it thought is bound to them."""
+    if is_whole(timeline.view) or not timeline.settings.model.thinking_bound:
+        return []
+    contents = rendered.provider.contents
+    said = [(role, _plain(c)) for role, c in contents((), (), body.messages())]
+    shown = [(role, _plain(c)) for role, c in contents((), (), rendered.messages)]
+    same = sum(takewhile(bool, map(eq, said, shown)))
+    behind = [content for _, content in shown[same:]]
+    entries = (entry for group in timeline.view.groups for entry in group.entries)
+    return [
+        entry.block.id
+        for entry in entries
+        if isinstance(entry.block, AssistantThinking)
+        and entry.replacement is None
+        and entry.block.provider in behind
+    ]
+
+
+def _plain(content: Json) -> Json:
+    return {name: value for name, value in content.items() if name != "cache_control"}
 
 
 def rewritten(asked: Asked, rendered: Rendered, further: Sequence[bytes] = ()) -> bytes:

@@ -128,6 +128,6 @@ async def _chunks(
         async for chunk in response.aiter_raw():
             seen(chunk)
             yield chunk
+    finally:  # a client that has read the last event may hang up before the provider does
         over()
-    finally:
         await response.aclose()

@@ -18,7 +18,7 @@ prefixes are equal numbers, so a look-up costs one dict access, however long the
 """
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import attrs
 
@@ -75,6 +75,8 @@ class _Request:
     """Tokens up to and including the block."""
     marks: list[tuple[int, int]]
     """Index of the block, and the ttl that its mark asks for; long prefixes only."""
+    unasked: int = -1
+    """Index of a block that the provider marked by itself, and looks back from without limit."""
 
 
 @attrs.define
@@ -105,9 +107,12 @@ class PromptCache:
             automatic_ttl=limits.ttl_seconds if limits.automatic else 0,
         )
 
-    def step(self, ts: float, blocks: Iterable[FlatBlock]) -> CacheStep:
-        """Send one request at `ts` (seconds)."""
+    def step(self, ts: float, blocks: Iterable[FlatBlock], unasked: int = 0) -> CacheStep:
+        """Send one request at `ts` (seconds); `unasked`: see `kept_unasked`."""
         request = self._taken_in(blocks)
+        if unasked and request.sums and request.sums[-1] >= self.minimum_tokens:
+            request.unasked = len(request.sums) - 1
+            request.marks.append((request.unasked, unasked))
         last = self._live(self._last[1], ts) if self._last else None
         bust = last is not None and not self._contains(request)
         read = self._read(request, ts)
@@ -153,7 +158,7 @@ class PromptCache:
     def _found(self, request: _Request, mark: int, ts: float) -> int | None:
         """Index of the block where the look back from `mark` finds an entry."""
         positions = request.positions
-        beyond = positions[mark] - self.lookback
+        beyond = -1 if mark == request.unasked else positions[mark] - self.lookback
         index = mark
         while index >= 0 and positions[index] > beyond:
             if self._live(request.chain[index], ts):
@@ -173,6 +178,19 @@ class PromptCache:
     def _live(self, prefix: int, ts: float) -> _Entry | None:
         entry = self._entries.get(prefix)
         return entry if entry is not None and entry.expires_at > ts else None
+
+
+def kept_unasked(request: Mapping[str, Any], model: Model) -> int:
+    """Seconds that the provider keeps a whole prompt although nothing in it is marked; 0: it does not.
+
+    OpenAI's, where a request may have marks and does not say that they are all: the latest message gets one, and
+    is found however far back.
+    """
+    if model.cache_kind != "marks" or not model.provider.startswith("openai"):
+        return 0
+    options: object = request.get("prompt_cache_options")
+    mode = cast("Mapping[str, Any]", options).get("mode") if isinstance(options, dict) else None
+    return 0 if mode == "explicit" else int(min(model.cache_ttls))
 
 
 def _bill(request: _Request, read: int, *, warm: bool, bust: bool) -> CacheStep:

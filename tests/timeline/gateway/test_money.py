@@ -1,14 +1,30 @@
 """What is said to be saved is what the bill shows."""
 
+import asyncio
 import json
 import logging
+import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 
+import attrs
+import httpx2
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
 
 from persistence import MemoryStore, open_store
 from render import provider_of
-from tests.timeline.gateway._agents import KEY, MODEL, SYSTEM, Agent, gateway, provider, working
+from tests.timeline.gateway._agents import (
+    KEY,
+    MODEL,
+    SYSTEM,
+    Agent,
+    Recording,
+    gateway,
+    provider,
+    working,
+)
 from timeline import model_named
 from timeline.cli import main
 from timeline.fake_provider import FakeServer
@@ -105,3 +121,39 @@ def test_no_key_is_kept_or_logged(
     [first, *_] = json.loads(capsys.readouterr().out)
     assert main(["show", first["id"], "--json", "--store", str(path)]) == 0
     assert KEY not in capsys.readouterr().out
+
+
+@attrs.define
+class Lingering(Recording):
+    """Says all that it has to say, and does not hang up."""
+
+    async def _take(self, http: Request) -> Response:
+        async def events() -> AsyncIterator[bytes]:
+            message = {"id": "m1", "usage": {"input_tokens": 900, "output_tokens": 1}}
+            for event in (
+                {"type": "message_start", "message": message},
+                {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 7}},
+                {"type": "message_stop"},
+            ):
+                yield f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+            await asyncio.sleep(30)
+
+        del http
+        return StreamingResponse(events(), media_type="text/event-stream")
+
+
+def test_a_call_counts_though_the_client_hangs_up_after_the_last_event() -> None:
+    with Lingering() as up, gateway(store=MemoryStore(), upstream=up.url) as server:
+        agent = Agent(server.url, more={"stream": True})
+        agent.say("Hello.")
+        headers = {"x-api-key": KEY, "anthropic-version": "2023-06-01"}
+        url = f"{server.url}/v1/messages"
+        with httpx2.stream("POST", url, json=agent.request(), headers=headers) as answer:
+            for line in answer.iter_lines():
+                if "message_stop" in line:
+                    break
+        for _ in range(500):
+            if (savings := server.gateway.savings()).calls:
+                break
+            time.sleep(0.01)
+        assert (savings.calls, savings.tokens, savings.output_tokens) == (1, 900, 7)

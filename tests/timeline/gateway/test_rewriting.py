@@ -17,10 +17,12 @@ from tests.timeline.gateway._agents import (
     Recording,
     gateway,
     provider,
+    words,
     working,
 )
 from timeline import model_named
-from timeline.fake_provider import Fault
+from timeline.fake_provider import Call, FakeProvider, Fault, Reply
+from timeline.fake_provider.wires import RESPONSES
 
 pytestmark = pytest.mark.network
 WINDOW = 6_500
@@ -250,3 +252,57 @@ _FUNCTION: Json = {
     "type": "function",
     "function": {"name": "bash", "parameters": {"type": "object", "properties": {}}},
 }
+
+
+def test_thinking_is_not_sent_behind_words_that_are_not_the_clients_any_more() -> None:
+    """An instruction between messages is rendered as a notice: what was thought behind it is bound to it."""
+    calls = [Call("bash", {"command": f"cat {number}"}) for number in range(6)]
+    script = [Reply(thinking=f"Call {call.input}.", calls=[call]) for call in calls]
+    with provider([*script, Reply(text="Done.")]) as up:
+        with gateway(store=MemoryStore(), upstream=up.url, window=WINDOW) as server:
+            agent = Agent(server.url, more={"thinking": {"type": "adaptive"}})
+            agent.say("Look at all of them.")
+            place = {"type": "text", "text": "You are in /tmp."}
+            agent.said.append({"role": "system", "content": [place]})
+            for number, _ in enumerate(calls):
+                call = agent.ask()["content"][-1]
+                text = words(number, 2_000 if number == 3 else 20)
+                result = {"type": "tool_result", "tool_use_id": call["id"], "content": text}
+                agent.said.append({"role": "user", "content": [result]})
+            agent.ask()
+        assert not up.refused
+        rewritten = up.requests[-1]
+        assert rewritten["messages"][:-1] != agent.said[: len(rewritten["messages"]) - 1]
+        kept = [c for m in rewritten["messages"] for c in m["content"] if c["type"] == "thinking"]
+        assert [c["thinking"] for c in kept] == [script[5].thinking]
+
+
+def test_what_stands_in_front_of_a_conversation_is_sent_once_and_counted() -> None:
+    """Codex: tools and instructions are items, and the conversation comes behind them."""
+    tool = {"type": "custom", "name": "exec", "description": words(1, 2_000)}
+    space = {"type": "namespace", "name": "functions", "description": "", "tools": [tool]}
+    offer: Json = {"type": "additional_tools", "role": "developer", "tools": [space]}
+    rules: Json = {"type": "message", "role": "developer", "content": f"RULE-77: {words(2, 300)}"}
+    said: list[Json] = [offer, rules, {"type": "message", "role": "user", "content": "Begin."}]
+    calls = [Call("exec", {"input": f"run({number})"}) for number in range(12)]
+    headers = {"authorization": "Bearer x", "session-id": "s1", "thread-id": "s1"}
+    bare, whole = FakeProvider(responder=lambda _: Reply(text="Done.")), 0
+    with provider([Reply(calls=[call]) for call in calls]) as up:
+        with gateway(store=MemoryStore(), upstream=up.url, window=9_000) as server:
+            for _ in calls:
+                asked = {"model": "gpt-5.6-sol", "input": [*said], "store": False}
+                whole += bare.create(asked, RESPONSES).tokens
+                url = f"{server.url}/v1/responses"
+                answer = httpx2.post(url, json=asked, headers=headers, timeout=60).json()
+                call_id = answer["output"][-1]["call_id"]
+                output = {"type": "custom_tool_call_output", "call_id": call_id}
+                said += [*answer["output"], {**output, "output": words(len(said), 400)}]
+        savings = server.gateway.savings()
+        assert not up.refused
+        for request in up.requests:
+            assert request["input"][:2] == [offer, rules]
+            assert str(request).count("RULE-77") == 1
+        sent = [exchange.tokens for exchange in up.provider.exchanges]
+    assert max(sent) <= 9_000 < bare.exchanges[-1].tokens
+    assert savings.tokens == sum(sent)
+    assert abs(savings.full_tokens - whole) < 0.01 * whole

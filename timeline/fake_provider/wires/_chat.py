@@ -8,7 +8,7 @@ import attrs
 from render import Json, Model
 from timeline.fake_provider._fault import ApiError, overlong
 from timeline.fake_provider._json import blocks_of, child
-from timeline.fake_provider._reply import Draft
+from timeline.fake_provider._reply import Draft, Reply
 from timeline.fake_provider.wires import _openai
 from timeline.fake_provider.wires._openai import invalid
 from timeline.fake_provider.wires._wire import Spoken, event, pieces, unknown_field
@@ -51,7 +51,12 @@ class Chat:
         """A bearer's token."""
         return _openai.unauthorised(headers)
 
-    def received(self, body: Json, place: Mapping[str, str]) -> Json:  # noqa: ARG002 -- one place for all
+    def received(
+        self,
+        body: Json,
+        place: Mapping[str, str],  # noqa: ARG002 -- one place for all
+        headers: Mapping[str, str],  # noqa: ARG002 -- they ask for nothing
+    ) -> Json:
         """As it is."""
         return body
 
@@ -90,6 +95,10 @@ class Chat:
             "thinking": {"type": "adaptive" if request.get("reasoning_effort") else "disabled"},
             **_openai.output_config(request.get("response_format") or {}),
         }
+
+    def unasked(self, request: Json) -> Reply | None:  # noqa: ARG002 -- always the same
+        """Nothing."""
+        return None
 
     def sign(self, text: str, request: Json, model: Model) -> str:  # noqa: ARG002 -- it does not come back
         """Thinking is not sent."""

@@ -10,7 +10,7 @@ import attrs
 from render import Json, Model, provider_of
 from timeline.fake_provider._fault import ApiError, overlong
 from timeline.fake_provider._json import blocks_of, child
-from timeline.fake_provider._reply import Draft
+from timeline.fake_provider._reply import Draft, Reply
 from timeline.fake_provider._signature import is_signed, sealed
 from timeline.fake_provider.wires._wire import Spoken, event, pieces, unknown_field
 
@@ -63,7 +63,12 @@ class Gemini:
             return None
         return ApiError(401, "authentication_error", "API key not valid.")
 
-    def received(self, body: Json, place: Mapping[str, str]) -> Json | ApiError:
+    def received(
+        self,
+        body: Json,
+        place: Mapping[str, str],
+        headers: Mapping[str, str],  # noqa: ARG002 -- they ask for nothing
+    ) -> Json | ApiError:
         """By the names of the REST interface, as the client was called; with what the path says."""
         if place["method"] not in _METHODS:
             return ApiError(404, "not_found_error", "Not found")
@@ -111,6 +116,10 @@ class Gemini:
             "thinking": {"type": "adaptive" if thinks else "disabled"},
             **_output_config(config),
         }
+
+    def unasked(self, request: Json) -> Reply | None:  # noqa: ARG002 -- always the same
+        """Nothing."""
+        return None
 
     def sign(self, text: str, request: Json, model: Model) -> str:  # noqa: ARG002 -- not what the API signs
         """Thoughts carry no signature: what follows them does."""

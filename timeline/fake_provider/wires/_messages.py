@@ -7,13 +7,18 @@ import attrs
 
 from render import Json, Model
 from timeline.fake_provider._fault import ApiError
-from timeline.fake_provider._reply import Draft
+from timeline.fake_provider._reply import Draft, Reply
 from timeline.fake_provider._rules import invalid, misshapen, too_long, unlawful
 from timeline.fake_provider._signature import sign
 from timeline.fake_provider.wires._wire import Spoken, event, pieces
 from timeline.replay._cache import CacheStep
 
 _SECONDS: Final = {"5m": 300, "1h": 3_600}
+_BETAS: Final = {"context_management": "context-management-"}
+"""Fields that only some requests may have, and how the beta begins that allows them."""
+_SUBSCRIPTION: Final = "Bearer sk-ant-oat"
+_SUBSCRIPTION_BETA: Final = "oauth-"
+"""A subscription's token is no API key: it needs a beta of its own."""
 _GARBAGE: Final = b'event: content_block_delta\ndata: {"type": "content_block_delta", "ind\n\n'
 
 
@@ -27,15 +32,28 @@ class Messages:
     ids: tuple[str, str] = attrs.field(default=("msg", "toolu"), init=False)
 
     def unauthorised(self, headers: Mapping[str, str]) -> ApiError | None:
-        """A version, too."""
+        """A version, too; with a subscription's token, its beta."""
         if not (headers.get("x-api-key") or headers.get("authorization")):
             return ApiError(401, "authentication_error", "x-api-key header is required")
+        token, betas = headers.get("authorization", ""), headers.get("anthropic-beta", "")
+        if token.startswith(_SUBSCRIPTION) and _SUBSCRIPTION_BETA not in betas:
+            text = "OAuth authentication is currently not supported."
+            return ApiError(401, "authentication_error", text)
         if "anthropic-version" not in headers:
             return invalid("anthropic-version: header is required")
         return None
 
-    def received(self, body: Json, place: Mapping[str, str]) -> Json:  # noqa: ARG002 -- one place for all
-        """As it is."""
+    def received(
+        self,
+        body: Json,
+        place: Mapping[str, str],  # noqa: ARG002 -- one place for all
+        headers: Mapping[str, str],
+    ) -> Json | ApiError:
+        """As it is, if its headers name the betas that its fields belong to."""
+        named = headers.get("anthropic-beta", "")
+        for field, beta in _BETAS.items():
+            if field in body and beta not in named:
+                return invalid(f"{field}: Extra inputs are not permitted")
         return body
 
     def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:
@@ -59,6 +77,10 @@ class Messages:
     def asked(self, request: Json) -> Json:
         """As it is."""
         return request
+
+    def unasked(self, request: Json) -> Reply | None:
+        """Nothing is said where the cache is only to be warmed."""
+        return Reply(stop_reason="max_tokens") if request["max_tokens"] == 0 else None
 
     def sign(self, text: str, request: Json, model: Model) -> str:
         """See `_signature`."""

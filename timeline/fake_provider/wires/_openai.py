@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
+import attrs
+
 from render import Json, Model, provider_of
 from timeline.fake_provider._fault import ApiError
 from timeline.fake_provider._json import blocks_of
@@ -78,14 +80,50 @@ def arguments(text: str) -> Any:
         return {}
 
 
-def tools_of(request: Json) -> list[Json]:
-    """Functions in the words of the Messages API."""
-    tools: list[Json] = []
-    for tool in cast("list[Json]", request.get("tools") or []):
+_TEXT_INPUT: Final[Json] = {
+    "type": "object",
+    "properties": {"input": {"type": "string"}},
+    "required": ["input"],
+}
+
+
+@attrs.frozen(kw_only=True)
+class Offer:
+    """A tool as a request offers it: among the tools, in a namespace, between the items of the input."""
+
+    kind: str = "function"
+    """`function`, or `custom`: it takes a text."""
+    namespace: str = ""
+    schema: Json = attrs.field(factory=dict[str, Any])
+
+
+def offered(request: Json) -> dict[str, Offer]:
+    """The tools that the model may call, by name."""
+    found: dict[str, Offer] = {}
+    waiting = [("", tool) for tool in blocks_of(request.get("tools"))]
+    for item in blocks_of(request.get("input")):
+        if item.get("type") == "additional_tools":
+            waiting += (("", tool) for tool in blocks_of(item.get("tools")))
+    for space, tool in waiting:
         about: Json = tool.get("function") or tool
-        if tool.get("type") == "function":
-            tools.append({"name": about.get("name"), "input_schema": about.get("parameters") or {}})
-    return tools
+        match tool.get("type"):
+            case "function":
+                schema: Json = about.get("parameters") or {}
+                found[str(about.get("name"))] = Offer(namespace=space, schema=schema)
+            case "custom":
+                offer = Offer(kind="custom", namespace=space, schema=_TEXT_INPUT)
+                found[str(tool.get("name"))] = offer
+            case "namespace":
+                waiting += ((str(tool.get("name")), t) for t in blocks_of(tool.get("tools")))
+            case _:
+                pass
+    return found
+
+
+def tools_of(request: Json) -> list[Json]:
+    """The same in the words of the Messages API."""
+    tools = offered(request).items()
+    return [{"name": name, "input_schema": offer.schema} for name, offer in tools]
 
 
 def output_config(format_: Json) -> Json:
@@ -102,6 +140,6 @@ def sign(text: str, model: Model) -> str:
 
 
 def is_own(item: Json) -> bool:
-    """Whether a reasoning item is as the server once gave it."""
+    """Whether reasoning, or a compaction, is as the server once gave it."""
     summary = "".join(str(part.get("text", "")) for part in blocks_of(item.get("summary")))
     return is_signed(str(item.get("encrypted_content") or ""), summary)

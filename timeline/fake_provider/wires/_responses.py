@@ -1,6 +1,6 @@
 """OpenAI's Responses API, without anything that is stored on the server."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Final
 
@@ -9,14 +9,23 @@ import attrs
 from render import Json, Model
 from timeline.fake_provider._fault import ApiError, overlong
 from timeline.fake_provider._json import blocks_of, child
-from timeline.fake_provider._reply import Draft
+from timeline.fake_provider._reply import Draft, Reply
 from timeline.fake_provider.wires import _openai
+from timeline.fake_provider.wires._items import events, output
 from timeline.fake_provider.wires._openai import invalid
-from timeline.fake_provider.wires._wire import Spoken, event, pieces, unknown_field
+from timeline.fake_provider.wires._wire import Spoken, event, unknown_field
 
 _FIELDS: Final = frozenset(
     {
-        *("background", "context_management", "conversation", "include", "input", "instructions"),
+        *(
+            "background",
+            "client_metadata",
+            "context_management",
+            "conversation",
+            "include",
+            "input",
+            "instructions",
+        ),
         *("max_output_tokens", "max_tool_calls", "metadata", "model", "moderation"),
         *("parallel_tool_calls", "previous_response_id", "prompt", "prompt_cache_key"),
         *("prompt_cache_options", "prompt_cache_retention", "reasoning", "safety_identifier"),
@@ -24,7 +33,8 @@ _FIELDS: Final = frozenset(
         *("tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user"),
     }
 )
-"""Of the SDK, 3.54."""
+"""Of the SDK, 3.54, and what Codex says of itself."""
+_SEALED: Final = frozenset({"compaction", "reasoning"})
 _STORED: Final = ("background", "conversation", "previous_response_id", "prompt")
 """What only a server that stores something can do."""
 _INCOMPLETE: Final = {
@@ -49,7 +59,12 @@ class Responses:
         """A bearer's token."""
         return _openai.unauthorised(headers)
 
-    def received(self, body: Json, place: Mapping[str, str]) -> Json:  # noqa: ARG002 -- one place for all
+    def received(
+        self,
+        body: Json,
+        place: Mapping[str, str],  # noqa: ARG002 -- one place for all
+        headers: Mapping[str, str],  # noqa: ARG002 -- they ask for nothing
+    ) -> Json:
         """As it is."""
         return body
 
@@ -67,9 +82,9 @@ class Responses:
         return None
 
     def unlawful(self, request: Json, model: Model) -> ApiError | None:
-        """The rules, and that reasoning comes back as it was given."""
+        """The rules, and that what was sealed comes back as it was given."""
         for item in blocks_of(request["input"]):
-            if item.get("type") == "reasoning" and not _openai.is_own(item):
+            if item.get("type") in _SEALED and not _openai.is_own(item):
                 text = "The encrypted content could not be verified."
                 return invalid(text, "invalid_encrypted_content")
         return _openai.unlawful(request, model)
@@ -95,6 +110,15 @@ class Responses:
             **_openai.output_config(child(child(request, "text"), "format")),
         }
 
+    def unasked(self, request: Json) -> Reply | None:
+        """A compaction, where the input ends by asking for one."""
+        items = blocks_of(request["input"])
+        if not items or items[-1].get("type") != "compaction_trigger":
+            return None
+        sealed = _openai.sign("", Model(name=request["model"]))
+        block = {"id": "cmp_fake", "type": "compaction", "encrypted_content": sealed}
+        return Reply(blocks=[block])
+
     def sign(self, text: str, request: Json, model: Model) -> str:  # noqa: ARG002 -- bound to nothing
         """Encrypted content; it is only signed here."""
         return _openai.sign(text, model)
@@ -113,7 +137,7 @@ class Responses:
             "instructions": None,
             "metadata": {},
             "model": spoken.model.name,
-            "output": _output(spoken, is_cut=reason is not None),
+            "output": output(spoken, is_cut=reason is not None),
             "parallel_tool_calls": True,
             "temperature": None,
             "tool_choice": "auto",
@@ -125,7 +149,7 @@ class Responses:
     def events(self, message: Json, drafts: Sequence[Draft], request: Json) -> Iterator[bytes]:  # noqa: ARG002 -- nothing to choose
         """In the order of the API, numbered."""
         numbers = count()
-        for data in _events(message):
+        for data in events(message):
             yield event({**data, "sequence_number": next(numbers)}, data["type"])
 
     def garbage(self) -> bytes:
@@ -153,15 +177,32 @@ def _as_message(item: Json) -> Json:
                 "input": _openai.arguments(item["arguments"]),
             }
             return {"role": "assistant", "content": [block]}
+        case "custom_tool_call":
+            given = {"input": item["input"]}
+            block = {
+                "type": "tool_use",
+                "id": item["call_id"],
+                "name": item["name"],
+                "input": given,
+            }
+            return {"role": "assistant", "content": [block]}
         case "function_call_output" | "custom_tool_call_output":
             content = _openai.parts_of(item["output"])
             result = {"type": "tool_result", "tool_use_id": item["call_id"], "content": content}
             return {"role": "user", "content": [result]}
+        case "agent_message":
+            said = [{"type": "text", "text": _sent(part)} for part in blocks_of(item["content"])]
+            return {"role": "user", "content": said}
         case "message":
             role = "assistant" if item.get("role") == "assistant" else "user"
             return {"role": role, "content": _openai.parts_of(item["content"])}
         case _:
             return {"role": "assistant", "content": []}
+
+
+def _sent(part: Json) -> str:
+    """What one agent says to another; it is not really sealed here."""
+    return str(part.get("text", part.get("encrypted_content", "")))
 
 
 def _usage(spoken: Spoken) -> Json:
@@ -173,102 +214,3 @@ def _usage(spoken: Spoken) -> Json:
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": step.total + output,
     }
-
-
-def _output(spoken: Spoken, *, is_cut: bool) -> list[Json]:
-    """The items of an answer; only the last one may be incomplete."""
-    drafts, refuses = spoken.answer.drafts, spoken.answer.stop_reason == "refusal"
-    items = [_item(draft, spoken.new_id) for draft in drafts]
-    if refuses:
-        refusal = {"type": "refusal", "refusal": "I can't help with that."}
-        items.append(_said(spoken.new_id("msg"), refusal))
-    if is_cut and items and "status" in items[-1]:
-        items[-1]["status"] = "incomplete"
-    return items
-
-
-def _said(id_: str, *parts: Json) -> Json:
-    common = {"id": id_, "type": "message", "role": "assistant", "status": "completed"}
-    return {**common, "content": list(parts)}
-
-
-def _item(draft: Draft, new_id: Callable[[str], str]) -> Json:
-    block = draft.block
-    match block["type"]:
-        case "text":
-            text: Json = {"type": "output_text", "text": block["text"], "annotations": []}
-            return _said(new_id("msg"), text)
-        case "thinking":
-            return {
-                "id": new_id("rs"),
-                "type": "reasoning",
-                "summary": [{"type": "summary_text", "text": block["thinking"]}],
-                "encrypted_content": block["signature"],
-            }
-        case "tool_use":
-            return {
-                "id": new_id("fc"),
-                "type": "function_call",
-                "call_id": block["id"],
-                "name": block["name"],
-                "arguments": draft.said,
-                "status": "completed",
-            }
-        case _:
-            return dict(block)
-
-
-def _events(response: Json) -> Iterator[Json]:
-    begun: Json = {**response, "status": "in_progress", "output": [], "usage": None}
-    yield {"type": "response.created", "response": begun}
-    yield {"type": "response.in_progress", "response": begun}
-    for index, item in enumerate(response["output"]):
-        place = {"output_index": index}
-        opened: Json = {
-            name: [] if isinstance(value, list) else value for name, value in item.items()
-        }
-        if "arguments" in opened:
-            opened["arguments"] = ""
-        if "status" in opened:
-            opened["status"] = "in_progress"
-        yield {"type": "response.output_item.added", **place, "item": opened}
-        yield from _inside(item, {**place, "item_id": item.get("id")})
-        yield {"type": "response.output_item.done", **place, "item": item}
-    yield {"type": f"response.{response['status']}", "response": response}
-
-
-def _inside(item: Json, place: Json) -> Iterator[Json]:
-    """What is said of one item, bit by bit."""
-    match item["type"]:
-        case "message":
-            for number, part in enumerate(item["content"]):
-                here = {**place, "content_index": number}
-                yield from _part(part, here)
-        case "reasoning":
-            for number, part in enumerate(item["summary"]):
-                here = {**place, "summary_index": number}
-                empty = {**part, "text": ""}
-                kind = "response.reasoning_summary_part"
-                yield {"type": f"{kind}.added", **here, "part": empty}
-                yield from _text("response.reasoning_summary_text", "text", part["text"], here)
-                yield {"type": f"{kind}.done", **here, "part": part}
-        case "function_call":
-            kind = "response.function_call_arguments"
-            yield from _text(kind, "arguments", item["arguments"], place)
-        case _:
-            return
-
-
-def _part(part: Json, here: Json) -> Iterator[Json]:
-    field = "text" if part["type"] == "output_text" else "refusal"
-    kind = f"response.{part['type']}"
-    yield {"type": "response.content_part.added", **here, "part": {**part, field: ""}}
-    yield from _text(kind, field, part[field], here)
-    yield {"type": "response.content_part.done", **here, "part": part}
-
-
-def _text(kind: str, field: str, text: str, here: Json) -> Iterator[Json]:
-    more: Json = {"logprobs": []} if kind == "response.output_text" else {}
-    for piece in pieces(text):
-        yield {"type": f"{kind}.delta", **here, **more, "delta": piece}
-    yield {"type": f"{kind}.done", **here, **more, field: text}

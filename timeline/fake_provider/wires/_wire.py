@@ -11,7 +11,7 @@ import attrs
 
 from render import Json, Model
 from timeline.fake_provider._fault import ApiError
-from timeline.fake_provider._reply import Answer, Draft
+from timeline.fake_provider._reply import Answer, Draft, Reply
 from timeline.replay._cache import CacheStep
 
 _PIECE_CHARS: Final = 24
@@ -24,6 +24,8 @@ class Spoken:
     """An answer on its way to be put as an API does."""
 
     id: str
+    request: Json
+    """What is answered."""
     model: Model
     answer: Answer
     step: CacheStep
@@ -60,8 +62,10 @@ class Wire(Protocol):
         """What is missing from a request's headers; any key will do, but there must be one."""
         ...
 
-    def received(self, body: Json, place: Mapping[str, str]) -> Json | ApiError:
-        """A request, of its body and of what its path says, or that there is nothing at this place."""
+    def received(
+        self, body: Json, place: Mapping[str, str], headers: Mapping[str, str]
+    ) -> Json | ApiError:
+        """A request, of its body and of what its path and its headers say, or why there is none."""
         ...
 
     def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:
@@ -82,6 +86,10 @@ class Wire(Protocol):
 
     def asked(self, request: Json) -> Json:
         """The request in the words of the Messages API, for who answers."""
+        ...
+
+    def unasked(self, request: Json) -> Reply | None:
+        """What the server answers by itself; None: its model answers."""
         ...
 
     def sign(self, text: str, request: Json, model: Model) -> str:

@@ -7,11 +7,12 @@ from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
-from render.providers._facts import fields
+from render.providers._facts import fields, items, joined
 from render.providers.openai._kinds import CALL_ID_LENGTH_MAX, MARK, NAME
 from render.providers.openai._media import MediaFacts, scan_file, scan_image
 from render.providers.openai.responses._kinds import CALLS, REPLAYED
 from render.providers.openai.responses.validator._rules import Rule
+from render.providers.openai.responses.validator._tool_rules import tool_facts
 
 Json: TypeAlias = Mapping[str, Any]
 ItemRule: TypeAlias = Callable[[Json, "ItemFacts"], None]
@@ -35,6 +36,8 @@ class ItemFacts(MediaFacts):
     """Of an output: the id of its call, and its own type."""
     reasoning: str | None = None
     """Of reasoning: its id."""
+    is_trigger: bool = False
+    """Whether it asks for a compaction."""
     marks: int = 0
     noted: bool = True
     """Whether a check of the whole request must look at this item by itself."""
@@ -74,6 +77,20 @@ def _scan_message(item: Json, facts: ItemFacts) -> None:
     if isinstance(content, str):
         facts.size += len(content)
     else:
+        _scan_parts(content, "content", facts)
+
+
+def _scan_agent_message(item: Json, facts: ItemFacts) -> None:
+    """What one agent of a team says to another; the server may have sealed it."""
+    for field in ("author", "recipient"):
+        if not isinstance(item.get(field), str):
+            facts.fault(Rule.SHAPE, "", "a string", field=field)
+    content: object = item.get("content")
+    parts = items(content)
+    open_parts = [part for part in parts if fields(part).get("type") != "encrypted_content"]
+    if open_parts:
+        _scan_parts(open_parts, "content", facts)
+    elif not parts:
         _scan_parts(content, "content", facts)
 
 
@@ -179,6 +196,27 @@ def _scan_compaction(item: Json, facts: ItemFacts) -> None:
         facts.fault(Rule.COMPACTION_SEALED, "")
 
 
+def _scan_more_tools(item: Json, facts: ItemFacts) -> None:
+    """Tools that are offered from here on."""
+    if item.get("role") != "developer":
+        facts.fault(Rule.TOOLS_ROLE, "", item.get("role"), field="role")
+    tools: object = item.get("tools")
+    if not isinstance(tools, list):
+        facts.fault(Rule.SHAPE, "", "an array", field="tools")
+        return
+    for index, tool in enumerate(cast("Sequence[object]", tools)):
+        facts.faults += [
+            attrs.evolve(fault, at=joined(f"tools.{index}", fault.at))
+            for fault in tool_facts(tool).faults
+        ]
+
+
+def _scan_trigger(item: Json, facts: ItemFacts) -> None:
+    """Asks for a compaction."""
+    del item
+    facts.is_trigger = True
+
+
 def _scan_own(item: Json, facts: ItemFacts) -> None:
     """Known, and without rules of its own here."""
     del item
@@ -189,7 +227,10 @@ _ITEM_RULES: Final[Mapping[str, ItemRule]] = {
     **dict.fromkeys(REPLAYED, _scan_own),
     **dict.fromkeys(CALLS, _scan_call),
     **dict.fromkeys(CALLS.values(), _scan_output),
+    "additional_tools": _scan_more_tools,
+    "agent_message": _scan_agent_message,
     "compaction": _scan_compaction,
+    "compaction_trigger": _scan_trigger,
     "message": _scan_message,
     "reasoning": _scan_reasoning,
 }

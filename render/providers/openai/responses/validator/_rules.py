@@ -63,6 +63,7 @@ class Rule(Enum):
     REASONING_ALONE = (
         "Item '%s' of type 'reasoning' was provided without its required following item."
     )
+    TRIGGER_LAST = "Invalid 'compaction_trigger': it must be the final input item."  # [sdk]
     COMPACTION_SEALED = "Missing required parameter: 'encrypted_content'."  # [sdk]
 
     ################################################################
@@ -84,6 +85,7 @@ class Rule(Enum):
     # Tools
     ################################################################
     TOOL_TYPE = "Invalid value: '%s'. Supported values are the types of the tools."
+    TOOLS_ROLE = "Invalid value: '%s'. Supported values are: 'developer'."  # [sdk]
     TOOL_NAME = "Invalid 'tools.name': string does not match pattern '^[a-zA-Z0-9_-]+$', up to 64."
     TOOL_NAME_DUPLICATE = "Duplicate tool name: '%s'."
     TOOL_SCHEMA = (

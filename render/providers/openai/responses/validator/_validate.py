@@ -55,6 +55,7 @@ class ResponsesValidator:
         yield from check_names([tool.name for tool in tools], Rule)
         yield from _check_pairs(things)
         yield from _check_reasoning(things)
+        yield from _check_trigger(things)
         marked = next((f"input.{index}" for index, facts in noted if facts.marks), "")
         yield from check_cache(request, marked, model, Rule)
         yield from check_sizes(things, "input", Rule)
@@ -105,6 +106,12 @@ def _check_reasoning(things: Sequence[ItemFacts]) -> Iterator[Violation]:
             continue
         if index + 1 == len(things) or not things[index + 1].by_model:
             yield violation(Rule.REASONING_ALONE, f"input.{index}", facts.reasoning)
+
+
+def _check_trigger(things: Sequence[ItemFacts]) -> Iterator[Violation]:
+    for index, facts in enumerate(things[:-1]):
+        if facts.is_trigger:
+            yield violation(Rule.TRIGGER_LAST, f"input.{index}")
 
 
 def _check_output(request: Json, model: Model | None) -> Iterator[Violation]:

@@ -61,11 +61,21 @@ def tool(**fields: Any) -> dict[str, Any]:
     return {"type": "function", "name": "bash", "parameters": schema, "strict": False, **fields}
 
 
+def offered(**fields: Any) -> dict[str, Any]:
+    return {"type": "additional_tools", "role": "developer", "tools": [], **fields}
+
+
+def told(**fields: Any) -> dict[str, Any]:
+    own = {"type": "agent_message", "author": "/root", "recipient": "/root/a", "content": [text()]}
+    return {**own, **fields}
+
+
 def of(*items: Any, **fields: Any) -> dict[str, Any]:
     return {"input": list(items), "store": False, **fields}
 
 
 LONG = "x" * 65
+TRIGGER = {"type": "compaction_trigger"}
 CASES: list[tuple[str, str, Any, Any, Model | None]] = [
     ("shape", "request", "hm", of(user()), None),
     ("shape", "input", {"input": 5}, {"input": "hm"}, None),
@@ -104,6 +114,13 @@ CASES: list[tuple[str, str, Any, Any, Model | None]] = [
     ("reasoning_sealed", "input.0", of(reasoning(encrypted_content=None), said()), of(reasoning(), said()), None),
     ("reasoning_alone", "input.0", of(reasoning(), user()), of(reasoning(), said()), None),
     ("reasoning_alone", "input.1", of(said(), reasoning()), of(reasoning(), reasoning(), call(), output()), None),
+    ("trigger_last", "input.1", of(user(), TRIGGER, user()), of(user(), TRIGGER), None),
+    ("shape", "input.0", of(offered(tools=5)), of(offered()), None),
+    ("tools_role", "input.0", of(offered(role="user")), of(offered()), None),
+    ("tool_name", "input.0.tools.1", of(offered(tools=[tool(), tool(name="a b")])), of(offered(tools=[tool()])), None),
+    ("shape", "input.0", of(told(author=None)), of(told()), None),
+    ("shape", "input.0", of(told(content=5)), of(told(content=[{"type": "encrypted_content", "encrypted_content": "x"}])), None),
+    ("content_empty", "input.0", of(told(content=[])), of(told(content=[text()])), None),
     ("compaction_sealed", "input.0", of({"type": "compaction"}), of({"type": "compaction", "encrypted_content": "x"}), None),
     ("mark_place", "input.0", of(user(**MARK)), of(user(text(**MARK))), MARKED),
     ("mark_place", "input.0.content.0", of(said([{"type": "output_text", "text": "x", **MARK}])), of(user(image(**MARK))), MARKED),

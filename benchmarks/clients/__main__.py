@@ -1,0 +1,103 @@
+"""Each agent at the task, as its maker publishes it: alone with the fake provider, then through the gateway.
+
+python -m benchmarks.clients                   # all that can be had here
+python -m benchmarks.clients claude pi         # only these
+python -m benchmarks.clients --keep /tmp/runs  # and keep what they left: homes, projects, stores, requests
+
+The provider is strict: what it refuses fails the run.  Between the two runs the project has to end the same.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import attrs
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.clients.agents import CLAUDE, CLAUDE_KEY, Client, OpenCode, Pi
+from benchmarks.clients.codex import CODEX, CODEX_PLAIN
+from benchmarks.clients.install import install
+from benchmarks.clients.run import Run, run_directly, run_through_gateway
+
+CLIENTS: Final[tuple[Client, ...]] = (
+    CLAUDE,
+    CLAUDE_KEY,
+    CODEX,
+    CODEX_PLAIN,
+    Pi(),
+    OpenCode(),
+)
+COLUMNS: Final = (
+    *("agent", "version", "way", "rounds", "helper", "side"),
+    *("timelines", "compactions", "tokens", "dollars", "result"),
+)
+
+
+@attrs.define(kw_only=True)
+class Outcome:
+    """What came of one agent."""
+
+    client: Client
+    lacking: str = ""
+    """Why it could not be had."""
+    runs: list[Run] = attrs.field(factory=list[Run])
+
+    @property
+    def failed(self) -> bool:
+        """An agent that is not to be had has not failed."""
+        return any(run.failures for run in self.runs)
+
+    def rows(self) -> list[Sequence[str]]:
+        """Of the table."""
+        name, version = self.client.name, self.client.packages[0].version
+        return [(name, version, *run.cells) for run in self.runs]
+
+    def complaints(self) -> list[str]:
+        """What is wrong, each thing once."""
+        return [
+            f"{self.client.name}, {run.way}: {count} times: {said}"
+            for run in self.runs
+            for said, count in Counter(run.failures).items()
+        ]
+
+
+def outcome_of(client: Client, folder: Path) -> Outcome:
+    """Install an agent, and let it work in both ways."""
+    for package in client.packages:
+        if lacking := install(package):
+            return Outcome(client=client, lacking=f"{package.name} {package.version}: {lacking}")
+    direct = run_directly(client, folder / client.name / "direct")
+    through = run_through_gateway(client, folder / client.name / "gateway", direct)
+    return Outcome(client=client, runs=[direct, through])
+
+
+def main() -> int:
+    """All of them; one that fails does not stop the others."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.clients", description=__doc__)
+    names = [client.name for client in CLIENTS]
+    parser.add_argument("names", nargs="*", choices=[[], *names], metavar="agent")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="a folder that is not there")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = given.keep or Path(scratch)
+        chosen = [client for client in CLIENTS if client.name in (given.names or names)]
+        outcomes = [outcome_of(client, folder) for client in chosen]
+    table = Table(*COLUMNS)
+    for outcome in outcomes:
+        for row in outcome.rows():
+            table.add_row(*row)
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    for outcome in outcomes:
+        print(*outcome.complaints(), sep="\n", end="\n" if outcome.failed else "")
+        if outcome.lacking:
+            print(f"{outcome.client.name}: skipped, could not be had: {outcome.lacking}")
+    return int(any(outcome.failed for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+"""Codex: it offers one tool that takes code, or functions, as it knows the model or not."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from benchmarks.clients.agents import KEY, NamedTools
+from benchmarks.clients.install import PLATFORM, Package
+from benchmarks.clients.task import Tools
+from timeline.fake_provider import Call
+
+_CONFIG: Final = """\
+model = "{model}"
+model_provider = "local"
+check_for_update_on_startup = false
+
+[analytics]
+enabled = false
+
+[model_providers.local]
+name = "local"
+base_url = "{url}/v1"
+env_key = "LOCAL_KEY"
+wire_api = "responses"
+supports_websockets = {websockets}
+"""
+_PATCH: Final = "*** Begin Patch\n{what}\n*** End Patch\n"
+
+
+@attrs.frozen
+class Codex:
+    """OpenAI's; finds the provider in its configuration."""
+
+    name: str = "codex"
+    model: str = "gpt-5.6-sol"
+    """Known to it; `gpt-5.4` is not."""
+    is_coding: bool = True
+    """Whether the model writes code that calls the tools."""
+    window: int = 25_000
+    packages: tuple[Package, ...] = (
+        Package("@openai/codex", "0.169.0", f"@openai/codex-{PLATFORM}/vendor/*/bin/codex"),
+    )
+
+    def prepare(self, home: Path, url: str) -> Mapping[str, str]:
+        """See `Client`."""
+        folder = home / ".codex"
+        folder.mkdir(parents=True)
+        websockets = "true" if self.is_coding else "false"
+        config = _CONFIG.format(model=self.model, url=url, websockets=websockets)
+        (folder / "config.toml").write_text(config, encoding="utf-8")
+        return {"LOCAL_KEY": KEY}
+
+    def command(self, prompt: str, *, resume: bool) -> Sequence[str]:
+        """See `Client`."""
+        options = ("--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--json")
+        path = str(self.packages[0].path)
+        return [path, "exec", *(("resume", "--last") if resume else ()), *options, prompt]
+
+    def tools(self, project: Path) -> Tools:
+        """See `Client`."""
+        if self.is_coding:
+            return CodingTools(project)
+        return NamedTools(
+            project,
+            _run,
+            lambda path: _run(f"cat '{path}'"),
+            lambda path, text: _run(f"cat > '{path}' <<'END'\n{text}END\n"),
+            lambda path, old, new: _run(f"sed -i 's/{old}/{new}/' '{path}'"),
+        )
+
+
+def _run(command: str) -> Call:
+    return Call("exec_command", {"cmd": command})
+
+
+@attrs.frozen
+class CodingTools:
+    """One tool, `exec`, that takes a program."""
+
+    project: Path
+
+    def bash(self, command: str) -> Call:
+        """See `Tools`."""
+        given = json.dumps({"cmd": command})
+        return _code(f"const done = await tools.exec_command({given}); text(done.output);")
+
+    def read(self, path: str) -> Call:
+        """See `Tools`."""
+        return self.bash(f"cat '{path}'")
+
+    def write(self, path: str, text: str) -> Call:
+        """See `Tools`."""
+        lines = "\n".join(f"+{line}" for line in text.splitlines())
+        return self._patch(f"*** Add File: {path}\n{lines}")
+
+    def edit(self, path: str, old: str, new: str) -> Call:
+        """See `Tools`."""
+        return self._patch(f"*** Update File: {path}\n@@\n-{old}\n+{new}")
+
+    def helper(self, prompt: str) -> Sequence[Call]:
+        """See `Tools`."""
+        given = {"task_name": "helper", "message": prompt, "fork_turns": "none"}
+        return [Call("spawn_agent", given), Call("wait_agent", {"timeout_ms": 20_000})]
+
+    def _patch(self, what: str) -> Call:
+        patch = json.dumps(_PATCH.format(what=what))
+        return _code(f"text(await tools.apply_patch({patch}));")
+
+
+def _code(program: str) -> Call:
+    return Call("exec", {"input": program})
+
+
+CODEX: Final = Codex()
+CODEX_PLAIN: Final = Codex("codex-plain", "gpt-5.4", is_coding=False)

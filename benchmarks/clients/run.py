@@ -1,0 +1,167 @@
+"""One run: an agent, a provider, perhaps the gateway in between; and whether all is as it should be."""
+
+import json
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from benchmarks.clients.agents import KEY, Client
+from benchmarks.clients.play import Place, play
+from benchmarks.clients.task import HELPER, MAIN, SIDE, Task
+from render import Json, provider_of
+from timeline.fake_provider import Exchange, FakeProvider, FakeServer
+from timeline.gateway import Gateway, GatewayServer, Savings
+from timeline.replay._price import price
+
+ROUNDS_MIN: Final = 30
+"""Of the main conversation."""
+_REFUSED: Final = 400
+_UPGRADE: Final = 426
+"""A websocket is refused as it should be."""
+_MONEY_OFF: Final = 0.03
+"""How far what the gateway says of money may be from what the provider asks: folders have other names, and
+what is simulated is counted by another tokenizer."""
+LOGGER: Final = "foldline.gateway"
+
+
+@attrs.define(kw_only=True)
+class Run:
+    """What came of one way to run the task."""
+
+    way: str
+    task: Task
+    state: dict[str, str] = attrs.field(factory=dict[str, str])
+    """The files of the project in the end, by a hash of their content."""
+    tokens: int = 0
+    """Of all prompts, as the provider counted them."""
+    paid: float = 0.0
+    """For prompts and answers, in dollars."""
+    savings: Savings | None = None
+    failures: list[str] = attrs.field(factory=list[str])
+
+    @property
+    def cells(self) -> Sequence[str]:
+        """Of the table."""
+        counts = (str(self.task.rounds[name]) for name in (MAIN, HELPER, SIDE))
+        found = ("-", "-")
+        if self.savings:
+            found = (str(self.savings.timelines), str(self.savings.compactions))
+        result = f"{len(self.failures)} wrong" if self.failures else "ok"
+        return [self.way, *counts, *found, f"{self.tokens:,}", f"{self.paid:.2f}", result]
+
+
+def run_directly(client: Client, folder: Path) -> Run:
+    """The agent and the provider, nothing in between."""
+    place, task, server = _set_up(client, folder)
+    run = Run(way="direct", task=task)
+    with _serving(run, server):
+        run.failures += play(client, task, place, server.url)
+    return _checked(run, place, server)
+
+
+def run_through_gateway(client: Client, folder: Path, direct: Run) -> Run:
+    """The same with the gateway in between, in a small window: it has to end as without."""
+    place, task, server = _set_up(client, folder)
+    run = Run(way="gateway", task=task)
+    heard = _Heard(logging.WARNING)
+    logging.getLogger(LOGGER).addHandler(heard)
+    store = folder / "store.duckdb"
+    try:
+        with _serving(run, server):
+            gateway = Gateway(store=store, upstream=server.url, window=client.window)
+            with GatewayServer(gateway) as between:
+                run.failures += play(client, task, place, between.url)
+            run.savings = gateway.savings()
+    finally:
+        logging.getLogger(LOGGER).removeHandler(heard)
+    run.failures += heard.said
+    run = _checked(run, place, server)
+    run.failures += _compared(run, direct)
+    if any(KEY.encode() in path.read_bytes() for path in folder.glob("store.duckdb*")):
+        run.failures.append("the key is in the store")
+    return run
+
+
+def _set_up(client: Client, folder: Path) -> tuple[Place, Task, FakeServer]:
+    place = Place(folder=folder)
+    place.project.mkdir(parents=True)
+    task = Task(client.tools(place.project))
+    return place, task, FakeServer(FakeProvider(responder=task))
+
+
+@contextmanager
+def _serving(run: Run, server: FakeServer) -> Iterator[None]:
+    """What the model misses in a request is a failure of the run, not of this program."""
+    server.start()
+    try:
+        yield
+    finally:
+        server.stop()
+        run.failures += [str(error) for error in server.provider.failures]
+
+
+def _checked(run: Run, place: Place, server: FakeServer) -> Run:
+    """With what is wrong with it; what arrived is written down beside the project."""
+    lines: list[Json] = [
+        {"method": r.method, "path": r.path, "query": r.query, "status": r.status}
+        | {"headers": dict(r.headers), "body": r.json if r.body else None}
+        for r in server.http_requests
+    ]
+    written = "".join(f"{json.dumps(line)}\n" for line in lines)
+    (place.folder / "requests.jsonl").write_text(written, encoding="utf-8")
+    run.state = place.state()
+    run.tokens = sum(exchange.tokens for exchange in server.provider.exchanges)
+    run.paid = sum(_price(exchange, server.provider) for exchange in server.provider.exchanges)
+    run.failures += [exchange.error.message for exchange in server.refused if exchange.error]
+    run.failures += [
+        f"{line['method']} {line['path']}: {line['status']}"
+        for line in lines
+        if line["status"] >= _REFUSED and line["status"] != _UPGRADE
+    ]
+    if run.task.rounds[MAIN] < ROUNDS_MIN:
+        run.failures.append(f"only {run.task.rounds[MAIN]} rounds")
+    if "src/sum.txt" not in run.state:
+        run.failures.append("the project is not done")
+    return run
+
+
+def _compared(run: Run, direct: Run) -> Iterator[str]:
+    """What is not as it was without the gateway."""
+    if run.state != direct.state:
+        other = {name for name, _ in run.state.items() ^ direct.state.items()}
+        yield f"the project ends otherwise: {', '.join(sorted(other))}"
+    if run.task.rounds != direct.task.rounds:
+        yield f"rounds: {run.task.rounds}, without: {direct.task.rounds}"
+    found = run.savings or Savings()
+    wanted = sum(1 for count in run.task.rounds.values() if count)
+    if found.timelines != wanted:
+        yield f"{found.timelines} timelines for {wanted} conversations"
+    for name, told, real in (("paid", found.paid, run.paid), ("full", found.full, direct.paid)):
+        if abs(told - real) > _MONEY_OFF * real:
+            yield f"{name}: the gateway says ${told:.4f}, the provider ${real:.4f}"
+    if not found.compactions:
+        yield "no compaction: the window is too large to test anything"
+
+
+def _price(exchange: Exchange, provider: FakeProvider) -> float:
+    """What the provider asks for a request and its answer."""
+    model = provider.model(str(exchange.request["model"]))
+    if model is None or exchange.step is None or exchange.answer is None:
+        return 0.0
+    output = provider_of(model).rates(model, exchange.step.total).output
+    return price(exchange.step, model) + exchange.answer.output_tokens * output / 1_000_000
+
+
+class _Heard(logging.Handler):
+    """What the gateway warns of."""
+
+    def __init__(self, level: int) -> None:
+        super().__init__(level)
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said.append(record.getMessage())

@@ -1,0 +1,163 @@
+"""The task: what the model asks for, round by round, in the words of any agent's tools.
+
+The script needs what it asked for: a command prints a token, the next call writes that token into a file, the one after
+reads it back.  So a task ends as it should only if every result reached the model, and every call the project.
+Requests are told apart by a word in the prompt, since one agent makes several conversations at once.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Protocol
+
+import attrs
+
+from render import Json
+from timeline.fake_provider import Call, Reply, summary_reply, wants_summary
+from timeline.fake_provider.wires import asked
+
+MAIN: Final = "[[main]]"
+HELPER: Final = "[[helper]]"
+SIDE: Final = "side"
+"""Conversations that are neither: titles, for example."""
+PARTS_FIRST: Final = 8
+PARTS_RESUMED: Final = 3
+LINES: Final = 220
+"""Of each command's output."""
+_TOKEN: Final = re.compile(r"token-(\d+): (\d+)")
+_SHELL: Final = """#!/bin/sh
+# Part {part} of the scratch project: prints a log, and a token of itself.
+TOKEN=none
+seq 1 {lines} | sed 's/^/part {part} step /; s/$/ of the nightly job: checked, nothing to report/'
+echo "token-{part}: $(cksum < "$0" | cut -d' ' -f1)"
+"""
+
+
+class Tools(Protocol):
+    """An agent's own tools for four things that all of them can do."""
+
+    def bash(self, command: str) -> Call:
+        """Run a command in the project."""
+        ...
+
+    def read(self, path: str) -> Call:
+        """Read a file; `path` is relative to the project, as of the others."""
+        ...
+
+    def write(self, path: str, text: str) -> Call:
+        """Write a file."""
+        ...
+
+    def edit(self, path: str, old: str, new: str) -> Call:
+        """Replace a text that stands once in a file."""
+        ...
+
+    def helper(self, prompt: str) -> Sequence[Call]:
+        """Give a prompt to a sub-agent and wait for it, one call a round; empty: there are none."""
+        ...
+
+
+Play = Iterator[Reply]
+"""Answers of one conversation; each is made when it is asked for, from the request that was sent last."""
+
+
+@attrs.define
+class Task:
+    """Answers an agent's requests; counts those of each conversation."""
+
+    tools: Tools
+    seen: str = ""
+    """Of the main conversation: the text of its latest results."""
+    rounds: dict[str, int] = attrs.field(factory=lambda: {MAIN: 0, HELPER: 0, SIDE: 0})
+    _plays: dict[str, Play] = attrs.field(init=False, factory=dict[str, Play])
+
+    def __call__(self, request: Json) -> Reply:
+        """The next answer of the conversation that a request belongs to."""
+        if wants_summary(request):
+            return summary_reply(request)
+        words = _said_by_user(asked(request))
+        if not asked(request).get("tools"):
+            self.rounds[SIDE] += 1
+            return Reply(text="A scratch project in parts")
+        name = next((mark for mark in (MAIN, HELPER) if mark in words), SIDE)
+        self.rounds[name] += 1
+        play = self._plays.get(name)
+        if play is None:
+            play = self._plays[name] = self._play(name)
+        self.seen = _results(asked(request))
+        reply = next(play, Reply(text="Nothing is left to do."))
+        if reply.thinking is None and _thinks(asked(request)):  # such a model always does
+            reply = attrs.evolve(reply, thinking="I go on.")
+        return reply
+
+    def _play(self, name: str) -> Play:
+        makers: dict[str, Callable[[], Play]] = {MAIN: self._main, HELPER: self._helper}
+        return makers[name]() if name in makers else iter(())
+
+    def _main(self) -> Play:
+        yield Reply(text="I begin.", calls=[self.tools.bash("mkdir -p src && ls")])
+        for call in self.tools.helper(f"{HELPER} Write src/helped.txt and read it."):
+            yield Reply(text="A helper can do that.", calls=[call])
+        for part in range(PARTS_FIRST):
+            yield from self._part(part)
+        yield Reply(text="The first parts are done.")
+        for part in range(PARTS_FIRST, PARTS_FIRST + PARTS_RESUMED):
+            yield from self._part(part)
+        calls = [self.tools.bash("cat src/*.sh | cksum > src/sum.txt"), self.tools.bash("ls src")]
+        yield Reply(text="Both at once.", calls=calls)
+        yield Reply(text="All is done.")
+
+    def _part(self, part: int) -> Play:
+        path = f"src/part{part}.sh"
+        text = _SHELL.format(part=part, lines=LINES)
+        think = f"Part {part} comes next; its token is not known yet."
+        yield Reply(thinking=think, text=f"Part {part}.", calls=[self.tools.write(path, text)])
+        yield Reply(calls=[self.tools.bash(f"sh {path}")])
+        token = self._token(part)
+        yield Reply(calls=[self.tools.edit(path, "TOKEN=none", f"TOKEN={token}")])
+        yield Reply(text="Is it there?", calls=[self.tools.read(path)])
+        if f"TOKEN={token}" not in self.seen:
+            raise AssertionError(f"part {part}: the model did not get what it asked for")
+
+    def _token(self, part: int) -> str:
+        tokens: dict[str, str] = dict(_TOKEN.findall(self.seen))
+        if str(part) not in tokens:
+            raise AssertionError(f"part {part}: no token among the results: {self.seen[-300:]!r}")
+        return tokens[str(part)]
+
+    def _helper(self) -> Play:
+        yield Reply(calls=[self.tools.write("src/helped.txt", "helped\n")])
+        yield Reply(calls=[self.tools.read("src/helped.txt")])
+        yield Reply(text="The helper is done.")
+
+
+def _thinks(request: Json) -> bool:
+    return bool((request.get("thinking") or {}).get("type") == "enabled")
+
+
+def _said_by_user(request: Json) -> str:
+    return "\n".join(
+        block["text"]
+        for message in request["messages"]
+        if message["role"] == "user"
+        for block in _blocks(message)
+        if block["type"] == "text"
+    )
+
+
+def _results(request: Json) -> str:
+    """The texts of the results that came last."""
+    found: list[str] = []
+    for message in reversed(request["messages"]):
+        results = [block for block in _blocks(message) if block["type"] == "tool_result"]
+        if message["role"] == "assistant" and found:
+            break
+        for block in results:
+            content = block.get("content") or ""
+            parts = [{"text": content}] if isinstance(content, str) else content
+            found += [part.get("text", "") for part in parts]
+    return "\n".join(found)
+
+
+def _blocks(message: Json) -> list[Json]:
+    content = message["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
