@@ -11,8 +11,8 @@ import attrs
 import httpx2
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
 
 from timeline.gateway._answer import Answer, error_in
 from timeline.gateway._apis import Api, api_at, counting_at, speaker_of
@@ -47,7 +47,7 @@ class Served:
     token: str | None
     fails_closed: bool = False
 
-    def app(self, *more: Route) -> Starlette:
+    def app(self, *more: BaseRoute) -> Starlette:
         """The application; `more`: routes of its own, before everything else."""
         own = [
             Route("/foldline/savings", self.savings),
@@ -70,6 +70,8 @@ class Served:
 
     async def relay(self, http: Request) -> Response:
         """Pass a request on, rendered where it can be."""
+        if _is_browser(http):
+            return RedirectResponse(f"/foldline/{'?' * bool(http.url.query)}{http.url.query}")
         if (refused := self._refused(http)) is not None:
             return refused
         if http.headers.get("upgrade", "").lower() == "websocket":
@@ -206,6 +208,12 @@ class Served:
 _OF_BODY: Final = ("content-length", "content-encoding")
 _PLAIN: Final = ("accept-encoding", "identity")
 """What an answer costs is read while it goes by."""
+
+
+def _is_browser(http: Request) -> bool:
+    """Whether somebody looks at the gateway itself."""
+    is_page = "text/html" in http.headers.get("accept", "")
+    return http.method == "GET" and http.scope["path"] == "/" and is_page
 
 
 def _path(http: Request) -> str:

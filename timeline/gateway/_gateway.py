@@ -72,8 +72,11 @@ class Gateway:
         Raises:
             MisuseError: `upstream` is no URL.
         """
+        from starlette.routing import Mount
+
         from timeline.gateway._app import Served
         from timeline.gateway._upstream import Upstream, upstreams_of
+        from timeline.report import live_app
 
         rewriter = Rewriter(lineage=self._lineage, clock=self.clock, record_only=self.record_only)
         served = Served(
@@ -83,7 +86,9 @@ class Gateway:
             token=self.token,
             fails_closed=self.fail_closed,
         )
-        return served.app(*self._tools())
+        return served.app(
+            *self._tools(), Mount("/foldline", live_app(self._opened, token=self.token))
+        )
 
     def _tools(self) -> "Sequence[Route]":
         """Tools with which an agent reads back what was folded; none without the package `mcp`."""

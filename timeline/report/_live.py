@@ -9,8 +9,9 @@ of this machine, so that no page of somebody else's reaches it through a name of
 import asyncio
 import secrets
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Generator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from os import PathLike
 from typing import Any, Final
 from urllib.parse import parse_qs
@@ -26,7 +27,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from blocks import StoreError, TimelineId
-from persistence import EventStore, HearsOthers, StoreLocation, Watchable, locate_store
+from persistence import EventStore, HearsOthers, StoreLocation, Watchable, locate_store, look
 from timeline.report._listing import Listing
 from timeline.report._look import Look, Showing
 from timeline.report._page import json_bytes, page, plain
@@ -35,6 +36,8 @@ LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 COOKIE: Final = "foldline-token"
 LOOK_SECONDS: Final = (1.0, 3.0)
 """Between two looks at a store that tells nothing: at one that is open, and at one that is opened for each."""
+PAUSE_FACTOR: Final = 20
+"""A look that takes long, as at a copy of a large store, is followed by a pause so many times as long."""
 HEARTBEAT_LOOKS: Final = 15
 LOOKS_MAX: Final = 32
 """Timelines that are kept in memory, as far as they were read."""
@@ -98,14 +101,15 @@ class _Opening:
 
     @contextmanager
     def __call__(self) -> Generator[EventStore]:
-        with self._lock:
-            store = self._kept or self.location.open()
-            if isinstance(store, HearsOthers):
-                self._kept = store
-            else:
-                with closing(store):
-                    yield store
+        with self._lock, ExitStack() as opened:
+            store = self._kept or opened.enter_context(look(self.location))[0]
+            if not isinstance(
+                store, HearsOthers
+            ):  # one at a time, or a copy of what another process holds
+                yield store
                 return
+            self._kept = store
+            opened.pop_all()
         yield store
 
 
@@ -170,7 +174,9 @@ class _Served:
         known, quiet = "", 0
         try:
             while True:
+                begun = time.monotonic()
                 now = await asyncio.to_thread(self._state, name)
+                pause = max(self.pause, PAUSE_FACTOR * (time.monotonic() - begun))
                 if now != known:
                     known, quiet = now, 0
                     yield f"data: {now}\n\n".encode()
@@ -178,7 +184,7 @@ class _Served:
                     yield b": still here\n\n"
                 woken.clear()
                 try:
-                    await asyncio.wait_for(woken.wait(), self.pause)
+                    await asyncio.wait_for(woken.wait(), pause)
                 except TimeoutError:
                     continue
         finally:

@@ -257,3 +257,18 @@ class Slow(AppServer):
         await http.receive()
         self.gone.set()
         return Response()
+
+
+def test_a_browser_sees_the_live_view_and_nothing_of_it_reaches_the_provider() -> None:
+    with (
+        provider(working(1)) as up,
+        gateway(store=MemoryStore(), upstream=up.url) as server,
+    ):
+        Agent(server.url).work()
+        asked = len(up.http_requests)
+        page = httpx2.get(server.url, headers={"accept": "text/html"}, follow_redirects=True)
+        assert page.status_code == 200
+        assert "<html" in page.text
+        rows = httpx2.get(f"{server.url}/foldline/timelines.json").json()
+        assert rows["all"] == 1
+        assert len(up.http_requests) == asked
