@@ -24,6 +24,7 @@ PACKAGES = (
     "timeline.tokens",
     "timeline.replay",
     "timeline.report",
+    "timeline.gateway",
     "timeline.fake_provider",
 )
 PREAMBLE = """\

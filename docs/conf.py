@@ -21,7 +21,7 @@ SHOWN = re.compile(r"\[[^\]]+\]\((?P<target>\.\./[^)\s]+)\)\n")
 
 TREE = {
     "First steps": """
-        tutorial never-forgets glossary
+        tutorial never-forgets report command-line glossary
     """,
     "How to": """
         how-to/hooks how-to/pinned-notes how-to/hide-secrets how-to/own-store how-to/own-rung
@@ -37,10 +37,10 @@ TREE = {
         reference reference/commands settings reference/timeline reference/blocks reference/render
         reference/persistence reference/persistence.sessions reference/persistence.testing
         reference/timeline.react reference/timeline.tokens reference/timeline.replay
-        reference/timeline.fake_provider
+        reference/timeline.report reference/timeline.gateway reference/timeline.fake_provider
     """,
     "How good it is": """
-        reliability performance scale tuning project/peers
+        reliability performance scale tuning project/peers gateway-measured
     """,
     "The project": """
         architecture dependencies project/benchmarks project/contributing project/security

@@ -97,6 +97,9 @@ EXPORTS = {
         replay reserve_store atomic_write Replayed replay_with_log
         LeftOut Trial Tuned Tuning telling_window tune
     """,
+    "timeline.gateway": """
+        Gateway GatewayServer Savings
+    """,
     "timeline.report": """
         Prompting Reported Showing live_app report_html reported_log reported_replay
     """,
