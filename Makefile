@@ -20,7 +20,7 @@ endif
 
 # The other versions of Python, and where they would differ, if anywhere.
 VERSIONS := 3.12 3.13 3.14
-CORE := tests/blocks tests/render tests/persistence/sessions tests/timeline/cli tests/timeline/test_siblings.py
+CORE := tests/blocks tests/persistence/sessions tests/timeline/test_timeline.py tests/timeline/test_siblings.py tests/timeline/cli/test_replay_command.py
 
 .DEFAULT_GOAL := help
 ifeq ($(MAKELEVEL),0)

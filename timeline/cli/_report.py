@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from timeline.cli._console import answer
 from timeline.cli._plan import size_options
-from timeline.cli._store import fixed_from, fixed_options, log_of, opened, store_option
+from timeline.cli._store import fixed_from, fixed_options, log_of, looked_at, store_option
 
 if TYPE_CHECKING:
     from timeline import Options
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     from timeline.report import report_html, reported_log
 
     how = showing(options)
-    with opened(options) as store:
+    with looked_at(options) as store:
         log = log_of(store, options.id)
         prompting = how.prompting(options.id, store, log)
     facts = how.facts(options.id, prompting)

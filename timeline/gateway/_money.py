@@ -6,6 +6,7 @@ it is corrected by what that said of the requests that were sent.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from itertools import chain
 from threading import Lock
 from typing import Any, Final, cast
@@ -111,7 +112,8 @@ class _Books:
     model: Model
     flattener: Flattener
     full: PromptCache
-    sent: PromptCache
+    sent: PromptCache | None = None
+    """None: all that was sent is what came."""
     said: Sequence[bytes] = ()
     """The client's latest messages, and what the cache sees of each."""
     flat: Sequence[tuple[FlatBlock, ...]] = ()
@@ -124,7 +126,7 @@ class _Books:
     def of(cls, call: Call) -> "_Books":
         model, counter = call.model, cast("Any", call.timeline.settings.counter)
         flattener = Flattener(counter, provider_of(model), seen_max=SEEN_MAX)
-        return cls(model, flattener, PromptCache.of(model), PromptCache.of(model))
+        return cls(model, flattener, PromptCache.of(model))
 
     def given(self, call: Call) -> list[FlatBlock]:
         """The client's own request as the cache sees it."""
@@ -221,11 +223,14 @@ class Meter:
             given = books.given(call)
             options = call.asked.body.value("prompt_cache_options")
             unasked = kept_unasked({"prompt_cache_options": options}, call.model)
-            full = books.full.step(call.at, given, unasked)
-            if call.is_rewritten or self.record_only:
+            is_ours = call.is_rewritten or self.record_only
+            if is_ours and books.sent is None:
+                books.sent = deepcopy(books.full)
+            sent = full = books.full.step(call.at, given, unasked)
+            if books.sent and is_ours:
                 own = 0 if call.rendered.cache_points else unasked
                 sent = books.sent.step(call.at, books.ours(call), own)
-            else:
+            elif books.sent:
                 sent = books.sent.step(call.at, given, unasked)
         self._add(call, usage, written, full, sent)
 

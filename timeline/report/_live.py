@@ -236,21 +236,19 @@ class _Guard:
         await (answer or self.app)(scope, receive, send)
 
     def _refusal(self, http: Request) -> Response | None:
-        if http.method not in {"GET", "HEAD"}:
-            return PlainTextResponse("this is to look at only\n", 405)
-        if self.token is None:
-            if http.url.hostname in LOOPBACK:
-                return None
+        if self.token is None and http.url.hostname not in LOOPBACK:
             return PlainTextResponse("without a token, ask for localhost\n", 403)
         given = parse_qs(http.url.query).get("token", [""])[-1]
-        if given and secrets.compare_digest(given.encode(), self.token.encode()):
-            return self._let_in(http.url)
-        held = http.cookies.get(COOKIE) or http.headers.get("authorization", "").removeprefix(
-            "Bearer "
-        )
-        if secrets.compare_digest(held.encode(), self.token.encode()):
-            return None
-        return PlainTextResponse("give the token: add ?token=... to the address\n", 401)
+        if self.token is not None and not self._knows(http, given):
+            return PlainTextResponse("give the token: add ?token=... to the address\n", 401)
+        if http.method not in {"GET", "HEAD"}:
+            return PlainTextResponse("this is to look at only\n", 405)
+        return self._let_in(http.url) if self.token is not None and given else None
+
+    def _knows(self, http: Request, given: str) -> bool:
+        said = http.headers.get("authorization", "").removeprefix("Bearer ")
+        held = given or http.cookies.get(COOKIE) or said
+        return secrets.compare_digest(held.encode(), (self.token or "").encode())
 
     def _let_in(self, url: URL) -> Response:
         """On without the token in the address, which others may see; a cookie has it from now on."""

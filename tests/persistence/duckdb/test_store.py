@@ -155,7 +155,10 @@ def test_a_second_process_is_told_who_holds_the_file_and_what_to_do(
     refused = run(code, path)
     assert "StoreLockedError" in refused.stderr
     assert f"held by process {os.getpid()}" in refused.stderr
-    assert "close it there, or, to look at what it holds by now, copy" in refused.stderr
+    assert (
+        "to look at what it holds by now: `foldline list`, `show` and the other commands that only"
+        in refused.stderr
+    )
     store.append(T, many(1), expected_version=0)
 
 

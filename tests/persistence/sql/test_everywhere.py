@@ -31,7 +31,7 @@ def filled(where: str, replayed: Path) -> str:
 def test_the_command_takes_its_url(filled: str, capsys: pytest.CaptureFixture[str]) -> None:
     for command, said in (
         (["list"], "invoice"),
-        (["show", "invoice"], "user.prompt"),
+        (["show", "invoice"], "prompt"),
         (["search", "invoice"], "invoice"),
         (["verify"], "holds together"),
     ):

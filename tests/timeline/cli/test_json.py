@@ -83,6 +83,7 @@ def said_by(command: str, run: Run, session: Path) -> list[Any]:
             *("replay", "--tune", long, long, *SMALL),
             *("--at-least", "far=0.1", "--trials", 2),
         ),
+        "report": ("report", "invented", "--output", "r.html"),
         "retain": ("retain", "invented", "--forget"),
         "search": ("search", "look"),
         "sessions": ("sessions",),
