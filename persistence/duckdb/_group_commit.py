@@ -30,6 +30,8 @@ class _Ticket(Generic[T]):
     leads: bool = False
     is_seen: bool = False
     """Whether somebody else has committed the item."""
+    has_left: bool = False
+    """Whether the lead, if it was this ticket's, was passed on."""
     turn: Lock = attrs.field(factory=_locked)
     """Released when the item was committed, or when it is this ticket's turn to lead."""
 
@@ -57,7 +59,11 @@ class GroupCommit(Generic[T]):
             if ticket.leads:
                 self._lead()
         finally:
-            self._leave(ticket)
+            try:
+                self._leave(ticket)
+            finally:
+                if not ticket.has_left:  # an interrupt struck on the way out
+                    self._leave(ticket)
 
     def _lead(self) -> None:
         batch: list[_Ticket[T]] = []
@@ -68,21 +74,29 @@ class GroupCommit(Generic[T]):
             with self._committing:
                 self._commit([ticket.item for ticket in batch])
         finally:
-            for ticket in batch:
-                ticket.is_seen = True
-                ticket.turn.release()
+            try:
+                _wake(batch)
+            finally:
+                _wake(batch)  # those that an interrupt left out
 
     def _leave(self, ticket: _Ticket[T]) -> None:
-        """Pass the lead on. Also the way out of an interrupt, wherever it struck."""
+        """Pass the lead on. Also the way out of an interrupt, wherever it struck: begun once more, it goes on.
+
+        CPython raises an interrupt at the beginning of a function, behind a call and at the end of a turn of a
+        loop; nothing of that lies between a flag and the release that it tells of.
+        """
         if ticket.is_seen and not ticket.leads:
+            ticket.has_left = True
             return
         with self._mutex:
             if ticket in self._waiting:
                 self._waiting.remove(ticket)
             if not ticket.leads:
+                ticket.has_left = True
                 return
             next_leader = self._waiting[0] if self._waiting else None
             self._busy = next_leader is not None
+            ticket.has_left = True
             if next_leader:
                 next_leader.leads = True
                 next_leader.turn.release()
@@ -102,3 +116,11 @@ class GroupCommit(Generic[T]):
         finally:
             if is_alone:
                 self._committing.release()
+
+
+def _wake(batch: Sequence[_Ticket[T]]) -> None:
+    """Let those go on whose item was committed, each once."""
+    for ticket in batch:
+        if not ticket.is_seen:
+            ticket.is_seen = True
+            ticket.turn.release()

@@ -1,8 +1,10 @@
 """Group commit: no hand-over for one, one commit for many, nobody left waiting."""
 
+import sys
 from collections.abc import Sequence
 from threading import Event as Signal
 from threading import Thread
+from types import FrameType
 
 import pytest
 
@@ -85,3 +87,38 @@ def test_after_a_commit_that_blew_up_the_next_one_goes_on() -> None:
         group.submit(1)
     group.submit(2)
     assert calls == [[1], [2]]
+
+
+class Interrupting:
+    """Raises an interrupt where a function of the group's begins or ends for the so-manieth time; there, and behind
+    calls of others, Python delivers one."""
+
+    def __init__(self, moment: int) -> None:
+        self.left = moment
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> "Interrupting | None":
+        if not frame.f_code.co_filename.endswith("_group_commit.py"):
+            return None
+        self.left -= event in ("call", "return")
+        if self.left == 0:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return self
+
+
+@pytest.mark.parametrize("moment", range(1, 16))
+def test_an_interrupt_on_the_way_in_or_out_leaves_nobody_waiting(moment: int) -> None:
+    """Also behind the commit, on the way out: the next one would wait for a leader that has gone."""
+    group = GroupCommit[str](lambda _: None)
+    before = sys.gettrace()
+    sys.settrace(Interrupting(moment))
+    try:
+        group.submit("interrupted")
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(before)
+    next_one = Thread(target=group.submit, args=("next",), daemon=True)
+    next_one.start()
+    next_one.join(10)
+    assert not next_one.is_alive()
