@@ -3,6 +3,8 @@
 import socket
 import threading
 import time
+from abc import ABC, abstractmethod
+from ipaddress import ip_address
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
@@ -35,8 +37,16 @@ def _listening(host: str, port: int) -> socket.socket:
     return listener
 
 
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches what listens there."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 @attrs.define
-class AppServer:
+class AppServer(ABC):
     """Serves an application between `start` and `stop`, or inside a `with`; derive from it to say which."""
 
     hurries: ClassVar[bool] = True
@@ -48,14 +58,14 @@ class AppServer:
     _server: "uvicorn.Server | None" = attrs.field(default=None, init=False)
     _thread: threading.Thread | None = attrs.field(default=None, init=False)
 
+    @abstractmethod
     def make_app(self) -> Any:
         """The application; imports what only serving needs."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def extra(self) -> str:
         """The name of what is installed with `pip install 'foldline[...]'` to serve it."""
-        raise NotImplementedError
 
     @property
     def url(self) -> str:

@@ -43,7 +43,7 @@ def _mark_files(parser: argparse.ArgumentParser) -> None:
 
     for action in parser._actions:  # noqa: SLF001 -- argparse has no other way to go through them
         if action.metavar in FILES:
-            action.complete = shtab.FILE  # type: ignore[attr-defined]
+            action.complete = shtab.FILE  # type: ignore[attr-defined]  # where shtab looks for it
         if action.dest == "command":
             commands = cast("dict[str, argparse.ArgumentParser]", action.choices)
             for each in commands.values():

@@ -2,13 +2,15 @@
 
 import argparse
 import secrets
-import socket
-from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
 
 from timeline.cli._console import DONE, UsageError, say
 from timeline.cli._plan import size_options
 from timeline.cli._report import WITH_HIDDEN, showing
 from timeline.cli._store import existing, fixed_options, store_option
+
+if TYPE_CHECKING:
+    from timeline._serving import AppServer
 
 NAME = "serve"
 HELP = "show timelines in a browser, as they grow; changes nothing"
@@ -34,41 +36,43 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until it is interrupted."""
-    try:
-        import uvicorn
+    from timeline._serving import is_loopback
 
-        from timeline.report import live_app
-    except ModuleNotFoundError as error:
-        raise UsageError(f"serve needs {error.name}: pip install 'foldline[serve]'") from error
-    token = options.token or ("" if _is_loopback(options.host) else secrets.token_urlsafe(24))
-    app = live_app(existing(options), showing=showing(options), token=token or None)
-    listener = _listening(options.host, options.port)
-    port = listener.getsockname()[1]
-    host = f"[{options.host}]" if ":" in options.host else options.host
-    say(f"http://{host}:{port}/{f'?token={token}' if token else ''}  (Ctrl-C ends it)")
-    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1, lifespan="off")
-    uvicorn.Server(config).run(sockets=[listener])
+    token = options.token or ("" if is_loopback(options.host) else secrets.token_urlsafe(24))
+    server = _server(options, token)
+    try:
+        server.listen()
+    except OSError as error:
+        raise UsageError(f"--host {options.host} --port {options.port}: {error}") from error
+    say(f"{server.url}/{f'?token={token}' if token else ''}  (Ctrl-C ends it)")
+    server.run()
     return DONE
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens.
+def _server(options: argparse.Namespace, token: str) -> "AppServer":
+    """The live view of the store, as these options say.
 
     Raises:
-        UsageError: it cannot, there.
+        UsageError: there is no such port.
+        StoreError: there is no such store.
     """
-    if not 0 <= port <= PORT_MAX:
-        raise UsageError(f"--port {port}: give a number from 0 to {PORT_MAX}")
-    try:
-        return socket.create_server(
-            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
-        )
-    except OSError as error:
-        raise UsageError(f"--host {host} --port {port}: {error}") from error
+    import attrs
+
+    from timeline._serving import AppServer
+
+    if not 0 <= options.port <= PORT_MAX:
+        raise UsageError(f"--port {options.port}: give a number from 0 to {PORT_MAX}")
+    where, how = existing(options), showing(options)
+
+    @attrs.define
+    class LiveServer(AppServer):
+        @property
+        def extra(self) -> str:
+            return "serve"
+
+        def make_app(self) -> Any:
+            from timeline.report import live_app
+
+            return live_app(where, showing=how, token=token or None)
+
+    return LiveServer(host=options.host, port=options.port)

@@ -115,7 +115,7 @@ class PaidSummaries:
             hidden = open_view(journal.store.load_window(about.timeline)).state.withheld
         except AccessRefusedError:  # nobody has paid yet
             return None
-        except Exception:
+        except Exception:  # a store of somebody else's, for the sake of saving money
             log.exception("whether a summary was paid for elsewhere cannot be found out")
             return None
         found = page[0][1] if page else None
@@ -138,7 +138,7 @@ class PaidSummaries:
                     about=event.key,
                 )
                 store.put(key.encode(), about)
-        except Exception:
+        except Exception:  # as above: this summary is there
             log.exception("a summary could not be shared; other timelines will ask for their own")
 
 

@@ -20,7 +20,8 @@ from timeline.gateway._body import UnreadableError
 from timeline.gateway._coding import TooLargeError, decoded
 from timeline.gateway._money import Meter, written_in
 from timeline.gateway._rewriting import Call, Rewriter
-from timeline.gateway._upstream import TOKEN_HEADER, Headers, Relayed, Upstream, onward
+from timeline.gateway._upstream import Headers, Relayed, Upstream, onward
+from timeline.gateway.clients import HEADER
 
 _T = TypeVar("_T")
 Content: TypeAlias = bytes | AsyncIterator[bytes]
@@ -201,7 +202,9 @@ class Served:
         """A refusal for who does not know the token."""
         if self.token is None or _knows(http, self.token):
             return None
-        said = f"this gateway wants its token, in the header {TOKEN_HEADER} or as /token/... before the path"
+        said = (
+            f"this gateway wants its token, in the header {HEADER} or as /token/... before the path"
+        )
         return JSONResponse(_error("authentication_error", said), 401)
 
 
@@ -229,7 +232,7 @@ def _path(http: Request) -> str:
 def _knows(http: Request, token: str) -> bool:
     path = str(http.scope["path"]).split("/", 3)
     given = path[2] if len(path) > 2 and path[1] == "token" else ""  # noqa: PLR2004 -- as of `_path`
-    said = http.headers.get(TOKEN_HEADER, given)
+    said = http.headers.get(HEADER, given)
     return hmac.compare_digest(said.encode(), token.encode())
 
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import attrs
 
@@ -12,7 +12,7 @@ from blocks import MisuseError
 from persistence import EventStore, open_store
 from render import Policy
 from timeline._policies import policy_named
-from timeline._serving import LOOPBACK, AppServer
+from timeline._serving import LOOPBACK, AppServer, is_loopback
 from timeline._timeline import Timeline
 from timeline.engine._settings import Options
 from timeline.gateway._lineage import Lineage
@@ -22,8 +22,6 @@ from timeline.gateway._rewriting import Opening, Rewriter, policy_for
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.routing import Route
-
-_LOCAL: Final = ("127.0.0.1", "::1", "localhost")
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -131,7 +129,7 @@ class GatewayServer(AppServer):
     gateway: Gateway
 
     def __attrs_post_init__(self) -> None:
-        if self.host not in _LOCAL and not self.gateway.token:
+        if not is_loopback(self.host) and not self.gateway.token:
             raise MisuseError(
                 f"host {self.host!r}: who is not on this machine needs a token; give token=, or host={LOOPBACK!r}"
             )

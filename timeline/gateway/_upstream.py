@@ -9,6 +9,7 @@ from starlette.responses import StreamingResponse
 
 from blocks import MisuseError, in_words
 from timeline.gateway._apis import maker_of
+from timeline.gateway.clients import HEADER
 
 DEFAULTS: Final[Mapping[str, str]] = {
     "anthropic": "https://api.anthropic.com",
@@ -28,7 +29,6 @@ _HOP: Final = frozenset(
     }
 )
 """Headers of one connection (RFC 9110, 7.6.1), not of what it carries."""
-TOKEN_HEADER: Final = "x-foldline-token"  # noqa: S105 -- a name
 _CONNECT_SECONDS: Final = 30.0
 _IDLE_SECONDS: Final = 60.0
 """How long a connection is kept that nothing is asked on; a client's tools take their time."""
@@ -100,7 +100,7 @@ class Upstream:
 
 def onward(headers: Iterable[tuple[str, str]], *without: str) -> Headers:
     """What goes on of a request's headers; not what is of one connection, or for us."""
-    left_out = {*_HOP, *without, "host", TOKEN_HEADER}
+    left_out = {*_HOP, *without, "host", HEADER}
     return [(name, value) for name, value in headers if name.lower() not in left_out]
 
 

@@ -28,11 +28,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from blocks import StoreError, TimelineId
 from persistence import EventStore, HearsOthers, StoreLocation, Watchable, locate_store, look
+from timeline._serving import is_loopback
 from timeline.report._listing import Listing
 from timeline.report._look import Look, Showing
 from timeline.report._page import json_bytes, page, plain
 
-LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 COOKIE: Final = "foldline-token"
 LOOK_SECONDS: Final = (1.0, 3.0)
 """Between two looks at a store that tells nothing: at one that is open, and at one that is opened for each."""
@@ -236,7 +236,7 @@ class _Guard:
         await (answer or self.app)(scope, receive, send)
 
     def _refusal(self, http: Request) -> Response | None:
-        if self.token is None and http.url.hostname not in LOOPBACK:
+        if self.token is None and not is_loopback(http.url.hostname or ""):
             return PlainTextResponse("without a token, ask for localhost\n", 403)
         given = parse_qs(http.url.query).get("token", [""])[-1]
         if self.token is not None and not self._knows(http, given):

@@ -71,7 +71,7 @@ CASES: list[tuple[str, str, Any, Any, Model | None]] = [
     ("shape", "contents.0", of({"role": "user", "parts": "hm"}), FINE, None),
     ("shape", "contents.0.parts.0", of(user("hm")), FINE, None),
     ("shape", "contents.0.parts.0", of(user({"text": 5})), FINE, None),
-    ("shape", "contents.1.parts.0", of(user(), said(call(5)), user(result(""))), asked(call()), None),  # type: ignore[arg-type]
+    ("shape", "contents.1.parts.0", of(user(), said(call(5)), user(result(""))), asked(call()), None),  # type: ignore[arg-type]  # a number for a name
     ("shape", "maxOutputTokens", of(user(), maxOutputTokens="9"), of(user(), maxOutputTokens=9), None),
     ("no_contents", "contents", of(), FINE, None),
     ("role", "contents.0", of({"role": "assistant", "parts": [{"text": "a"}]}), of({"parts": [{"text": "a"}]}), None),
