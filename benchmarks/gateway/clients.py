@@ -107,7 +107,9 @@ def _codex(full: Rendered, session: str) -> Json:
 def _item(item: Json) -> Json:
     if "arguments" not in item:
         return item
-    return {**item, "arguments": json.dumps(json.loads(item["arguments"]), ensure_ascii=False)}
+    arguments = json.loads(item["arguments"])
+    written = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
+    return {**item, "arguments": written}
 
 
 def _plain(block: Json) -> Json:
