@@ -94,13 +94,13 @@ async def run(app: ASGIApp) -> None:
 
 
 def gateway(upstream: str, store: Path, window: int) -> None:
-    """Ours, in the thread that it starts itself."""
+    """Ours, as `foldline proxy` runs it."""
     from timeline.gateway import Gateway, GatewayServer
 
-    with GatewayServer(Gateway(store=store, upstream=upstream, window=window)) as server:
-        print(server.url, flush=True)
-        while True:
-            time.sleep(60)
+    server = GatewayServer(Gateway(store=store, upstream=upstream, window=window))
+    server.listen()
+    print(server.url, flush=True)
+    server.run()
 
 
 def main() -> None:

@@ -106,7 +106,7 @@ def refuse_repeated_result(view: View, call_id: CallId) -> None:
         raise AlreadyRecordedError(f"the result of call {call_id!r}", version)
 
 
-def answered_by(rendered: Rendered | None, version: int) -> Answered | None:
+def answered_by(rendered: Rendered | None, version: int, who: str = "record()") -> Answered | None:
     """The request that a response answers, if somebody says which; `version`: of the timeline.
 
     Raises:
@@ -116,10 +116,10 @@ def answered_by(rendered: Rendered | None, version: int) -> Answered | None:
         return None
     given = cast("object", rendered)
     if not isinstance(given, Rendered):
-        raise MisuseError(f"record(): rendered is what render() returned, not {in_words(given)}")
+        raise MisuseError(f"{who}: rendered is what render() returned, not {in_words(given)}")
     if rendered.shown > version:
         raise MisuseError(
-            f"record(): this request showed version {rendered.shown}, and the timeline has {version}: "
+            f"{who}: this request showed version {rendered.shown}, and the timeline has {version}: "
             "record the response where the request came from"
         )
     return Answered(shown=rendered.shown, sent=rendered.sent)

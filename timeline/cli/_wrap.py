@@ -77,6 +77,7 @@ def _wrapped(
     """The client's exit code, and what its calls cost."""
     from secrets import token_urlsafe
 
+    from timeline._serving import take_turns
     from timeline.gateway import Gateway, GatewayServer
     from timeline.gateway._child import run_child
     from timeline.gateway.clients import Link
@@ -97,6 +98,7 @@ def _wrapped(
             fail_closed=options.fail_closed,
             token=token,
         )
+        take_turns()
         with GatewayServer(gateway=gateway) as server:
             tools = _tools_at(server.url, options)
             link = Link(url=server.url, token=token, tools=tools, upstreams=upstreams)

@@ -8,6 +8,7 @@ from blocks import EventId, TimelineExistsError, TimelineForked, TimelineId
 from blocks.formats import Format, checked_format, stream_of
 from render import Rendered
 from timeline._flow import Flow, RunBlocking
+from timeline.arguments._blocks import answered_by
 from timeline.arguments._checks import checked_choice, checked_name, checked_whole
 from timeline.engine._history import History, history_of
 from timeline.engine._removing import Removing
@@ -77,6 +78,7 @@ class Branching(Removing):
         format: Format,  # noqa: A002 -- as for a session
         on_divergence: OnDivergence = "raise",
         after: int = 0,
+        rendered: Rendered | None = None,
     ) -> Flow[Synced[Self]]:
         """Make the timeline agree with the whole history that another program keeps: what is new in it is
         appended, in one commit; what is known stays.
@@ -90,8 +92,11 @@ class Branching(Removing):
                 timeline does: the program has gone back.
             after: The messages are not all of them, but those that came behind this version of the timeline,
                 as where a program begins anew with what the timeline holds.
+            rendered: The request that the newest answer among the messages answers, where several have been
+                rendered since the last one and the program gave up on some; None: the newest.
 
         Raises:
+            MisuseError: `rendered` is no request of this timeline.
             ArgumentError: it is no list of messages of this format; it says which one is none.
             HistoryDivergedError: the history was edited, and `on_divergence` is "raise".
             CodecError: a message holds what cannot be stored.
@@ -104,8 +109,9 @@ class Branching(Removing):
             history = messages
         else:
             history = history_of(messages, checked_format(format, "sync()"), after)
+        answers = answered_by(rendered, self.engine.view.version, "sync()")
         operations, parted, is_new = self, None, False
-        found = yield from agree(self.engine, history, on_divergence)
+        found = yield from agree(self.engine, history, on_divergence, answers)
         while found.diverged_at is not None:
             if on_divergence == "raise" or is_new:
                 raise refused(operations.engine, history, found)

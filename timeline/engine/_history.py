@@ -110,6 +110,8 @@ class HistoryReader:
     _newest: str = attrs.field(default="", init=False)
     _count: int = attrs.field(default=0, init=False)
     """Messages that were read."""
+    _telling: int = attrs.field(default=0, init=False)
+    """Of these, how many have a step."""
 
     def __attrs_post_init__(self) -> None:
         self._chain = [f"{FORM}@{self.after}:" if self.after else f"{FORM}:"]
@@ -132,15 +134,16 @@ class HistoryReader:
 
     def history(self) -> History:
         """All of it, as far as it was read."""
-        steps = tuple(self._steps)
+        steps, telling = tuple(self._steps), self._telling
         if self._last and self._own:
             number, message = self._last
+            telling += self._is_first_of(number)
             steps += (Step(number=number, message=message, own=tuple(self._own), piece=None),)
         return History(
             steps=steps,
             chain=tuple(self._chain),
             system="\n\n".join(text for text in (*self._system, self._newest) if text.strip()),
-            messages=len({step.number for step in steps}),
+            messages=telling,
             after=self.after,
         )
 
@@ -151,10 +154,15 @@ class HistoryReader:
                 self._own.append(piece)
                 continue
             step = Step(number=self._count, message=message, own=tuple(self._own), piece=piece)
+            self._telling += self._is_first_of(self._count)
             self._steps.append(step)
             self._own.clear()
             self._digest = sha256(self._digest + _content(piece)).digest()
             self._chain.append(f"{self._chain[0]}{self._digest.hex()[:32]}")
+
+    def _is_first_of(self, number: int) -> bool:
+        """Whether the message of this index has no step yet; steps come in the order of their messages."""
+        return not self._steps or self._steps[-1].number != number
 
 
 def _pieces(message: Message) -> Iterator[Piece | Own]:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from blocks import (
     Agreed,
+    Answered,
     AssistantThinking,
     BlockAppended,
     BlockId,
@@ -22,7 +23,7 @@ from timeline._flow import Flow
 from timeline.engine._engine import Engine
 from timeline.engine._foreign import Filler
 from timeline.engine._history import History
-from timeline.engine._parting import Parting, parting
+from timeline.engine._parting import Missing, Parting, parting
 
 _T = TypeVar("_T")
 _U = TypeVar("_U")
@@ -76,9 +77,12 @@ class Agreement:
     before come first."""
 
 
-def agree(engine: Engine, history: History, on_divergence: OnDivergence) -> Flow[Agreement]:
-    """Append what a log lacks of a history, in one commit, unless the two have parted."""
-    return (yield from engine.repeated(partial(_agreed, engine, history, on_divergence)))
+def agree(
+    engine: Engine, history: History, on_divergence: OnDivergence, answers: Answered | None = None
+) -> Flow[Agreement]:
+    """Append what a log lacks of a history, in one commit, unless the two have parted; `answers`: the request
+    that the newest answer in it answers."""
+    return (yield from engine.repeated(partial(_agreed, engine, history, on_divergence, answers)))
 
 
 def refused(engine: Engine, history: History, found: Agreement) -> HistoryDivergedError:
@@ -87,14 +91,16 @@ def refused(engine: Engine, history: History, found: Agreement) -> HistoryDiverg
     return HistoryDivergedError(engine.id, message=number, version=found.place)
 
 
-def _agreed(engine: Engine, history: History, on_divergence: OnDivergence) -> Flow[Agreement]:
+def _agreed(
+    engine: Engine, history: History, on_divergence: OnDivergence, answers: Answered | None
+) -> Flow[Agreement]:
     start, log = yield from _behind(engine, history)
     found = parting(history, log, start)
     if found.diverged is not None:
         return _parted(engine, history, log, found.diverged, found.version)
     if found.ahead and on_divergence == "follow":
         return _parted(engine, history, log, len(history.steps), found.ahead)
-    events = _events(engine, history, found)
+    events = _events(engine, history, found, answers)
     if events:
         yield from engine.append_sealed(events)
     return Agreement(appended=len({missing.step.number for missing in found.missing}))
@@ -154,12 +160,16 @@ def _leads(event: Event) -> bool:
     return is_own or isinstance(event.block, TurnHeader | AssistantThinking)
 
 
-def _events(engine: Engine, history: History, found: Parting) -> list[Event]:
+def _events(
+    engine: Engine, history: History, found: Parting, answers: Answered | None
+) -> list[Event]:
     filler = Filler(view=engine.view, new_id=lambda: BlockId(engine.ids()), now=engine.clock())
     events: list[Event] = []
+    answer = _newest_answer(found.missing)
     for missing in found.missing:
         blocks = filler.blocks(missing)
-        made = engine.appended(blocks) if blocks else []
+        said = answers if missing is answer else None
+        made = engine.appended(blocks, answers=said) if blocks else []
         last = made[-1] if made else None
         count = (
             missing.count if missing is not found.missing[-1] else max(missing.count, found.found)
@@ -169,3 +179,13 @@ def _events(engine: Engine, history: History, found: Parting) -> list[Event]:
             made[-1] = replace(last, agrees=history.agrees(count))
         events += made
     return events
+
+
+def _newest_answer(missing: Sequence[Missing]) -> Missing | None:
+    """Where the newest answer begins in what is missing."""
+    found, is_behind = None, False
+    for each in missing:
+        is_said = each.step.message.role == "assistant"
+        found = each if is_said and not is_behind else found
+        is_behind = is_said
+    return found

@@ -102,7 +102,9 @@ def drafts_of(
 
 def _call(call: Call, call_id: str) -> Draft:
     block = {"type": "tool_use", "id": call_id, "name": call.name, "input": call.input}
-    return Draft(block=block, said=json.dumps(call.input, ensure_ascii=False, separators=(",", ":")))
+    return Draft(
+        block=block, said=json.dumps(call.input, ensure_ascii=False, separators=(",", ":"))
+    )
 
 
 def answer(reply: Reply, drafts: Sequence[Draft], rooms: dict[str, int], count: Count) -> Answer:

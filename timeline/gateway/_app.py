@@ -182,6 +182,8 @@ class Served:
         try:
             response = answer.response() or {}
             usage = call.rendered.provider.usage(response) if response else None
+            if response and call.timeline is call.conversation.timeline:
+                call.conversation.answered = call.rendered
             if usage is not None and not self.rewriter.record_only:
                 self.rewriter.learn(call, usage)
             written = written_in(response, usage, call.model, call.asked.seconds)

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 import attrs
 import msgspec
 
-from blocks.formats import obj, objs
+from blocks.formats import items, obj, objs
 from render import Json
 from timeline.gateway._apis import Api
 
@@ -26,7 +26,7 @@ MARKS_MAX: Final = 4
 _BILLING: Final = "x-anthropic-billing-header"
 """How a block of the system prompt begins that the provider takes for a header."""
 _HELD: Final = (b'"compaction_trigger"', b'"item_reference"')
-"""Items by which a client names what the provider holds."""
+"""Items of OpenAI's Responses API by which a client names what the provider holds."""
 _RAW_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _RAW_LIST = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -80,7 +80,8 @@ class Body:
             raise UnreadableError("nothing was said")
         if body.value("previous_response_id") or body.value("conversation"):
             raise UnreadableError("the provider holds the conversation")
-        if any(kind in raw for kind in _HELD) and any(map(_is_held, said)):
+        names_held = api.provider == "openai.responses" and any(kind in raw for kind in _HELD)
+        if names_held and any(map(_is_held, said)):
             raise UnreadableError("it names what the provider holds")
         return body
 
@@ -191,5 +192,6 @@ def _marks_in(value: object) -> list[Json]:
 
 def _marked_in(value: object) -> list[Json]:
     """The blocks with a mark: of a list of blocks, or of a message."""
-    content: object = obj(value).get("content") if isinstance(value, dict) else value
-    return [block for block in objs(content) if isinstance(block.get("cache_control"), dict)]
+    content = items(obj(value).get("content") if isinstance(value, dict) else value)
+    marked = (block for block in content if "cache_control" in block)
+    return [block for block in objs([*marked]) if isinstance(block["cache_control"], dict)]

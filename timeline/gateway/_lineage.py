@@ -18,6 +18,7 @@ import attrs
 
 from blocks import FoldlineError
 from persistence import EventStore
+from render import Rendered
 from timeline._timeline import Timeline
 from timeline.engine._history import History, HistoryReader
 from timeline.gateway._apis import Speaker
@@ -56,6 +57,8 @@ class Conversation:
     """One request at a time."""
     is_noted: Event = attrs.field(factory=_set)
     """Whether it is written down what the latest answer cost."""
+    answered: Rendered | None = None
+    """The newest request that got an answer: what comes next goes on from that."""
     is_closed: bool = False
     memory: dict[str, Any] = attrs.field(factory=dict[str, Any])
     """What others keep for as long as it is open."""
@@ -123,9 +126,14 @@ class Lineage:
         if not history.is_at(timeline.view.state.agreed) and "~" in timeline.id:
             # It has gone on elsewhere: what it goes on with now is found from the beginning.
             timeline = self.opener(timeline.id.partition("~")[0], opening)
+        is_own = timeline is conversation.timeline
         found = timeline.sync(
-            history, format=conversation.reader.format, on_divergence="follow"
+            history,
+            format=conversation.reader.format,
+            on_divergence="follow",
+            rendered=conversation.answered if is_own else None,
         ).timeline
+        conversation.answered = None
         if found is not conversation.timeline:
             self._note(found.id)
         conversation.timeline = found

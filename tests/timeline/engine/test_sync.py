@@ -23,6 +23,7 @@ from blocks import (
 )
 from blocks.formats import Format, messages_from
 from persistence import MemoryStore
+from render import Rendered
 from tests._builders import Ids, open_timeline, steady
 from tests.foreign import Line, Model, Talk, Tool, User, responded, talks, told, written
 from timeline import Timeline
@@ -313,6 +314,23 @@ def test_a_history_that_makes_no_sense_is_there_once_too(
     fresh = opened(MemoryStore())
     fresh.sync(messages, format=name)
     assert held(fresh) == held(timeline)
+
+
+@pytest.mark.parametrize("named", [0, 1, None])
+def test_the_newest_answer_belongs_to_the_request_that_is_named(named: int | None) -> None:
+    timeline = open_timeline(model="claude-sonnet-5-5")
+    said: list[object] = [{"role": "user", "content": "Look."}]
+    requests: list[Rendered] = []
+    for words in ("Are you there?", "Please."):
+        timeline.sync(said, format="anthropic")
+        requests.append(timeline.render())
+        said.append({"role": "user", "content": words})
+    thought = {"type": "thinking", "thinking": "So.", "signature": "s"}
+    answer = {"role": "assistant", "content": [thought, {"type": "text", "text": "Here."}]}
+    history = [*said[:2], answer, said[-1]]
+    timeline.sync(history, format="anthropic", rendered=None if named is None else requests[named])
+    asked = {entry.asked for entry in timeline.view.entries if entry.asked}
+    assert {each.sent for each in asked} == {"?" if named is None else requests[named].sent}
 
 
 def test_a_placeholder_is_no_id() -> None:

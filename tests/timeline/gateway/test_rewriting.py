@@ -274,7 +274,31 @@ def test_thinking_is_not_sent_behind_words_that_are_not_the_clients_any_more() -
         rewritten = up.requests[-1]
         assert rewritten["messages"][:-1] != agent.said[: len(rewritten["messages"]) - 1]
         kept = [c for m in rewritten["messages"] for c in m["content"] if c["type"] == "thinking"]
-        assert [c["thinking"] for c in kept] == [script[5].thinking]
+        assert [c["thinking"] for c in kept] == [script[4].thinking, script[5].thinking]
+
+
+def test_a_request_that_its_client_gave_up_on_costs_no_thinking() -> None:
+    """The answer to the next one says behind which of both it was thought."""
+    calls = [Call("bash", {"command": f"cat {number}"}) for number in range(4)]
+    script = [Reply(thinking=f"Call {call.input}.", calls=[call]) for call in calls]
+    with provider([*script, Reply(text="Done.")]) as up:
+        with gateway(store=MemoryStore(), upstream=up.url, window=WINDOW) as server:
+            agent = Agent(server.url, more={"thinking": {"type": "adaptive"}})
+            agent.say("Look at all of them.")
+            for number, _ in enumerate(calls):
+                if number == 2:
+                    up.provider.fault(Fault.overloaded())
+                    assert agent.post().status_code == 529
+                    agent.said[-1]["content"].append({"type": "text", "text": "Are you there?"})
+                call = agent.ask()["content"][-1]
+                text = words(number, 2_000 if number == 0 else 20)
+                result = {"type": "tool_result", "tool_use_id": call["id"], "content": text}
+                agent.said.append({"role": "user", "content": [result]})
+            agent.ask()
+        assert not up.refused
+        said = [c for m in up.requests[-1]["messages"] for c in m["content"]]
+    kept = [c["thinking"] for c in said if c["type"] == "thinking"]
+    assert kept == [reply.thinking for reply in script]
 
 
 def test_what_stands_in_front_of_a_conversation_is_sent_once_and_counted() -> None:
