@@ -90,13 +90,11 @@ class Branching(Removing):
                 `raise`, or `fork` this timeline where the two part and go on in the fork, which is
                 found again by the next call. `follow` does so, too, where the history ends before the
                 timeline does: the program has gone back.
-            after: The messages are not all of them, but those that came behind this version of the timeline,
-                as where a program begins anew with what the timeline holds.
-            rendered: The request that the newest answer among the messages answers, where several have been
-                rendered since the last one and the program gave up on some; None: the newest.
+            after: Only those that came behind this version are given, as by a program that begins anew there.
+            rendered: The request that their newest answer answers; None: the one rendered last.
 
         Raises:
-            MisuseError: `rendered` is no request of this timeline.
+            MisuseError: `rendered` is none of this timeline's.
             ArgumentError: it is no list of messages of this format; it says which one is none.
             HistoryDivergedError: the history was edited, and `on_divergence` is "raise".
             CodecError: a message holds what cannot be stored.
@@ -105,10 +103,8 @@ class Branching(Removing):
         """
         checked_choice(on_divergence, ON_DIVERGENCE, "sync()", "on_divergence")
         checked_whole(after, "sync()", "after")
-        if isinstance(messages, History):  # who has read it already
-            history = messages
-        else:
-            history = history_of(messages, checked_format(format, "sync()"), after)
+        history = messages if isinstance(messages, History) else None  # read already
+        history = history or history_of(messages, checked_format(format, "sync()"), after)
         answers = answered_by(rendered, self.engine.view.version, "sync()")
         operations, parted, is_new = self, None, False
         found = yield from agree(self.engine, history, on_divergence, answers)
