@@ -52,6 +52,16 @@ def _is_held(item: bytes) -> bool:
     return isinstance(kind, str) and f'"{kind}"'.encode() in _HELD
 
 
+def _leads(api: Api, said: Sequence[bytes]) -> int:
+    if api.provider == "anthropic":
+        return 0
+    for number, item in enumerate(said):
+        found = msgspec.json.decode(item)
+        if not isinstance(found, dict) or cast("Json", found).get("role") not in _LEADS:
+            return number
+    return len(said)
+
+
 @attrs.define
 class Body:
     """A request's body."""
@@ -62,6 +72,8 @@ class Body:
     """The JSON of each."""
     said: list[bytes]
     """That of each message, or item."""
+    leads: int
+    """How many of them, at the beginning, are the system's, of APIs that have the prompt there."""
 
     @classmethod
     def of(cls, raw: bytes, api: Api) -> "Body":
@@ -75,7 +87,7 @@ class Body:
             said = [*map(bytes, _RAW_LIST.decode(fields[api.said]))]
         except (msgspec.DecodeError, KeyError) as error:
             raise UnreadableError(f"no JSON with a list {api.said!r}") from error
-        body = cls(api, raw, fields, said)
+        body = cls(api, raw, fields, said, _leads(api, said))
         if not said:
             raise UnreadableError("nothing was said")
         if body.value("previous_response_id") or body.value("conversation"):
@@ -99,17 +111,6 @@ class Body:
         read: list[Json] = [msgspec.json.decode(raw) for raw in self.said[start:stop]]
         leads = max(0, self.leads - start)
         return [*map(_silent, read[:leads]), *read[leads:]]
-
-    @property
-    def leads(self) -> int:
-        """How many messages at its beginning are the system's, of APIs that have the prompt there."""
-        if self.api.provider == "anthropic":
-            return 0
-        for number, item in enumerate(self.said):
-            found = msgspec.json.decode(item)
-            if not isinstance(found, dict) or cast("Json", found).get("role") not in _LEADS:
-                return number
-        return len(self.said)
 
     def system(self) -> list[Json]:
         """The system prompt as text blocks, without what is a header in truth."""
