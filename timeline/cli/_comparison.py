@@ -103,6 +103,12 @@ COLUMNS_MEAN = (
     "rules: share of the user's texts",
     "busts: calls in 100 that lost a warm cache",
 )
+SIZES_MEAN = (
+    "folds: compactions that wrote a summary",
+    "mean: tokens of a request, on average",
+    "over: requests larger than the window",
+    "$: what the prompts cost",
+)
 FRONT_MEANS = "front ●: no other policy here costs less and keeps as much"
 _SIZES_COLUMNS = 104
 """On a narrower screen a row has its measures only."""
@@ -115,6 +121,8 @@ def tell_comparison(results: "Sequence[ReplayResult]", console: "Console") -> No
     from timeline.replay import compared
 
     console.print(_rows(results, console.width))
+    if console.width >= _SIZES_COLUMNS:
+        explain((*SIZES_MEAN, *_baseline(results)), console)
     means = compared(results)
     if not means:
         console.print(f"No recall to compare: every session {_UNMEASURED}", style="dim")
@@ -125,6 +133,13 @@ def tell_comparison(results: "Sequence[ReplayResult]", console: "Console") -> No
     console.print()
     if len(means) > 1:
         console.print(scatter(means, results, min(console.width, PLOT_COLUMNS)))
+
+
+def _baseline(results: "Sequence[ReplayResult]") -> "list[str]":
+    """What sending everything costs, where it is one session."""
+    if len({result.session for result in results}) > 1:
+        return []
+    return [f"sending everything costs {dollars(results[0].cost.full_history, results[0])}"]
 
 
 def _scope(means: "Sequence[Means]", results: "Sequence[ReplayResult]") -> str:

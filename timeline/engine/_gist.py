@@ -18,7 +18,7 @@ from blocks import (
 from persistence import EventStore, Skim, skimmed
 from timeline.engine._sharing import withheld_in
 
-FIRST_EVENTS: Final = 16
+FIRST_EVENTS: Final = 32
 """The first prompt is among them, or there is none worth a look."""
 PROMPT_MAX: Final = 200
 KINDS: Final = ("BlocksHidden", "BlocksRestored", "RequestRendered", "UsageRecorded")

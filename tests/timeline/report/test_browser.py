@@ -60,16 +60,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def example(folder: Path) -> str:
-    """Two policies side by side."""
-    session = read_session(EXAMPLE)
+    """Two policies side by side, of a session with a long name, and a note of one long word."""
+    file = folder / f"rollout-2026-11-20T10-00-00-{'0a1b2c3d' * 4}.jsonl"
+    file.write_bytes(EXAMPLE.read_bytes())
+    session = read_session(file)
     policies = ("default", "frugal")
     done = [
         replay_with_log(session, ReplayOptions(window=20_000, counter="estimate", policy=policy))
         for policy in policies
     ]
-    return written(
-        folder / "example.html", report_html("example", list(map(reported_replay, done)))
-    )
+    shown = list(map(reported_replay, done))
+    notes = [f"interrupted: tc:t19.{'toolu' * 12}.call"]
+    shown[0] = attrs.evolve(shown[0], facts={**shown[0].facts, "notes": notes})
+    return written(folder / "example.html", report_html("example", shown))
 
 
 def written(path: Path, html: bytes) -> str:

@@ -304,15 +304,19 @@ Foldline.CallsPanel = function ({ run, state, go }) {
 };
 
 Foldline.PoliciesPanel = function ({ runs, state, go }) {
-  const heads = ["", "calls", "tokens a call", "largest", "compactions", "cache read", "warm busts", "cost", "sending everything", "recall", "quotes", "rules"];
+  const heads = ["", "cost", "sending everything", "older names", "older lines", "user's words", "tokens a call", "largest", "compactions", "cache read", "caches lost", "calls"];
+  const kept = (run) => ["recall", "quotes", "rules"].map((name) => run.facts[name] == null ? "–" : run.facts[name].toFixed(2));
   return html`<h3>Side by side</h3><p class="hint">The curve shows the chosen one in colour and the others, where they have as many calls, as thin lines.</p>
     <div class="scroll" tabindex="0" role="region" aria-label="Side by side"><table class="numeric"><thead><tr>${heads.map((name) => html`<th scope="col" title=${Foldline.meaning(name)}>${name || "session and policy"}</th>`)}</tr></thead><tbody>${runs.map((run, at) => {
       const f = Foldline.totals(run), c = run.calls;
-      return html`<tr class=${at === state.run ? "chosen" : ""}><td class="words"><button class="link" onClick=${() => go({ run: at })}>${run.facts.name}</button></td><td>${Foldline.number(run.length)}</td><td>${Foldline.number(f.mean)}</td><td>${Foldline.number(f.most)}</td><td>${Foldline.number(f.compactions)}</td><td>${Foldline.share(f.read, f.all)}</td><td>${Foldline.number(Foldline.sum(c.bust))}</td><td>${Foldline.money(f.paid, run.facts.guess)}</td><td>${Foldline.money(f.full, run.facts.guess)}</td>${["recall", "quotes", "rules"].map((name) => html`<td>${run.facts[name] == null ? "–" : run.facts[name].toFixed(2)}</td>`)}</tr>`;
-    })}</tbody></table></div>`;
+      return html`<tr class=${at === state.run ? "chosen" : ""}><td class="words"><button class="link" onClick=${() => go({ run: at })}>${run.facts.name}</button></td>${[Foldline.money(f.paid, run.facts.guess), Foldline.money(f.full, run.facts.guess), ...kept(run), Foldline.number(f.mean), Foldline.number(f.most), Foldline.number(f.compactions), Foldline.share(f.read, f.all), Foldline.number(Foldline.sum(c.bust)), Foldline.number(run.length)].map((value) => html`<td>${value}</td>`)}</tr>`;
+    })}</tbody></table></div>
+    <${Foldline.Meanings} names=${heads.filter(Boolean)} />`;
 };
 
-Foldline.NumbersPanel = () => html`<h3>What the numbers mean</h3><dl class="glossary">${Object.entries(Foldline.MEANINGS).sort(([a], [b]) => a.localeCompare(b)).map(([name, words]) => html`<div><dt>${name}</dt><dd>${words}</dd></div>`)}</dl>`;
+Foldline.Meanings = ({ names }) => html`<dl class="glossary">${names.map((name) => html`<div><dt>${name}</dt><dd>${Foldline.meaning(name)}</dd></div>`)}</dl>`;
+
+Foldline.NumbersPanel = () => html`<h3>What the numbers mean</h3><${Foldline.Meanings} names=${Object.keys(Foldline.MEANINGS).sort((a, b) => a.localeCompare(b))} />`;
 
 Foldline.totals = function (run) {
   const c = run.calls;
