@@ -96,7 +96,7 @@ PLOT_COLUMNS = 80
 _MEASURES = ("cost", "far", "line", "wide", "quotes", "rules", "busts")
 _SIZES = ("calls", "folds", "mean", "over", "$")
 COLUMNS_MEAN = (
-    "cost: share of sending everything",
+    "cost: share of sending everything, in tokens at the usual price: one read from the cache is a tenth",
     "far: share of the older names, used next, that were still in the request",
     "line, wide: of these with their line, with the lines around it",
     "quotes: share of the older lines",
