@@ -7,7 +7,7 @@ from typing import Any, Final
 import attrs
 
 from blocks import BlockId, Recorded, RequestRendered, TimelineId, UsageRecorded, UserPrompt
-from persistence import EventStore, TimelineInfo
+from persistence import EventStore, TimelineInfo, kept_of
 from timeline._models import model_named
 from timeline.engine._gist import beginning, first_prompt
 from timeline.engine._sharing import withheld_in
@@ -82,6 +82,8 @@ class Listing:
 
     def _row(self, store: EventStore, info: TimelineInfo) -> dict[str, Any]:
         row = self._rows.setdefault(info.id, Row(info.id))
+        if row.version < info.version:  # or what is forgotten would be asked for
+            row.version = max(row.version, kept_of(store, info.id).forgotten)
         while row.version < info.version and (
             page := store.read(info.id, after=row.version, limit=PAGE)
         ):

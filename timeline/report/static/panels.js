@@ -73,7 +73,7 @@ Foldline.Billed = function ({ run, call }) {
     </div>
     <dl class="numbers">
       <${Foldline.Number} name="tokens" value=${Foldline.number(c.tokens[call])} more=${"of " + Foldline.number(run.window)} />
-      <${Foldline.Number} name="sending everything" value=${Foldline.number(c.full[call])} />
+      <${Foldline.Number} name=${run.fullName} value=${Foldline.number(c.full[call])} />
       <${Foldline.Number} name="read" value=${Foldline.number(read)} more=${Foldline.share(read, total)} />
       <${Foldline.Number} name="written" value=${Foldline.number(write)} />
       <${Foldline.Number} name="uncached" value=${Foldline.number(uncached)} />
@@ -297,7 +297,7 @@ Foldline.CallsPanel = function ({ run, state, go }) {
   const rows = Array.from({ length: Math.min(PAGE, run.length - from) }, (_, at) => from + at);
   return html`<h3>All calls</h3>
     <div class="row"><button disabled=${page <= 0} onClick=${() => setPage(page - 1)}>← earlier</button><span>calls ${from + 1} to ${from + rows.length} of ${run.length}</span><button disabled=${page >= pages - 1} onClick=${() => setPage(page + 1)}>later →</button></div>
-    <div class="scroll" tabindex="0" role="region" aria-label="All calls"><table class="numeric"><thead><tr>${heads.map((name) => html`<th scope="col" class=${name.includes("decided") ? "words" : ""} title=${Foldline.meaning(name)}>${name}</th>`)}</tr></thead><tbody>${rows.map((call) => {
+    <div class="scroll" tabindex="0" role="region" aria-label="All calls"><table class="numeric"><thead><tr>${heads.map((name) => (name === "sending everything" ? run.fullName : name)).map((name) => html`<th scope="col" class=${name.includes("decided") ? "words" : ""} title=${Foldline.meaning(name)}>${name}</th>`)}</tr></thead><tbody>${rows.map((call) => {
       const [uncached, read, write] = c.usage[call] || [c.uncached[call], c.read[call], c.write[call]];
       return html`<tr class=${call === state.call ? "chosen" : ""}><td><${Foldline.CallLink} run=${run} call=${call} go=${go} /></td>${[c.tokens[call], c.full[call], read, write, uncached].map((value) => html`<td>${Foldline.number(value)}</td>`)}<td>${Foldline.money(c.paid[call], run.facts.guess)}</td><td class="words">${[...new Set(c.decisions[call])].join(", ")}</td></tr>`;
     })}</tbody></table></div>`;

@@ -12,6 +12,7 @@ Foldline.MEANINGS = {
   "tokens a call": "Mean size of a request, in tokens; beside it the largest one.",
   "window": "Tokens that a request may have: the model's window less what is kept free for the answer, or what was asked for.",
   "sending everything": "What it would have been without folding, pruning or clipping anything: the whole history, each time.",
+  "blocks alone": "What the blocks of an imported log come to, without the system prompt and the tools, which it does not hold.",
   "system": "Tokens of the system prompt.",
   "tools": "Tokens of the tool definitions.",
   "summary": "Tokens of the summary and of what is carried word for word behind it.",
@@ -39,4 +40,5 @@ Foldline.MEANINGS = {
 };
 for (const [name, [, words]] of Object.entries(Foldline.STATES)) Foldline.MEANINGS[name] ??= words[0].toUpperCase() + words.slice(1) + ".";
 for (const [, , , name, words] of Foldline.MARKS) Foldline.MEANINGS[name] ??= words[0].toUpperCase() + words.slice(1) + ".";
+Foldline.FOREIGN = "No request of this log was made by foldline, as in one that was imported: sizes and money are those of what its agent sent. foldline replay FILE tells what would have been sent instead, and what that would have cost.";
 Foldline.meaning = (name) => Foldline.MEANINGS[name] || "";
