@@ -82,7 +82,7 @@ Foldline.Billed = function ({ run, call }) {
       <${Foldline.Number} name="tools" value=${Foldline.number(c.tools[call])} />
       <${Foldline.Number} name="summary" value=${Foldline.number(c.summary[call])} />
     </dl>
-    <p class="hint">${usage ? `Read, written and uncached are what the provider reported; the answer had ${Foldline.number(output)} tokens.` : "Read, written and uncached are simulated by the provider's rules for its cache."}${c.bust[call] ? " It threw away a prefix that the provider still had in its cache." : ""}</p>`;
+    <p class="hint">${usage ? `Read, written and uncached are what the provider reported; the answer had ${Foldline.plural(output, "token")}.` : "Read, written and uncached are simulated by the provider's rules for its cache."}${c.bust[call] ? " It threw away a prefix that the provider still had in its cache." : ""}</p>`;
 };
 
 Foldline.callWords = (run, call) => `call ${call + 1} of ${run.length}: ${Foldline.number(run.calls.tokens[call])} tokens` +
