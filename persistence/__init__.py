@@ -22,12 +22,15 @@ from persistence._retention import Kept as Kept
 from persistence._retention import Removed as Removed
 from persistence._retention import Retains as Retains
 from persistence._retention import kept_of as kept_of
+from persistence._skim import skimmed as skimmed
 from persistence._store import BlockIndex as BlockIndex
 from persistence._store import Copyable as Copyable
 from persistence._store import EventStore as EventStore
 from persistence._store import HearsOthers as HearsOthers
 from persistence._store import HoldsArtifacts as HoldsArtifacts
 from persistence._store import Indexed as Indexed
+from persistence._store import Skim as Skim
+from persistence._store import Skimmable as Skimmable
 from persistence._store import StoreProblem as StoreProblem
 from persistence._store import StoreReport as StoreReport
 from persistence._store import TimelineInfo as TimelineInfo

@@ -216,6 +216,30 @@ class Checksummed(Protocol):
         ...
 
 
+@attrs.frozen(kw_only=True)
+class Skim:
+    """A little of a timeline."""
+
+    first: Sequence[Recorded] = ()
+    """Its first events that are left."""
+    compaction: Recorded | None = None
+    """The one in force."""
+    window: Sequence[Recorded] = ()
+    """Of its window, the events of some kinds, oldest first."""
+
+
+@runtime_checkable
+class Skimmable(Protocol):
+    """A store that reads a little of many timelines, at less than the price of their windows."""
+
+    def skim(
+        self, timelines: Sequence[TimelineId], first: int, kinds: Collection[str]
+    ) -> Iterable[tuple[TimelineId, Skim]]:
+        """Of each, in any order: its first `first` events, and of its window those of `kinds`, as in
+        `"UsageRecorded"`; nothing of an unknown one. Nobody asks for those that lack events (`persistence.Retains`)."""
+        ...
+
+
 PROBLEMS_MAX: Final = 100
 """A report stops here: a store with so many is broken, and they repeat each other."""
 

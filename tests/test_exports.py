@@ -63,10 +63,10 @@ EXPORTS = {
         ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord BlockIndex CopyReport
         Copyable DuckDBStore EVENT_BYTES_MAX EventStore Head HearsOthers Hit HoldsArtifacts Indexed KeyRing Keys
         MemoryArtifacts MemoryStore PostgresStore RepairReport Requester SQLiteStore StoreLocation
-        StoreProblem StoreReport StoredEvent TimelineInfo TurnChange Verifiable Watchable
+        Skim Skimmable StoreProblem StoreReport StoredEvent TimelineInfo TurnChange Verifiable Watchable
         append_bytes block_at checked_bytes checked_events checked_fork checked_page copy_store
         kept_of locate_store look looking open_artifacts open_store quality_rows read_bytes repair search_blocks source_at
-        timeline_infos verify
+        skimmed timeline_infos verify
     """,
     "persistence.testing": """
         RecordingStore StoreContract broken_promises

@@ -23,6 +23,8 @@ ENOUGH: Final = 4_000_000
 """Bytes read or written after which it is worth the while."""
 LOW: Final = "SET GLOBAL memory_limit = '8MB'"
 AGAIN: Final = "RESET GLOBAL memory_limit"
+UNSAID = 4_000_000
+"""What somebody has read or written who does not say how much."""
 
 
 @attrs.define(eq=False)
@@ -34,7 +36,7 @@ class Cache:
     _cursors: CursorPool
     _passed: int = attrs.field(default=0, init=False)
 
-    def passed(self, size: int) -> None:
+    def passed(self, size: int = UNSAID) -> None:
         """So much was read or written; the caller holds no cursor and does not write."""
         self._passed += size
         if self._passed < ENOUGH:

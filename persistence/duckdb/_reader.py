@@ -1,6 +1,6 @@
 """Reads logs from a DuckDB file: rows to events, large ones put together, nothing passed over."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,6 +45,11 @@ class Reader:
         with self._asking():
             return self._writer.heads.known(timeline)
 
+    def all_known(self, timelines: Collection[TimelineId]) -> Collection[Known]:
+        """The same of several."""
+        with self._asking():
+            return self._writer.heads.load(timelines).values()
+
     @contextmanager
     def cursor(self) -> "Generator[DuckDBPyConnection]":
         """A cursor to read with."""
@@ -65,7 +70,10 @@ class Reader:
 
     def events(self, timeline: Known, first: int, last: int) -> list[Recorded]:
         """Events `first` to `last`, which must all be there."""
-        rows = self._rows(timeline, first, last)
+        return self.decoded(timeline, self._rows(timeline, first, last))
+
+    def decoded(self, timeline: Known, rows: Sequence[Row]) -> list[Recorded]:
+        """The events of rows."""
         return [
             (seq, self._decoded(timeline, seq, payload))
             for seq, payload in self._whole(timeline, rows)

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Lock
@@ -30,7 +30,7 @@ from persistence._log import (
 )
 from persistence._place import database_path
 from persistence._retention import checked_kept_fork
-from persistence._store import StoreReport, TimelineInfo
+from persistence._store import Skim, StoreReport, TimelineInfo
 from persistence._watch import Watchers
 from persistence.duckdb._append import Append
 from persistence.duckdb._cursors import CursorPool
@@ -43,15 +43,13 @@ from persistence.duckdb._reader import Reader
 from persistence.duckdb._retaining_store import RetainingStore
 from persistence.duckdb._retention import Retention
 from persistence.duckdb._schema import audit_records, cursor_of, errors, interrupts, open_database
+from persistence.duckdb._skim import Skimmer
 from persistence.duckdb._writer import Writer
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
     from persistence.artifacts import Artifacts, DuckDBBackend, KeyRing
-
-INSPECTED = 4_000_000
-"""What somebody has read or written who does not say how much."""
 
 
 class DuckDBStore(RetainingStore):
@@ -199,6 +197,12 @@ class DuckDBStore(RetainingStore):
         with self._reading() as cursor:
             return timeline_infos(all_heads(cursor))
 
+    def skim(
+        self, timelines: Sequence[TimelineId], first: int, kinds: Collection[str]
+    ) -> Iterator[tuple[TimelineId, Skim]]:
+        self._refuse_if_not_ours()
+        return Skimmer(self._reader, first, kinds).skimmed(timelines)
+
     @contextmanager
     def inspect(self) -> "Generator[tuple[DuckDBPyConnection, Marks]]":
         """A cursor to read the tables with, and what was acknowledged so far."""
@@ -206,7 +210,7 @@ class DuckDBStore(RetainingStore):
         acknowledged = self._lock.acknowledged()
         with self._reading() as cursor:
             yield cursor, acknowledged
-        self._cache.passed(INSPECTED)
+        self._cache.passed()
 
     def artifacts(
         self,
@@ -248,7 +252,7 @@ class DuckDBStore(RetainingStore):
         self._refuse_if_not_ours()
         with self._group.alone(), self._reading() as cursor:
             yield cursor
-        self._cache.passed(INSPECTED)
+        self._cache.passed()
 
     def close(self) -> None:
         if self._closed or os.getpid() != self._pid:

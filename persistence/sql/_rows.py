@@ -38,7 +38,7 @@ SUMS: Final = """
 SELECT seq, payload, crc32 FROM events
 WHERE timeline = ? AND seq > ? AND seq <= ? AND crc32 IS NOT NULL ORDER BY seq
 """
-WINDOW: Final = """
+_FOLD: Final = """
 WITH marks AS (
     SELECT seq, kind, ref FROM events WHERE timeline = ? AND ref IS NOT NULL
 ), fold AS (
@@ -47,12 +47,25 @@ WITH marks AS (
         SELECT 1 FROM marks x WHERE x.kind = 'RangeExpanded' AND x.ref = c.seq AND x.seq > c.seq)
     ORDER BY seq DESC LIMIT 1
 )
-SELECT seq, payload, (SELECT seq FROM fold) AS fold, (SELECT ref FROM fold) AS cut FROM events
-WHERE timeline = ?
-  AND seq >= (SELECT coalesce((SELECT CASE WHEN ref < seq THEN ref ELSE seq END FROM fold), 1))
-ORDER BY seq
 """
-"""The window in one question: the compaction in force, found by the index on marks, and a range."""
+"""The compaction in force, found by the index on marks."""
+_BEGIN: Final = "coalesce((SELECT CASE WHEN ref < seq THEN ref ELSE seq END FROM fold), 1)"
+"""Where the window begins."""
+WINDOW: Final = f"""{_FOLD}
+SELECT seq, payload, (SELECT seq FROM fold) AS fold, (SELECT ref FROM fold) AS cut FROM events
+WHERE timeline = ? AND seq >= (SELECT {_BEGIN})
+ORDER BY seq
+"""  # noqa: S608 -- constants
+"""The window in one question: the compaction in force, and a range."""
+SKIM: Final = f"""{_FOLD}
+SELECT seq, payload, 1 AS is_first, NULL AS fold FROM events WHERE timeline = ? AND seq <= ?
+UNION ALL
+SELECT seq, payload, 0, (SELECT seq FROM fold) FROM events
+WHERE timeline = ? AND seq >= (SELECT {_BEGIN})
+  AND (kind IN ({{kinds}}) OR seq = (SELECT seq FROM fold))
+ORDER BY 1
+"""  # noqa: S608 -- constants
+"""The first events; then, each beside the version of the compaction in force, that one and those of some kinds."""
 LIST: Final = """
 SELECT timeline, coalesce((SELECT began_at FROM trims t WHERE t.timeline = f.timeline), ts) AS began,
        (SELECT max(seq) FROM events l WHERE l.timeline = f.timeline),

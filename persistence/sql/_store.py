@@ -7,7 +7,7 @@ repeat of one that did.  So a connection that breaks does no harm: the append is
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Self
@@ -31,7 +31,7 @@ from persistence._log import (
     checked_page,
     is_sound,
 )
-from persistence._store import StoreReport, TimelineInfo
+from persistence._store import Skim, StoreReport, TimelineInfo
 from persistence._watch import Watchers
 from persistence.sql import _rows
 from persistence.sql._database import (
@@ -45,6 +45,7 @@ from persistence.sql._held import append_marks, append_plain, fork
 from persistence.sql._index import SQLIndex
 from persistence.sql._patience import Answer, Patience
 from persistence.sql._retaining_store import SQLRetaining
+from persistence.sql._skim import Skimmer
 
 if TYPE_CHECKING:
     from persistence.artifacts import Artifacts, KeyRing, SQLBackend
@@ -165,6 +166,13 @@ class SQLStore(SQLRetaining):
             TimelineInfo(id=TimelineId(name), version=version, created_at=first, updated_at=last)
             for name, first, version, last in self._rows(_rows.LIST)
         ]
+
+    def skim(
+        self, timelines: Sequence[TimelineId], first: int, kinds: Collection[str]
+    ) -> Iterator[tuple[TimelineId, Skim]]:
+        """See `persistence.Skimmable`."""
+        self._refuse_if_not_ours()
+        return Skimmer(self._rows, first, kinds).skimmed(timelines)
 
     def _rows(self, statement: str, given: Sequence[object] = ()) -> Rows:
         def once() -> Rows:

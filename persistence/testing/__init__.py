@@ -8,7 +8,16 @@ import sys
 if "pytest" in sys.modules:  # then it shows what an assertion compared
     import pytest
 
-    for _part in ("append", "concurrency", "content", "copy", "read", "retention", "search"):
+    for _part in (
+        "append",
+        "concurrency",
+        "content",
+        "copy",
+        "read",
+        "retention",
+        "search",
+        "skim",
+    ):
         pytest.register_assert_rewrite(f"{__name__}._{_part}")
 
 from persistence.testing._contract import StoreContract as StoreContract

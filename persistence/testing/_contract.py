@@ -12,6 +12,7 @@ from persistence.testing._copy import CopyContract
 from persistence.testing._read import ForkContract, ReadContract
 from persistence.testing._retention import RetentionContract
 from persistence.testing._search import SearchContract
+from persistence.testing._skim import SkimContract
 
 
 class StoreContract(
@@ -22,6 +23,7 @@ class StoreContract(
     CopyContract,
     SearchContract,
     RetentionContract,
+    SkimContract,
     ConcurrencyContract,
     CloseContract,
 ):

@@ -96,12 +96,18 @@ PLOT_COLUMNS = 80
 _MEASURES = ("cost", "far", "line", "wide", "quotes", "rules", "busts")
 _SIZES = ("calls", "folds", "mean", "over", "$")
 COLUMNS_MEAN = (
-    "cost: share of sending everything",
+    "cost: share of sending everything, in tokens at the usual price: one read from the cache is a tenth",
     "far: share of the older names, used next, that were still in the request",
     "line, wide: of these with their line, with the lines around it",
     "quotes: share of the older lines",
     "rules: share of the user's texts",
     "busts: calls in 100 that lost a warm cache",
+)
+SIZES_MEAN = (
+    "folds: compactions that wrote a summary",
+    "mean: tokens of a request, on average",
+    "over: requests larger than the window",
+    "$: what the prompts cost",
 )
 FRONT_MEANS = "front ●: no other policy here costs less and keeps as much"
 _SIZES_COLUMNS = 104
@@ -115,6 +121,8 @@ def tell_comparison(results: "Sequence[ReplayResult]", console: "Console") -> No
     from timeline.replay import compared
 
     console.print(_rows(results, console.width))
+    if console.width >= _SIZES_COLUMNS:
+        explain((*SIZES_MEAN, *_baseline(results)), console)
     means = compared(results)
     if not means:
         console.print(f"No recall to compare: every session {_UNMEASURED}", style="dim")
@@ -125,6 +133,13 @@ def tell_comparison(results: "Sequence[ReplayResult]", console: "Console") -> No
     console.print()
     if len(means) > 1:
         console.print(scatter(means, results, min(console.width, PLOT_COLUMNS)))
+
+
+def _baseline(results: "Sequence[ReplayResult]") -> "list[str]":
+    """What sending everything costs, where it is one session."""
+    if len({result.session for result in results}) > 1:
+        return []
+    return [f"sending everything costs {dollars(results[0].cost.full_history, results[0])}"]
 
 
 def _scope(means: "Sequence[Means]", results: "Sequence[ReplayResult]") -> str:

@@ -16,7 +16,7 @@ from timeline.cli._console import (
     when,
 )
 from timeline.cli._curve import short
-from timeline.cli._gist import Gist, gist_of
+from timeline.cli._rows import WORDS
 from timeline.cli._store import looked_at, store_option
 from timeline.cli._visible import line
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from blocks import TimelineId
     from persistence import EventStore, Retains, TimelineInfo
+    from timeline.engine._gist import Gist
 
 NAME = "list"
 HELP = "list the timelines of a store: what each is about, its model, its size"
@@ -61,7 +62,7 @@ class _Listed:
     info: "TimelineInfo"
     first: int
     """Its oldest event that is left."""
-    gist: Gist
+    gist: "Gist"
 
 
 def run(options: argparse.Namespace) -> int:
@@ -101,19 +102,28 @@ def _listed(
     first: "Mapping[TimelineId, int]",
     options: argparse.Namespace,
 ) -> list[_Listed]:
-    listed: list[_Listed] = []
-    with progress_bar("reading", len(found)) as progress:
-        for number, info in enumerate(found, 1):
-            begins = first.get(info.id, 1)
-            gist = Gist() if options.brief else gist_of(store, info, begins - 1)
-            listed.append(_Listed(info, begins, gist))
+    from timeline.engine._gist import Gist
+
+    known = _gists(store, () if options.brief else [info.id for info in found])
+    return [_Listed(info, first.get(info.id, 1), known.get(info.id) or Gist()) for info in found]
+
+
+def _gists(store: "EventStore", names: "Sequence[TimelineId]") -> "Mapping[TimelineId, Gist]":
+    from timeline.engine._gist import gists
+
+    known: dict[TimelineId, Gist] = {}
+    with progress_bar("reading", len(names)) as progress:
+        for name, gist in gists(store, names):
+            known[name] = gist
             if progress:
-                progress(number, len(found))
-    return listed
+                progress(len(known), len(names))
+    return known
 
 
 def _json(listed: _Listed) -> dict[str, Any]:
-    return {**attrs.asdict(listed.info), "first": listed.first, **attrs.asdict(listed.gist)}
+    prompt = listed.gist.prompt and listed.gist.prompt[:WORDS]
+    about = {**attrs.asdict(listed.gist), "prompt": prompt}
+    return {**attrs.asdict(listed.info), "first": listed.first, **about}
 
 
 def _tell(listed: "Sequence[_Listed]") -> None:
@@ -140,7 +150,7 @@ def _row(listed: _Listed) -> tuple[str, ...]:
         events,
         tokens,
         line(gist.model or UNKNOWN),
-        line(gist.prompt or UNKNOWN),
+        line((gist.prompt or UNKNOWN)[:WORDS]),
     )
 
 

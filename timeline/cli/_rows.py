@@ -44,7 +44,7 @@ def filter_options(parser: argparse.ArgumentParser) -> None:
         metavar="KIND",
         help="only blocks of this kind: result, call, prompt, user, react.tool, ...; may be repeated",
     )
-    add("--turn", action="append", metavar="ID", help="only this turn: t3; may be repeated")
+    add("--turn", action="append", metavar="TURN", help="only this turn: t3; may be repeated")
     add("--state", action="append", choices=STATES, help="only what is in this state")
     add("--tail", type=int, metavar="N", help="only the newest N of them")
 

@@ -21,6 +21,8 @@ SHOWN: Final = 5
 MINUTE: Final = "%Y-%m-%d %H:%M"
 PROMPT_BYTES_MAX: Final = 8_000_000
 """Of a larger file the prompt is not read: that would take more than a moment."""
+PROVIDERS: Final = {"codex": "openai.responses", "gemini-cli": "gemini"}
+"""For whose API a session's requests are rendered, by its format, so that its own prices count; others: the default."""
 COMMANDS: Final = "all commands: foldline --help"
 
 
@@ -50,7 +52,9 @@ def run(options: argparse.Namespace) -> int:
         say(COMMANDS)
         return DONE
     _tell_newest(found)
-    command = ["replay", str(found[0].path), "--window", "auto"]
+    own = PROVIDERS.get(found[0].format)
+    provider = ["--provider", own] if own else []
+    command = ["replay", str(found[0].path), "--window", "auto", *provider]
     say("What the newest cost, and what it would have cost in a smaller window:")
     say(f"  foldline {shlex.join(command)}")
     say(COMMANDS)

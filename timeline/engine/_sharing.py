@@ -1,6 +1,7 @@
 """A log as it may be handed on: without what somebody asked for to be hidden."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
@@ -21,9 +22,11 @@ from blocks import (
 from render import Redaction, redaction_of, stand_in, without_excerpts
 
 
-def withheld_in(log: Iterable[Recorded]) -> dict[BlockId, str]:
-    """What stands for each block of a log that is hidden on request."""
-    found: dict[BlockId, str] = {}
+def withheld_in(
+    log: Iterable[Recorded], before: Mapping[BlockId, str] = MappingProxyType({})
+) -> dict[BlockId, str]:
+    """What stands for each block that is hidden on request after a log; `before` are those that were before it."""
+    found = dict(before)
     for _, event in log:
         if isinstance(event, BlocksHidden) and event.reason == "requested":
             found |= {item.block: item.replacement for item in event.hidden}

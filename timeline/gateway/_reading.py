@@ -19,7 +19,6 @@ from blocks import (
     ForgottenError,
     TimelineId,
     ToolResult,
-    UserPrompt,
     did_you_mean,
 )
 from persistence import (
@@ -34,6 +33,7 @@ from persistence import (
 )
 from render import open_view
 from timeline._timeline import Timeline
+from timeline.engine._gist import gists
 from timeline.engine._settings import Options, Settings
 from timeline.gateway._outline import Outline, first_words, version_range
 from timeline.react import Tool, ToolReply, reading_tools, tool
@@ -193,21 +193,12 @@ class StoreReader:
         found = self._newest()
         shown = found[start : start + LOOKED_AT_MAX]
         header = f"{MARK}: the timelines of this store ({len(found):,}), the last written first]\n"
-        rows = (f"{info.id} {_when(info.updated_at)} {self._begins(info.id)}\n" for info in shown)
+        about = dict(gists(self.store, [info.id for info in shown]))
+        begins = {name: first_words(gist.prompt or "") for name, gist in about.items()}
+        rows = (f"{info.id} {_when(info.updated_at)} {begins[info.id]}\n" for info in shown)
         more = start + len(shown)
         rest = f"[go on with start={more}]" if more < len(found) else ""
         return ToolReply(output=f"{header}{''.join(rows)}{rest}".rstrip("\n"))
-
-    def _begins(self, name: TimelineId) -> str:
-        """The first words of its first prompt, where that is near the beginning."""
-        try:
-            events = self.store.read(name, limit=8)
-        except ForgottenError:
-            return ""
-        withheld = self._withheld(name)
-        blocks = (event.block for _, event in events if isinstance(event, BlockAppended))
-        prompts = (b.text for b in blocks if isinstance(b, UserPrompt) and b.id not in withheld)
-        return first_words(next(prompts, ""))
 
     # Search.
 

@@ -72,13 +72,17 @@ class ReplayOptions:
             return guess
         if self.model or model.name == own.name:
             return ""
-        known = f"{session.model!r} is served by {own.provider!r}" if own.known else ""
-        named = (
-            f"{session.model!r} is not in the table"
-            if session.model
-            else "the session names no model"
-        )
-        return f"{known or named}: the window and the prices are those of {model.name}, a guess"
+        if own.known:
+            way_out = f"; --provider {own.provider} is for its own"
+            why = f"{session.model!r} is no model of {model.provider}, for which requests are rendered"
+        else:
+            way_out = ""
+            why = (
+                f"{session.model!r} is not in the table"
+                if session.model
+                else "the session names no model"
+            )
+        return f"{why}: the window and the prices are those of {model.name}, a guess{way_out}"
 
     def system_for(self, session: Session) -> System:
         """The system prompt of every request."""

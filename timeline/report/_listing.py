@@ -1,27 +1,20 @@
 """The timelines of a store as a list: the first prompt, the model, tokens and money of each."""
 
 import threading
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import attrs
 
-from blocks import (
-    BlockAppended,
-    BlocksHidden,
-    BlocksRestored,
-    Event,
-    RequestRendered,
-    TimelineId,
-    UsageRecorded,
-    UserPrompt,
-)
-from persistence import EventStore, TimelineInfo
+from blocks import BlockId, Recorded, RequestRendered, TimelineId, UsageRecorded, UserPrompt
+from persistence import EventStore, TimelineInfo, kept_of
 from timeline._models import model_named
+from timeline.engine._gist import beginning, first_prompt
+from timeline.engine._sharing import withheld_in
 from timeline.report._calls import billed
 from timeline.report._look import PAGE
 
 ROWS_MAX: Final = 200
-PROMPT_MAX: Final = 200
 HIDDEN: Final = "(hidden)"
 
 
@@ -31,7 +24,6 @@ class Row:
 
     id: TimelineId
     version: int = 0
-    prompt: str = ""
     model: str = ""
     calls: int = 0
     tokens: int = 0
@@ -39,28 +31,30 @@ class Row:
     dollars: float | None = None
     """Of all prompts that the provider reported; None: none, or no price is known."""
     _first: UserPrompt | None = None
+    _withheld: Mapping[BlockId, str] = attrs.field(factory=dict[BlockId, str])
     _estimated: int = 0
 
-    def add(self, event: Event) -> None:
-        """One event of its log."""
-        match event:
-            case BlockAppended(block=UserPrompt() as block) if self._first is None:
-                self._first = block
-                self.prompt = " ".join(block.text[: 4 * PROMPT_MAX].split())[:PROMPT_MAX]
-            case BlocksHidden(reason="requested"):
-                if self._first and any(item.block == self._first.id for item in event.hidden):
-                    self.prompt = HIDDEN
-            case BlocksRestored():
-                if self._first and self._first.id in event.blocks:
-                    self.prompt = " ".join(self._first.text[: 4 * PROMPT_MAX].split())[:PROMPT_MAX]
-            case RequestRendered():
-                self.calls += 1
-                self._estimated = event.tokens
-                self.tokens += event.tokens
-            case UsageRecorded():
-                self._used(event)
-            case _:
-                pass
+    @property
+    def prompt(self) -> str:
+        """How its first prompt begins."""
+        if self._first is None:
+            return ""
+        return HIDDEN if self._first.id in self._withheld else beginning(self._first)
+
+    def add(self, page: Sequence[Recorded]) -> None:
+        """The next events of its log."""
+        self._first = self._first or first_prompt(event for _, event in page)
+        self._withheld = withheld_in(page, self._withheld)
+        for self.version, event in page:
+            match event:
+                case RequestRendered():
+                    self.calls += 1
+                    self._estimated = event.tokens
+                    self.tokens += event.tokens
+                case UsageRecorded():
+                    self._used(event)
+                case _:
+                    pass
 
     def _used(self, usage: UsageRecorded) -> None:
         self.calls += not self._estimated
@@ -88,12 +82,12 @@ class Listing:
 
     def _row(self, store: EventStore, info: TimelineInfo) -> dict[str, Any]:
         row = self._rows.setdefault(info.id, Row(info.id))
+        if row.version < info.version:  # or what is forgotten would be asked for
+            row.version = max(row.version, kept_of(store, info.id).forgotten)
         while row.version < info.version and (
             page := store.read(info.id, after=row.version, limit=PAGE)
         ):
-            for version, event in page:
-                row.add(event)
-                row.version = version
+            row.add(page)
         return {
             "id": row.id,
             "events": info.version,

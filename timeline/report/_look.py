@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 
 from blocks import Recorded, TimelineId, UsageRecorded
-from persistence import EventStore
+from persistence import EventStore, kept_of
 from timeline._models import model_named
 from timeline._timeline import Timeline
 from timeline.arguments._fixed import System, Tools
@@ -93,10 +93,13 @@ class Look:
 
     def _caught_up(self, store: EventStore) -> Collector:
         read = partial(store.read, self.name)
+        begin = kept_of(store, self.name).forgotten
+        if begin > self._version:  # of what is new something is gone, or all of it is
+            return self._anew(store, _pages(read, begin))
         new = _pages(read, self._version)
         hides = not self.showing.hidden and any(changes_what_is_shared(e) for _, e in new)
         if self._collector is None or hides or (self._withheld and new):
-            return self._anew(store, _pages(read, 0))
+            return self._anew(store, _pages(read, begin))
         for version, event in new:
             self._collector.add(version, event)
             self._version = version

@@ -4,7 +4,7 @@ _chart: test_comparison.py
 _console, _screen: test_visible.py
 _console, _main: test_process.py, test_store_commands.py
 _copy, _export, _fork, _import, _list, _render, _search, _show, _stats, _store: test_store_commands.py
-_gist, _list, _pager, _rows, _show: test_looking.py
+_list, _pager, _rows, _show: test_looking.py
 _notes, _story: test_story.py
 _completion, _parser: test_usage.py
 _own: test_sessions.py

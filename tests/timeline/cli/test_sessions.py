@@ -54,7 +54,7 @@ def test_the_newest_of_all_agents_is_offered_with_the_command_to_run(
         row = next(line for line in ran.out.splitlines() if line.startswith(agent))
         assert "1 session" in row, "and a subagent's is part of another"
     newest = home / FOLDERS["Gemini CLI"]
-    assert f"  foldline replay {newest} --window auto\n" in ran.out
+    assert f"  foldline replay {newest} --window auto --provider gemini\n" in ran.out
     found = json.loads(run("sessions", "--json", "--limit", 2).out)["newest"]
     assert [each["agent"] for each in found] == ["Gemini CLI", "pi"]
 

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.timeline.cli.conftest import Run
+from tests.timeline.cli.conftest import Ran, Run
+from timeline import Timeline
 from timeline.cli._completion import SHELLS
 from timeline.cli._main import COMMANDS
 
-EXAMPLE = str(Path(__file__).parents[3] / "docs" / "examples" / "invoice-service.jsonl")
+ROOT = Path(__file__).parents[3]
+EXAMPLE = str(ROOT / "docs" / "examples" / "invoice-service.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -82,6 +84,54 @@ def test_bash_completes_commands_options_values_and_files(run: Run) -> None:
     Path("session.jsonl").write_text("")
     ran = subprocess.run(["bash", "-c", BASH], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines() == ["replay", "--thinking", "keep", "session.jsonl"]
+
+
+ASK_FOR_A_NAME = """
+source ./completion
+foldline() { "$PYTHON" -c "from timeline.cli import main; raise SystemExit(main())" "$@"; }
+complete_words() {
+    COMP_LINE="$*"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
+    _shtab_foldline foldline "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
+    echo "${COMPREPLY[@]}"
+}
+complete_words foldline show --store sqlite:///s.sqlite ag
+complete_words foldline plan ag
+complete_words foldline search --timeline ag
+"""
+
+
+def test_bash_completes_the_timelines_of_the_store(run: Run) -> None:
+    for store, name in (("sqlite:///s.sqlite", "agent-1"), ("foldline.duckdb", "agent-2")):
+        for each in (name, "another", "agent 3; ls"):
+            with Timeline.open(each, store=store) as timeline:
+                timeline.user("Hello")
+    Path("completion").write_text(run("completion", "bash").out)
+    environment = {**os.environ, "PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(
+        ["bash", "-c", ASK_FOR_A_NAME],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    assert (ran.stdout.splitlines(), ran.stderr) == (["agent-1", "agent-2", "agent-2"], "")
+
+
+def test_where_no_timelines_can_be_had_none_are_offered_and_nothing_is_said(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("timeline.cli._completion.PATIENCE_SECONDS", 600.0)
+    Path("odd.duckdb").write_text("this is no database")
+    for where in (
+        "none.duckdb",
+        "odd.duckdb",
+        "what://is/this",
+        "postgresql://nobody@127.0.0.1:9/x",
+    ):
+        assert run("completion", "timelines", "--store", where) == Ran(0, "", ""), where
+    assert not Path("none.duckdb").exists()
+    with Timeline.open("first", store="held.duckdb"):
+        assert run("completion", "timelines", "--store", "held.duckdb") == Ran(0, "", "")
 
 
 def test_a_completion_is_made_without_what_is_heavy() -> None:

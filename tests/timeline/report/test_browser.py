@@ -60,16 +60,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def example(folder: Path) -> str:
-    """Two policies side by side."""
-    session = read_session(EXAMPLE)
+    """Two policies side by side, of a session with a long name, and a note of one long word."""
+    file = folder / f"rollout-2026-11-20T10-00-00-{'0a1b2c3d' * 4}.jsonl"
+    file.write_bytes(EXAMPLE.read_bytes())
+    session = read_session(file)
     policies = ("default", "frugal")
     done = [
         replay_with_log(session, ReplayOptions(window=20_000, counter="estimate", policy=policy))
         for policy in policies
     ]
-    return written(
-        folder / "example.html", report_html("example", list(map(reported_replay, done)))
-    )
+    shown = list(map(reported_replay, done))
+    notes = [f"interrupted: tc:t19.{'toolu' * 12}.call"]
+    shown[0] = attrs.evolve(shown[0], facts={**shown[0].facts, "notes": notes})
+    return written(folder / "example.html", report_html("example", shown))
 
 
 def written(path: Path, html: bytes) -> str:
@@ -306,7 +309,7 @@ def tables_are_read(at: Visit) -> None:
     at.page.click("#panel tbody button.link >> nth=0")
     at.says("Request of")
     at.tab("numbers")
-    assert "warm busts" in at.text()
+    assert "caches lost" in at.text()
     at.page.keyboard.press("ArrowLeft")
     at.until("!location.hash.includes('tab=numbers')")
 
@@ -372,6 +375,38 @@ def test_every_view_can_be_used_by_everybody_and_fits_its_screen(
         width = at.page.evaluate("document.documentElement.scrollWidth")
         assert width <= size["width"], f"{tab} is {width} wide"
     at.no_complaint()
+
+
+def test_an_imported_log_is_not_measured_against_what_it_does_not_hold(visit: Any) -> None:
+    """What its agent sent had a system prompt and tools, and the log has blocks alone."""
+    store = MemoryStore()
+    with Timeline.open("imported", store=store) as timeline:
+        timeline.user("Why does the nightly job fail?")
+        content = [{"type": "text", "text": "The disk is full."}]
+        usage = {"input_tokens": 50_000, "output_tokens": 5}
+        model = "claude-sonnet-5-5"
+        timeline.record({"id": "m1", "content": content, "usage": usage, "model": model})
+    with serving(live_app(store)) as site:
+        list_ = visit(NARROW).open(site.url, "table")
+        assert "$0.1" in list_.text("table")
+        width = list_.page.evaluate("document.querySelector('.scroll').scrollWidth")
+        assert width <= NARROW["width"], "the money is seen without scrolling"
+        list_.shot("live-list-narrow")
+        list_.no_complaint()
+        list_.page.goto("about:blank")
+        at = visit().open(f"{site.url}timeline?id=imported")
+        at.until("document.querySelector('.tiles')")
+        tiles = at.text(".tiles")
+        assert "$0.1" in tiles
+        assert "as its agent was billed" in tiles
+        assert "saved" not in tiles
+        for tab in ("request", "calls"):
+            at.tab(tab)
+            assert "blocks alone" in at.text()
+            assert "sending everything" not in at.text()
+        assert "as in one that was imported" in at.text("main")
+        at.no_complaint()
+        at.page.goto("about:blank")
 
 
 def test_a_difference_is_one(visit: Any, example: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
+from blocks import TimelineId
 from persistence import MemoryStore
 from tests.timeline.report.pages import Page, request_in
 from tests.timeline.report.serving import Site, serving
@@ -112,6 +113,27 @@ def test_what_is_hidden_on_request_is_not_served_from_then_on(
         timeline.restore("v2")
     assert "nightly" in site.get("contents.json?id=first").text
     assert "nightly" in site.get("timelines.json").text
+
+
+def test_a_timeline_whose_beginning_is_forgotten_is_shown_from_there_on(
+    site: Site, store: MemoryStore
+) -> None:
+    looked_at_before = site.get("overview.json?id=first").json["blocks"]["version"]
+    assert site.get("timelines.json").json["all"] == 1
+    with Timeline.open("first", store=store, window=3_000) as timeline:
+        for number in range(6):
+            timeline.user(f"Question {number}: " + "and another word " * 200)
+            timeline.record(answer(number + 2, "a long answer " * 200))
+            timeline.compact()
+        store.trim(TimelineId("first"), store.load_window(TimelineId("first")).events[0][0])
+    rows = {row["id"]: row for row in site.get("timelines.json").json["rows"]}
+    assert rows["first"]["prompt"] == "Why does the nightly job fail?", "it was read before"
+    with serving(live_app(store)) as new_site:
+        for each in (site, new_site):
+            for path in ("timelines.json", "overview.json?id=first", "contents.json?id=first"):
+                assert each.get(path).status == 200, path
+            shown = each.get("overview.json?id=first").json["blocks"]["version"]
+            assert min(shown) > max(looked_at_before)
 
 
 def test_a_page_may_only_ask_its_own_server(site: Site) -> None:

@@ -90,7 +90,7 @@ Foldline.Picture = function ({ runs, state, go, theme }) {
         <label title="Whether the scale leaves room for what sending everything would have been"><input type="checkbox" checked=${full} onChange=${() => setFull(!full)} /> scale to everything</label>
         <label>colour by <select value=${by} onChange=${(event) => setBy(event.target.value)}><option value="state">state</option><option value="kind">kind</option></select></label>
       </div>
-      <p class="legend"><span><i class="line accent"></i>this request</span><span title=${Foldline.meaning("sending everything")}><i class="line everything"></i>sending everything</span><span title=${Foldline.meaning("window")}><i class="line limit"></i>window (${Foldline.number(run.window)})</span>${others.length ? html`<span title="The requests of the other replays of this session"><i class="line other"></i>other replays</span>` : null}
+      <p class="legend"><span><i class="line accent"></i>this request</span><span title=${Foldline.meaning(run.fullName)}><i class="line everything"></i>${run.fullName}</span><span title=${Foldline.meaning("window")}><i class="line limit"></i>window (${Foldline.number(run.window)})</span>${others.length ? html`<span title="The requests of the other replays of this session"><i class="line other"></i>other replays</span>` : null}
         ${Foldline.MARKS.filter(([, , words]) => words.some((word) => present.has(word))).map(([sign, color, , name, words]) => html`<span title=${words}><b style=${{ color: `var(${color})` }}>${sign}</b> ${name}</span>`)}</p>
       <div class="slider" role="slider" tabindex="0" aria-label="Chosen call" aria-valuemin="1" aria-valuemax=${run.length} aria-valuenow=${state.call + 1} aria-valuetext=${Foldline.callWords(run, state.call)} onKeyDown=${key}>
         <div class="chart" ref=${chart}></div>
@@ -112,8 +112,8 @@ Foldline.Tiles = function ({ run }) {
     <${Foldline.Number} name="compactions" value=${Foldline.number(f.compactions)} />
     <${Foldline.Number} name="blocks" value=${Foldline.number(run.size)} />
     <${Foldline.Number} name="cache read" value=${Foldline.share(f.read, f.all)} />
-    <${Foldline.Number} name="cost" value=${Foldline.money(f.paid, about)} more=${Foldline.share(f.paid, f.full) + " of sending everything"} />
-    <${Foldline.Number} name="saved" value=${Foldline.money(Math.max(f.full - f.paid, 0), about)} more=${`of ${Foldline.money(f.full, about)}`} />
+    <${Foldline.Number} name="cost" value=${Foldline.money(f.paid, about)} more=${run.foreign ? "as its agent was billed" : Foldline.share(f.paid, f.full) + " of sending everything"} />
+    ${run.foreign ? null : html`<${Foldline.Number} name="saved" value=${Foldline.money(Math.max(f.full - f.paid, 0), about)} more=${`of ${Foldline.money(f.full, about)}`} />`}
   </dl>`;
 };
 
@@ -162,6 +162,7 @@ Foldline.App = function ({ runs, report, follow }) {
   const themed = () => setTheme({ auto: "dark", dark: "light", light: "auto" }[theme]);
   const parts = { run, runs, state, go, ready, call: state.call };
   const panel = { request: Foldline.RequestPanel, compare: Foldline.ComparePanel, summary: Foldline.SummaryPanel, block: Foldline.BlockPanel, search: Foldline.SearchPanel, calls: Foldline.CallsPanel, policies: Foldline.PoliciesPanel, numbers: Foldline.NumbersPanel }[state.tab];
+  const notes = [...(run.facts.notes || []), ...(run.foreign ? [Foldline.FOREIGN] : [])];
   return html`
     <header>
       <div><h1>${report.back ? html`<a href=${report.back}>timelines</a> / ` : null}${run.facts.title}</h1>
@@ -179,7 +180,7 @@ Foldline.App = function ({ runs, report, follow }) {
         <${Foldline.Tabs} tab=${state.tab} go=${go} several=${runs.length > 1} />
         <div id="panel" role="tabpanel" aria-labelledby=${"tab-" + state.tab} tabindex="0">${run.length || ["block", "search", "numbers"].includes(state.tab) ? html`<${panel} ...${parts} />` : null}</div>
       </section>
-      ${run.facts.notes?.length ? html`<section class="card"><h2>Notes</h2><ul>${run.facts.notes.map((note) => html`<li>${note}</li>`)}</ul></section>` : null}
+      ${notes.length ? html`<section class="card"><h2>Notes</h2><ul>${notes.map((note) => html`<li>${note}</li>`)}</ul></section>` : null}
     </main>
     <footer class="hint">Made by foldline. ${run.facts.withheld ? "What is hidden on request is not in here." : ""}</footer>`;
 };

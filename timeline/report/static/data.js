@@ -55,6 +55,8 @@ Foldline.Run = class {
     this.lane = this.kinds.map((kind) => Foldline.LANES.findIndex(([, , like]) => like.test(kind)));
     this.byVersion = new Map(this.blocks.version.map((version, index) => [version, index]));
     this.paidSoFar = this._running(this.calls.paid);
+    this.foreign = this.calls.usage.some(Boolean) && !this.calls.rendered.some(Boolean); // an import: what its agent sent is known by its size alone
+    this.fullName = this.foreign ? "blocks alone" : "sending everything";
     this.fullPaidSoFar = this._running(this.calls.fullPaid);
     this._requests = new Map();
     this._history = null;

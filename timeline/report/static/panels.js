@@ -73,7 +73,7 @@ Foldline.Billed = function ({ run, call }) {
     </div>
     <dl class="numbers">
       <${Foldline.Number} name="tokens" value=${Foldline.number(c.tokens[call])} more=${"of " + Foldline.number(run.window)} />
-      <${Foldline.Number} name="sending everything" value=${Foldline.number(c.full[call])} />
+      <${Foldline.Number} name=${run.fullName} value=${Foldline.number(c.full[call])} />
       <${Foldline.Number} name="read" value=${Foldline.number(read)} more=${Foldline.share(read, total)} />
       <${Foldline.Number} name="written" value=${Foldline.number(write)} />
       <${Foldline.Number} name="uncached" value=${Foldline.number(uncached)} />
@@ -82,7 +82,7 @@ Foldline.Billed = function ({ run, call }) {
       <${Foldline.Number} name="tools" value=${Foldline.number(c.tools[call])} />
       <${Foldline.Number} name="summary" value=${Foldline.number(c.summary[call])} />
     </dl>
-    <p class="hint">${usage ? `Read, written and uncached are what the provider reported; the answer had ${Foldline.number(output)} tokens.` : "Read, written and uncached are simulated by the provider's rules for its cache."}${c.bust[call] ? " It threw away a prefix that the provider still had in its cache." : ""}</p>`;
+    <p class="hint">${usage ? `Read, written and uncached are what the provider reported; the answer had ${Foldline.plural(output, "token")}.` : "Read, written and uncached are simulated by the provider's rules for its cache."}${c.bust[call] ? " It threw away a prefix that the provider still had in its cache." : ""}</p>`;
 };
 
 Foldline.callWords = (run, call) => `call ${call + 1} of ${run.length}: ${Foldline.number(run.calls.tokens[call])} tokens` +
@@ -297,22 +297,26 @@ Foldline.CallsPanel = function ({ run, state, go }) {
   const rows = Array.from({ length: Math.min(PAGE, run.length - from) }, (_, at) => from + at);
   return html`<h3>All calls</h3>
     <div class="row"><button disabled=${page <= 0} onClick=${() => setPage(page - 1)}>← earlier</button><span>calls ${from + 1} to ${from + rows.length} of ${run.length}</span><button disabled=${page >= pages - 1} onClick=${() => setPage(page + 1)}>later →</button></div>
-    <div class="scroll" tabindex="0" role="region" aria-label="All calls"><table class="numeric"><thead><tr>${heads.map((name) => html`<th scope="col" class=${name.includes("decided") ? "words" : ""} title=${Foldline.meaning(name)}>${name}</th>`)}</tr></thead><tbody>${rows.map((call) => {
+    <div class="scroll" tabindex="0" role="region" aria-label="All calls"><table class="numeric"><thead><tr>${heads.map((name) => (name === "sending everything" ? run.fullName : name)).map((name) => html`<th scope="col" class=${name.includes("decided") ? "words" : ""} title=${Foldline.meaning(name)}>${name}</th>`)}</tr></thead><tbody>${rows.map((call) => {
       const [uncached, read, write] = c.usage[call] || [c.uncached[call], c.read[call], c.write[call]];
       return html`<tr class=${call === state.call ? "chosen" : ""}><td><${Foldline.CallLink} run=${run} call=${call} go=${go} /></td>${[c.tokens[call], c.full[call], read, write, uncached].map((value) => html`<td>${Foldline.number(value)}</td>`)}<td>${Foldline.money(c.paid[call], run.facts.guess)}</td><td class="words">${[...new Set(c.decisions[call])].join(", ")}</td></tr>`;
     })}</tbody></table></div>`;
 };
 
 Foldline.PoliciesPanel = function ({ runs, state, go }) {
-  const heads = ["", "calls", "tokens a call", "largest", "compactions", "cache read", "warm busts", "cost", "sending everything", "recall", "quotes", "rules"];
+  const heads = ["", "cost", "sending everything", "older names", "older lines", "user's words", "tokens a call", "largest", "compactions", "cache read", "caches lost", "calls"];
+  const kept = (run) => ["recall", "quotes", "rules"].map((name) => run.facts[name] == null ? "–" : run.facts[name].toFixed(2));
   return html`<h3>Side by side</h3><p class="hint">The curve shows the chosen one in colour and the others, where they have as many calls, as thin lines.</p>
     <div class="scroll" tabindex="0" role="region" aria-label="Side by side"><table class="numeric"><thead><tr>${heads.map((name) => html`<th scope="col" title=${Foldline.meaning(name)}>${name || "session and policy"}</th>`)}</tr></thead><tbody>${runs.map((run, at) => {
       const f = Foldline.totals(run), c = run.calls;
-      return html`<tr class=${at === state.run ? "chosen" : ""}><td class="words"><button class="link" onClick=${() => go({ run: at })}>${run.facts.name}</button></td><td>${Foldline.number(run.length)}</td><td>${Foldline.number(f.mean)}</td><td>${Foldline.number(f.most)}</td><td>${Foldline.number(f.compactions)}</td><td>${Foldline.share(f.read, f.all)}</td><td>${Foldline.number(Foldline.sum(c.bust))}</td><td>${Foldline.money(f.paid, run.facts.guess)}</td><td>${Foldline.money(f.full, run.facts.guess)}</td>${["recall", "quotes", "rules"].map((name) => html`<td>${run.facts[name] == null ? "–" : run.facts[name].toFixed(2)}</td>`)}</tr>`;
-    })}</tbody></table></div>`;
+      return html`<tr class=${at === state.run ? "chosen" : ""}><td class="words"><button class="link" onClick=${() => go({ run: at })}>${run.facts.name}</button></td>${[Foldline.money(f.paid, run.facts.guess), Foldline.money(f.full, run.facts.guess), ...kept(run), Foldline.number(f.mean), Foldline.number(f.most), Foldline.number(f.compactions), Foldline.share(f.read, f.all), Foldline.number(Foldline.sum(c.bust)), Foldline.number(run.length)].map((value) => html`<td>${value}</td>`)}</tr>`;
+    })}</tbody></table></div>
+    <${Foldline.Meanings} names=${heads.filter(Boolean)} />`;
 };
 
-Foldline.NumbersPanel = () => html`<h3>What the numbers mean</h3><dl class="glossary">${Object.entries(Foldline.MEANINGS).sort(([a], [b]) => a.localeCompare(b)).map(([name, words]) => html`<div><dt>${name}</dt><dd>${words}</dd></div>`)}</dl>`;
+Foldline.Meanings = ({ names }) => html`<dl class="glossary">${names.map((name) => html`<div><dt>${name}</dt><dd>${Foldline.meaning(name)}</dd></div>`)}</dl>`;
+
+Foldline.NumbersPanel = () => html`<h3>What the numbers mean</h3><${Foldline.Meanings} names=${Object.keys(Foldline.MEANINGS).sort((a, b) => a.localeCompare(b))} />`;
 
 Foldline.totals = function (run) {
   const c = run.calls;

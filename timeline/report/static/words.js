@@ -11,7 +11,8 @@ Foldline.MEANINGS = {
   "tokens": "Size of this request, as the model's tokens are counted here, corrected by what the provider reported.",
   "tokens a call": "Mean size of a request, in tokens; beside it the largest one.",
   "window": "Tokens that a request may have: the model's window less what is kept free for the answer, or what was asked for.",
-  "sending everything": "What the request would have had without folding, pruning or clipping anything.",
+  "sending everything": "What it would have been without folding, pruning or clipping anything: the whole history, each time.",
+  "blocks alone": "What the blocks of an imported log come to, without the system prompt and the tools, which it does not hold.",
   "system": "Tokens of the system prompt.",
   "tools": "Tokens of the tool definitions.",
   "summary": "Tokens of the summary and of what is carried word for word behind it.",
@@ -25,10 +26,10 @@ Foldline.MEANINGS = {
   "cache read": "Share of all prompt tokens that were read from the provider's cache.",
   "cache point": "A place up to which the provider is asked to keep the request in its cache.",
   "compactions": "How often older blocks were folded into a summary, or moved out of the request.",
-  "warm busts": "Calls that threw away a prefix which the provider still had in its cache.",
-  "recall": "Of the older names that the agent used next, the share that its request still had.",
-  "quotes": "Of the older lines that the agent repeated, the share that its request still had whole.",
-  "rules": "Of what the user wrote, the share that was in the request to the letter.",
+  "caches lost": "Calls that threw away a prefix which the provider still had in its cache.",
+  "older names": "Of the older names that the agent used next, the share that its request still had.",
+  "older lines": "Of the older lines that the agent repeated, the share that its request still had whole.",
+  "user's words": "Of what the user wrote, the share that was in the request to the letter.",
   "largest": "Tokens of the largest request.",
   "decided before it": "What was folded, moved, cut or hidden between the call before and this one.",
   "exact": "Rendered again from the log, this request has the same hash as the one that was sent: it is the same to the byte.",
@@ -39,4 +40,5 @@ Foldline.MEANINGS = {
 };
 for (const [name, [, words]] of Object.entries(Foldline.STATES)) Foldline.MEANINGS[name] ??= words[0].toUpperCase() + words.slice(1) + ".";
 for (const [, , , name, words] of Foldline.MARKS) Foldline.MEANINGS[name] ??= words[0].toUpperCase() + words.slice(1) + ".";
+Foldline.FOREIGN = "No request of this log was made by foldline, as in one that was imported: sizes and money are those of what its agent sent. foldline replay FILE tells what would have been sent instead, and what that would have cost.";
 Foldline.meaning = (name) => Foldline.MEANINGS[name] || "";

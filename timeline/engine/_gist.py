@@ -1,0 +1,80 @@
+"""What a timeline is about, for a row in a list: read from its ends, never from its history."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final
+
+import attrs
+
+from blocks import (
+    BlockAppended,
+    Event,
+    RangeCompacted,
+    RequestRendered,
+    TimelineId,
+    UsageRecorded,
+    UserPrompt,
+    text_of,
+)
+from persistence import EventStore, Skim, skimmed
+from timeline.engine._sharing import withheld_in
+
+FIRST_EVENTS: Final = 32
+"""The first prompt is among them, or there is none worth a look."""
+PROMPT_MAX: Final = 200
+KINDS: Final = ("BlocksHidden", "BlocksRestored", "RequestRendered", "UsageRecorded")
+"""What it takes to know the size of a timeline, and what nobody may see of it."""
+
+
+@attrs.frozen(kw_only=True)
+class Gist:
+    """Each None where nothing says it."""
+
+    prompt: str | None = None
+    """The beginning of the first prompt; what somebody asked to be hidden is not shown."""
+    model: str | None = None
+    """The model that answered last."""
+    tokens: int | None = None
+    """The size of the latest request: as the provider reported it, else as it was estimated."""
+
+
+def gists(store: EventStore, names: Sequence[TimelineId]) -> Iterator[tuple[TimelineId, Gist]]:
+    """Of each of these timelines, in any order."""
+    for name, skim in skimmed(store, names, FIRST_EVENTS, KINDS):
+        yield name, _gist(skim)
+
+
+def _gist(skim: Skim) -> Gist:
+    first = first_prompt(event for _, event in skim.first)
+    prompt = None if first is None or first.id in _withheld(skim) else beginning(first)
+    return attrs.evolve(_size([event for _, event in skim.window]), prompt=prompt)
+
+
+def first_prompt(events: Iterable[Event]) -> UserPrompt | None:
+    """The first among these."""
+    blocks = (event.block for event in events if isinstance(event, BlockAppended))
+    return next((block for block in blocks if isinstance(block, UserPrompt)), None)
+
+
+def beginning(prompt: UserPrompt) -> str:
+    """How it begins, on one line."""
+    return " ".join(text_of(prompt)[: 4 * PROMPT_MAX].split())[:PROMPT_MAX]
+
+
+def _withheld(skim: Skim) -> Collection[str]:
+    """What is hidden on request: what was when the window was cut, and what came of it since."""
+    _, fold = skim.compaction or (0, None)
+    before = fold.state.withheld if isinstance(fold, RangeCompacted) else {}
+    return withheld_in(skim.window, before)
+
+
+def _size(events: Sequence[Event]) -> Gist:
+    tokens: int | None = None
+    for event in reversed(events):
+        if isinstance(event, UsageRecorded):
+            found = tokens or event.input or None
+            if event.model:
+                return Gist(model=event.model, tokens=found)
+            tokens = found
+        elif isinstance(event, RequestRendered):
+            tokens = tokens or event.tokens
+    return Gist(tokens=tokens)
