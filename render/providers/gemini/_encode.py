@@ -68,7 +68,7 @@ class Encoding:
         return Scale(
             envelope=MESSAGE_TOKENS,
             tokens=lambda part: part_tokens(part, self.counter),
-            kind=kind_of,
+            kind=lambda _, part: kind_of(part),
         )
 
     def _said(self, group: Group, notices: list[str]) -> Iterator[tuple[int, Json]]:
