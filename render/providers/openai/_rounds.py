@@ -78,12 +78,9 @@ def free_input(call: ToolCall) -> str | None:
 # Cache marks.
 
 
-def marked(piece: Piece, spots: frozenset[int]) -> tuple[Json, ...]:
-    """The piece's items with marks; the same objects for the same marks."""
-    known: tuple[Json, ...] | None = piece.marked.get(spots)
-    if known is None:
-        known = piece.marked[spots] = tuple(reversed([*_marked(piece, spots)]))
-    return known
+def marked(piece: Piece, spots: frozenset[int]) -> Sequence[Json]:
+    """The piece's items with marks."""
+    return [*_marked(piece, spots)][::-1]
 
 
 def _marked(piece: Piece, spots: frozenset[int]) -> Iterator[Json]:
@@ -113,17 +110,6 @@ def _with_marks(item: Json, hits: set[int]) -> Json:
 def with_mark(part: Json) -> Json:
     """The content part with a cache mark."""
     return {**part, MARK: EXPLICIT}
-
-
-def assembled(pieces: Sequence[Piece], marks: Sequence[tuple[int, int]]) -> list[Json]:
-    """The items of all pieces, those that get a mark replaced."""
-    by_piece: dict[int, set[int]] = {}
-    for index, spot in marks:
-        by_piece.setdefault(index, set()).add(spot)
-    parts: list[tuple[Json, ...]] = [piece.items for piece in pieces]
-    for index, spots in by_piece.items():
-        parts[index] = marked(pieces[index], frozenset(spots))
-    return [item for part in parts for item in part]
 
 
 def cache_options(items: Sequence[Json], key: str) -> Json:
