@@ -4,7 +4,7 @@ import binascii
 from collections.abc import Sequence
 from typing import Final
 
-from blocks import DocumentPart, ImagePart, in_words, is_web_url
+from blocks import DocumentPart, ImagePart, Part, ProviderPart, in_words, is_web_url, text_of_parts
 
 PDF: Final = "application/pdf"
 DOCUMENT_TEXT: Final = "text/plain"
@@ -28,6 +28,17 @@ def unreadable(part: ImagePart | DocumentPart) -> str:
     """What stands for one that would be refused."""
     kind = "image" if isinstance(part, ImagePart) else "document"
     return f"[{kind}: its {'url' if part.url else 'data'} could not be read]"
+
+
+def named(part: Part) -> str:
+    """What stands for a part that a provider would refuse."""
+    match part:
+        case ImagePart() | DocumentPart():
+            return unreadable(part)
+        case ProviderPart(value={"tool_name": str(name)}):
+            return f"[tool {name}]"
+        case _:
+            return text_of_parts((part,)).strip() or "[part]"
 
 
 def is_base64(data: object) -> bool:

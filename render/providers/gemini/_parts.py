@@ -10,10 +10,9 @@ from blocks import (
     TextPart,
     did_you_mean,
     in_words,
-    text_of_parts,
 )
 from render.policy._provider import Where
-from render.providers._media import DOCUMENT_TEXT, is_base64, media_refusal, unreadable
+from render.providers._media import DOCUMENT_TEXT, is_base64, media_refusal, named
 from render.providers.gemini._kinds import IMAGE_MEDIA_TYPES, kind_of
 from render.view._provider_blocks import Json
 
@@ -89,12 +88,6 @@ def _foreign(value: Json) -> str:
 
 
 def _named(part: Part) -> str:
-    match part:
-        case ImagePart(data=data, url="") if is_base64(data):
-            return f"[image: {part.media_type} is a type that the model cannot read]"
-        case ImagePart() | DocumentPart():
-            return unreadable(part)
-        case ProviderPart(value={"tool_name": str(name)}):
-            return f"[tool {name}]"
-        case _:
-            return text_of_parts((part,)).strip() or "[part]"
+    if isinstance(part, ImagePart) and not part.url and is_base64(part.data):
+        return f"[image: {part.media_type} is a type that the model cannot read]"
+    return named(part)
