@@ -64,11 +64,7 @@ class Chat:
         """Fields of the SDK."""
         if field := unknown_field(request, _FIELDS):
             return invalid(f"Unrecognized request argument supplied: {field}")
-        for name in ("model", "messages"):
-            if name not in request:
-                text = f"Missing required parameter: '{name}'."
-                return invalid(text, "missing_required_parameter")
-        return None
+        return _openai.missing(request, "model", "messages")
 
     def unlawful(self, request: Json, model: Model) -> ApiError | None:
         """The rules."""

@@ -45,6 +45,13 @@ def invalid(message: str, code: str = "") -> ApiError:
     return ApiError(400, "invalid_request_error", message, code=code)
 
 
+def missing(request: Json, *names: str) -> ApiError | None:
+    """400, if one of these fields is not there."""
+    absent = next((name for name in names if name not in request), "")
+    text = f"Missing required parameter: '{absent}'."
+    return invalid(text, "missing_required_parameter") if absent else None
+
+
 def error(error: ApiError) -> tuple[int, Json]:
     """A refusal: its status and its JSON."""
     message, code = error.message, error.code or _CODES.get(error.kind)

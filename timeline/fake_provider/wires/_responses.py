@@ -72,10 +72,8 @@ class Responses:
         """Fields of the SDK; nothing is stored here."""
         if field := unknown_field(request, _FIELDS):
             return invalid(f"Unknown parameter: '{field}'.", "unknown_parameter")
-        for name in ("model", "input"):
-            if name not in request:
-                text = f"Missing required parameter: '{name}'."
-                return invalid(text, "missing_required_parameter")
+        if absent := _openai.missing(request, "model", "input"):
+            return absent
         for name in _STORED:
             if request.get(name):
                 return invalid(f"{name}: nothing is stored on this server")
@@ -169,23 +167,11 @@ class Responses:
 def _as_message(item: Json) -> Json:
     """One item in the words of the Messages API."""
     match item.get("type", "message"):
-        case "function_call":
-            block = {
-                "type": "tool_use",
-                "id": item["call_id"],
-                "name": item["name"],
-                "input": _openai.arguments(item["arguments"]),
-            }
-            return {"role": "assistant", "content": [block]}
-        case "custom_tool_call":
-            given = {"input": item["input"]}
-            block = {
-                "type": "tool_use",
-                "id": item["call_id"],
-                "name": item["name"],
-                "input": given,
-            }
-            return {"role": "assistant", "content": [block]}
+        case "function_call" | "custom_tool_call" as kind:
+            own = kind == "custom_tool_call"
+            given = {"input": item["input"]} if own else _openai.arguments(item["arguments"])
+            called = {"id": item["call_id"], "name": item["name"], "input": given}
+            return {"role": "assistant", "content": [{"type": "tool_use", **called}]}
         case "function_call_output" | "custom_tool_call_output":
             content = _openai.parts_of(item["output"])
             result = {"type": "tool_result", "tool_use_id": item["call_id"], "content": content}
