@@ -69,8 +69,9 @@ F = TypeVar("F", bound=PartFacts)
 def scanned(facts: F, shape: Enum, scan: Callable[[Mapping[str, Any], F], None]) -> F:
     """The facts, with what `scan` notes of their source, which has to be an object; `shape`: the rule that it
     breaks if it is none."""
-    if isinstance(facts.source, dict):
-        scan(cast("Mapping[str, Any]", facts.source), facts)
+    source = facts.source
+    if isinstance(source, dict):
+        scan(cast("Mapping[str, Any]", source), facts)
     else:
         facts.fault(shape, "", "an object")
     return facts
