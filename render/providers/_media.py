@@ -1,10 +1,19 @@
 """What all providers demand of images and documents, and what stands for one that cannot be read."""
 
 import binascii
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
-from blocks import DocumentPart, ImagePart, Part, ProviderPart, in_words, is_web_url, text_of_parts
+from blocks import (
+    DocumentPart,
+    ImagePart,
+    Part,
+    ProviderPart,
+    did_you_mean,
+    in_words,
+    is_web_url,
+    text_of_parts,
+)
 
 PDF: Final = "application/pdf"
 DOCUMENT_TEXT: Final = "text/plain"
@@ -22,6 +31,12 @@ def media_refusal(part: ImagePart | DocumentPart, image_types: Sequence[str]) ->
     elif part.media_type != PDF:
         return f"media_type {in_words(part.media_type)} is neither {PDF} nor {DOCUMENT_TEXT}"
     return "" if is_base64(part.data) else "its data is not base64"
+
+
+def misplaced(what: str, kind: object, taken: Collection[str]) -> str:
+    """Why a provider's own part is refused that is none of these types."""
+    near = did_you_mean(kind, taken) or f"; there are {', '.join(sorted(taken))}"
+    return f"{what} of type {in_words(kind)} cannot go there{near}"
 
 
 def unreadable(part: ImagePart | DocumentPart) -> str:

@@ -99,6 +99,22 @@ def others(
     notices += (f"a result without a call is not shown: {entry.path}" for entry in orphans)
 
 
+def in_two(
+    said: Sequence[tuple[int, Json]], heard: Sequence[tuple[int, Json]], model: str, field: str
+) -> list[Sent]:
+    """One message of the model's, whose role `model` is, and one of the user's, as far as there is something in
+    them; contents stand under `field`."""
+    return [
+        Sent(
+            item={"role": role, field: [content for _, content in contents]},
+            by_model=role == model,
+            contents=tuple(contents),
+        )
+        for role, contents in ((model, said), ("user", heard))
+        if contents
+    ]
+
+
 def told(block: OpaqueBlock) -> str:
     """What a block says that only another provider reads: its compaction, for one, is a summary in
     words."""

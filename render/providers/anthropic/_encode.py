@@ -27,7 +27,7 @@ from blocks import (
 )
 from render.policy._provider import Piece, TokenCounter
 from render.providers._names import tool_name, wire_id
-from render.providers._rounds import OTHERS, Returned, Scale, Sent, others, piece_of, returned
+from render.providers._rounds import OTHERS, Returned, Scale, in_two, others, piece_of, returned
 from render.providers.anthropic._count import content_tokens
 from render.providers.anthropic._kinds import THINKING_TYPES
 from render.providers.anthropic._parts import Refuses, part_content
@@ -66,11 +66,7 @@ class Encoding:
             heard = list(_as_texts(group, heard))
         for version, parts in others(group, notices, answered=replied):
             heard += [(version, part_content(part, "user", self.refuses)) for part in parts]
-        sent = [
-            Sent(item=_message(by_model, contents), by_model=by_model, contents=tuple(contents))
-            for by_model, contents in ((True, said), (False, heard))
-            if contents
-        ]
+        sent = in_two(said, heard, "assistant", "content")
         return piece_of(group, sent, self._scale, notices)
 
     @property
@@ -127,11 +123,6 @@ class Encoding:
         if len(parts) == 1 and isinstance(parts[0], TextPart):
             return parts[0].text
         return [part_content(part, "result", self.refuses) for part in parts]
-
-
-def _message(by_model: bool, contents: Sequence[Numbered]) -> Json:  # noqa: FBT001 -- whose it is
-    role = "assistant" if by_model else "user"
-    return {"role": role, "content": [content for _, content in contents]}
 
 
 def _tool_use(entry: Entry, block: ToolCall) -> Json:

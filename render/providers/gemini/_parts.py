@@ -8,11 +8,9 @@ from blocks import (
     Part,
     ProviderPart,
     TextPart,
-    did_you_mean,
-    in_words,
 )
 from render.policy._provider import Where
-from render.providers._media import DOCUMENT_TEXT, is_base64, media_refusal, named
+from render.providers._media import DOCUMENT_TEXT, is_base64, media_refusal, misplaced, named
 from render.providers.gemini._kinds import IMAGE_MEDIA_TYPES, kind_of
 from render.view._provider_blocks import Json
 
@@ -82,9 +80,7 @@ def _foreign(value: Json) -> str:
     if own:
         inner: object = value[own]
         return "" if isinstance(inner, dict) and kind_of(_rest_names(value)) in OWN else "no object"
-    kind = value.get("type")
-    near = did_you_mean(kind, OWN) or f"; there are {', '.join(sorted(OWN))}"
-    return f"a part of type {in_words(kind)} cannot go there{near}"
+    return misplaced("a part", value.get("type"), OWN)
 
 
 def _named(part: Part) -> str:

@@ -11,11 +11,9 @@ from blocks import (
     Part,
     ProviderPart,
     TextPart,
-    did_you_mean,
-    in_words,
 )
 from render.policy._provider import Where
-from render.providers._media import media_refusal, named
+from render.providers._media import media_refusal, misplaced, named
 from render.providers.openai._count import is_text
 from render.providers.openai._kinds import IMAGE_MEDIA_TYPES, MARK
 from render.view._provider_blocks import Json
@@ -109,8 +107,7 @@ def refusal(part: Part, where: Where) -> str:
             kind: object = value.get("type")
             if isinstance(kind, str) and kind in OWN:
                 return ""
-            near = did_you_mean(kind, OWN) or f"; there are {', '.join(sorted(OWN))}"
-            return f"a content part of type {in_words(kind)} cannot go there{near}"
+            return misplaced("a content part", kind, OWN)
 
 
 def texts_of(contents: Sequence[Json]) -> list[str] | None:

@@ -33,13 +33,6 @@ TOO_LONG: Final = (
 )
 
 
-def unauthorised(headers: Mapping[str, str]) -> ApiError | None:
-    """A bearer's token; which one does not matter."""
-    if headers.get("authorization", "").startswith("Bearer "):
-        return None
-    return ApiError(401, "authentication_error", "You didn't provide an API key.")
-
-
 def invalid(message: str, code: str = "") -> ApiError:
     """400: the request is at fault."""
     return ApiError(400, "invalid_request_error", message, code=code)
@@ -52,21 +45,39 @@ def missing(request: Json, *names: str) -> ApiError | None:
     return invalid(text, "missing_required_parameter") if absent else None
 
 
-def error(error: ApiError) -> tuple[int, Json]:
-    """A refusal: its status and its JSON."""
-    message, code = error.message, error.code or _CODES.get(error.kind)
-    if error.tokens:
-        message, code = TOO_LONG.format(*error.tokens), OVERFLOW
-    kind = _TYPES.get(error.kind, error.kind)
-    said = {"message": message, "type": kind, "param": None, "code": code}
-    return _STATUSES.get(error.status, error.status), {"error": said}
+@attrs.frozen
+class OpenAI:
+    """What both say alike; see `Wire`."""
 
+    def unauthorised(self, headers: Mapping[str, str]) -> ApiError | None:
+        """A bearer's token; which one does not matter."""
+        if headers.get("authorization", "").startswith("Bearer "):
+            return None
+        return ApiError(401, "authentication_error", "You didn't provide an API key.")
 
-def unlawful(request: Json, model: Model) -> ApiError | None:
-    """The first thing that the rules say against a request."""
-    for violation in provider_of(model).validator().check(request, model):
-        return invalid(f"{violation.place}: {violation.message}")
-    return None
+    def received(
+        self,
+        body: Json,
+        place: Mapping[str, str],  # noqa: ARG002 -- one place for all
+        headers: Mapping[str, str],  # noqa: ARG002 -- they ask for nothing
+    ) -> Json:
+        """As it is."""
+        return body
+
+    def unlawful(self, request: Json, model: Model) -> ApiError | None:
+        """The first thing that the rules say against a request."""
+        for violation in provider_of(model).validator().check(request, model):
+            return invalid(f"{violation.place}: {violation.message}")
+        return None
+
+    def error(self, error: ApiError, request_id: str = "") -> tuple[int, Json]:  # noqa: ARG002 -- in the headers
+        """A refusal in an envelope."""
+        message, code = error.message, error.code or _CODES.get(error.kind)
+        if error.tokens:
+            message, code = TOO_LONG.format(*error.tokens), OVERFLOW
+        kind = _TYPES.get(error.kind, error.kind)
+        said = {"message": message, "type": kind, "param": None, "code": code}
+        return _STATUSES.get(error.status, error.status), {"error": said}
 
 
 def parts_of(content: Any) -> list[Json]:

@@ -1,6 +1,6 @@
 """OpenAI's Responses API, without anything that is stored on the server."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Final
 
@@ -12,7 +12,7 @@ from timeline.fake_provider._json import blocks_of, child
 from timeline.fake_provider._reply import Draft, Reply
 from timeline.fake_provider.wires import _openai
 from timeline.fake_provider.wires._items import events, output
-from timeline.fake_provider.wires._openai import invalid
+from timeline.fake_provider.wires._openai import OpenAI, invalid
 from timeline.fake_provider.wires._wire import Spoken, event, unknown_field
 
 _FIELDS: Final = frozenset(
@@ -47,26 +47,13 @@ _GARBAGE: Final = (
 
 
 @attrs.frozen
-class Responses:
+class Responses(OpenAI):
     """See `Wire`."""
 
     provider: str = attrs.field(default="openai.responses", init=False)
     path: str = attrs.field(default="/v1/responses", init=False)
     counts: str = attrs.field(default="/input_tokens", init=False)
     ids: tuple[str, str] = attrs.field(default=("resp", "call"), init=False)
-
-    def unauthorised(self, headers: Mapping[str, str]) -> ApiError | None:
-        """A bearer's token."""
-        return _openai.unauthorised(headers)
-
-    def received(
-        self,
-        body: Json,
-        place: Mapping[str, str],  # noqa: ARG002 -- one place for all
-        headers: Mapping[str, str],  # noqa: ARG002 -- they ask for nothing
-    ) -> Json:
-        """As it is."""
-        return body
 
     def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:  # noqa: ARG002 -- the same
         """Fields of the SDK; nothing is stored here."""
@@ -85,7 +72,7 @@ class Responses:
             if item.get("type") in _SEALED and not _openai.is_own(item):
                 text = "The encrypted content could not be verified."
                 return invalid(text, "invalid_encrypted_content")
-        return _openai.unlawful(request, model)
+        return super().unlawful(request, model)
 
     def too_long(self, tokens: int, request: Json, model: Model) -> ApiError | None:  # noqa: ARG002 -- the prompt alone counts
         """Only the prompt has to fit."""
@@ -154,13 +141,9 @@ class Responses:
         """Half an event."""
         return _GARBAGE
 
-    def error(self, error: ApiError, request_id: str) -> tuple[int, Json]:  # noqa: ARG002 -- in the headers
-        """In an envelope."""
-        return _openai.error(error)
-
     def error_event(self, error: ApiError) -> bytes:
         """Without the envelope."""
-        said = _openai.error(error)[1]["error"]
+        said = self.error(error)[1]["error"]
         return event({**said, "type": "error", "sequence_number": 0}, "error")
 
 
