@@ -218,6 +218,21 @@ def grown(view: View, *blocks: Block) -> View:
     return fold(view.settled(), events)
 
 
+def valid(given: Context, *items: Block | Event, **changes: Any) -> Rendered:
+    """What these blocks are shown as, which the provider takes."""
+    rendered = shown(view_of(*items), attrs.evolve(given, **changes))
+    assert rendered.violations == ()
+    return rendered
+
+
+def deep(levels: int) -> Any:
+    """An object in an object, and so on."""
+    found: Any = {}
+    for _ in range(levels):
+        found = {"x": found}
+    return found
+
+
 def shown(view: View, with_context: Context | None = None) -> Rendered:
     """The request of a view, decided nothing."""
     return show(view, with_context or context())

@@ -6,7 +6,6 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from ipaddress import ip_address
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import attrs
@@ -151,10 +150,5 @@ class AppServer(ABC):
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()

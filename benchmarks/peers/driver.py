@@ -3,7 +3,6 @@
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 import attrs
@@ -110,12 +109,7 @@ class Child:
         )
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End it; when its input ends, it ends what it has started."""
         assert self._process.stdin
         self._process.stdin.close()

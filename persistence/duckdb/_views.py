@@ -11,7 +11,7 @@ from hashlib import sha256
 
 from persistence.duckdb._large_events import STANDS_IN
 from persistence.duckdb._quality_view import QUALITY
-from persistence.sql._views import requests
+from persistence.sql._views import author, requests
 
 WHOLE = f"""
        CASE WHEN {STANDS_IN.replace("payload", "e.payload")}
@@ -44,13 +44,7 @@ WITH appended AS (
     WHERE json_extract_string(e.payload, '$.event') = 'BlockAppended'
 )
 SELECT timeline, version, happened_at, type, id, turn,
-       CASE WHEN type LIKE 'user.%' THEN 'user'
-            WHEN type LIKE 'assistant.%' THEN 'assistant'
-            WHEN type IN ('react.tool.call', 'react.note', 'react.plan') THEN 'assistant'
-            WHEN type = 'react.tool.result' THEN 'tool'
-            WHEN type IN ('turn.header', 'system.message', 'conv.range.summary') THEN 'system'
-            ELSE coalesce(json_extract_string(block, '$.author'), '')
-       END AS author,
+       {author("json_extract_string(block, '$.author')")} AS author,
        concat_ws(chr(10),
            json_extract_string(block, '$.text'),
            json_extract_string(block, '$.provider.thinking'),

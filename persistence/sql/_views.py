@@ -93,6 +93,17 @@ FROM events
 """  # noqa: S608 -- constants
 
 
+def author(own: str) -> str:
+    """Who a block is by, as its `type` says; `own`: as a block says itself whose type we do not know."""
+    return f"""CASE WHEN type LIKE 'user.%' THEN 'user'
+            WHEN type LIKE 'assistant.%' THEN 'assistant'
+            WHEN type IN ('react.tool.call', 'react.note', 'react.plan') THEN 'assistant'
+            WHEN type = 'react.tool.result' THEN 'tool'
+            WHEN type IN ('turn.header', 'system.message', 'conv.range.summary') THEN 'system'
+            ELSE coalesce({own}, '')
+       END"""
+
+
 def _blocks(words: Words) -> str:
     said = [words.text("block", path) for path in ("text", "provider.thinking", "part.text")]
     parts = words.lines("block", "parts", words.text("item", "text"))
@@ -111,13 +122,7 @@ WITH appended AS (
     FROM appended
 )
 SELECT timeline, version, happened_at, type, id, turn,
-       CASE WHEN type LIKE 'user.%' THEN 'user'
-            WHEN type LIKE 'assistant.%' THEN 'assistant'
-            WHEN type IN ('react.tool.call', 'react.note', 'react.plan') THEN 'assistant'
-            WHEN type = 'react.tool.result' THEN 'tool'
-            WHEN type IN ('turn.header', 'system.message', 'conv.range.summary') THEN 'system'
-            ELSE coalesce({words.text("block", "author")}, '')
-       END AS author,
+       {author(words.text("block", "author"))} AS author,
        {_joined([*said, f"nullif({parts}, '')", *called], words.line)} AS text,
        block
 FROM told

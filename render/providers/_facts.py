@@ -66,6 +66,17 @@ class PartFacts:
 F = TypeVar("F", bound=PartFacts)
 
 
+def scanned(facts: F, shape: Enum, scan: Callable[[Mapping[str, Any], F], None]) -> F:
+    """The facts, with what `scan` notes of their source, which has to be an object; `shape`: the rule that it
+    breaks if it is none."""
+    source = facts.source
+    if isinstance(source, dict):
+        scan(cast("Mapping[str, Any]", source), facts)
+    else:
+        facts.fault(shape, "", "an object")
+    return facts
+
+
 @attrs.define(eq=False)
 class Verdicts(Generic[F]):
     """Facts by identity of their object, for the objects of the latest request."""

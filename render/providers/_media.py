@@ -1,10 +1,19 @@
 """What all providers demand of images and documents, and what stands for one that cannot be read."""
 
 import binascii
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
-from blocks import DocumentPart, ImagePart, in_words, is_web_url
+from blocks import (
+    DocumentPart,
+    ImagePart,
+    Part,
+    ProviderPart,
+    did_you_mean,
+    in_words,
+    is_web_url,
+    text_of_parts,
+)
 
 PDF: Final = "application/pdf"
 DOCUMENT_TEXT: Final = "text/plain"
@@ -24,10 +33,27 @@ def media_refusal(part: ImagePart | DocumentPart, image_types: Sequence[str]) ->
     return "" if is_base64(part.data) else "its data is not base64"
 
 
+def misplaced(what: str, kind: object, taken: Collection[str]) -> str:
+    """Why a provider's own part is refused that is none of these types."""
+    near = did_you_mean(kind, taken) or f"; there are {', '.join(sorted(taken))}"
+    return f"{what} of type {in_words(kind)} cannot go there{near}"
+
+
 def unreadable(part: ImagePart | DocumentPart) -> str:
     """What stands for one that would be refused."""
     kind = "image" if isinstance(part, ImagePart) else "document"
     return f"[{kind}: its {'url' if part.url else 'data'} could not be read]"
+
+
+def named(part: Part) -> str:
+    """What stands for a part that a provider would refuse."""
+    match part:
+        case ImagePart() | DocumentPart():
+            return unreadable(part)
+        case ProviderPart(value={"tool_name": str(name)}):
+            return f"[tool {name}]"
+        case _:
+            return text_of_parts((part,)).strip() or "[part]"
 
 
 def is_base64(data: object) -> bool:

@@ -6,7 +6,8 @@ Repairs, each with a notice; the log keeps the original:
 * a result without a call is not shown;
 * a call without a result is answered "interrupted"; a result that comes after such a request was sent
   is shown as text, where it arrived (changing the sent answer would rewrite the prefix);
-* an answer that nobody replied to is followed by a line of the user's;
+* an answer that nobody replied to is followed by a line of the user's: most models refuse a request that ends
+  with their own words;
 * text that is empty or white space is not shown; an image that cannot be read is named.
 """
 
@@ -24,7 +25,8 @@ from render.providers._names import CONTINUE, INTERRUPTED, NO_OUTPUT
 from render.view._group import Entry, Group, Place
 from render.view._provider_blocks import Json, verbatim
 
-_OTHERS: Final = frozenset({Place.USER, Place.LATE, Place.CARRIED})
+OTHERS: Final = frozenset({Place.USER, Place.LATE, Place.CARRIED})
+"""Where what came besides results stands."""
 
 
 @attrs.frozen(kw_only=True)
@@ -56,8 +58,8 @@ class Scale:
     envelope: int
     """Tokens of a message, whatever is in it."""
     tokens: Callable[[Json], int]
-    kind: Callable[[Json], str]
-    """The provider's type of a content."""
+    kind: Callable[[Sent, Json], str]
+    """The provider's type of a content, and whose it is where the provider's cache asks for that."""
 
 
 def returned(group: Group, notices: list[str]) -> Iterator[Returned]:
@@ -87,7 +89,7 @@ def others(
 ) -> Iterator[tuple[int, Sequence[Part]]]:
     """What else came, entry by entry, and a line where nobody replied; `answered`: there were calls, or
     nothing was said."""
-    entries = [entry for entry in group.entries if entry.place in _OTHERS]
+    entries = [entry for entry in group.entries if entry.place in OTHERS]
     shown = [(entry.version, tuple(heard(entry, notices))) for entry in entries]
     early = any(parts and (not group.sealed or v <= group.sealed) for v, parts in shown)
     if not answered and not early:
@@ -95,6 +97,22 @@ def others(
     yield from ((version, parts) for version, parts in shown if parts)
     orphans = group.placed(Place.ORPHAN)
     notices += (f"a result without a call is not shown: {entry.path}" for entry in orphans)
+
+
+def in_two(
+    said: Sequence[tuple[int, Json]], heard: Sequence[tuple[int, Json]], model: str, field: str
+) -> list[Sent]:
+    """One message of the model's, whose role `model` is, and one of the user's, as far as there is something in
+    them; contents stand under `field`."""
+    return [
+        Sent(
+            item={"role": role, field: [content for _, content in contents]},
+            by_model=role == model,
+            contents=tuple(contents),
+        )
+        for role, contents in ((model, said), ("user", heard))
+        if contents
+    ]
 
 
 def told(block: OpaqueBlock) -> str:
@@ -132,13 +150,8 @@ def _spots(sent: Sent, scale: Scale) -> Iterator[Spot]:
     role = "assistant" if sent.by_model else "user"
     envelope = scale.envelope
     for version, content in sent.contents:
-        tokens, kind = envelope + scale.tokens(content), scale.kind(content)
-        yield Spot(
-            version=version,
-            role=role,
-            tokens=tokens,
-            kind=f"said {kind}" if sent.by_model else kind,
-        )
+        tokens, kind = envelope + scale.tokens(content), scale.kind(sent, content)
+        yield Spot(version=version, role=role, tokens=tokens, kind=kind)
         envelope = 0
 
 

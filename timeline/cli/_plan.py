@@ -70,13 +70,14 @@ def run(options: argparse.Namespace) -> int:
 
 def chosen(options: argparse.Namespace, store: "EventStore") -> "Options":
     """What `Timeline.open` is told."""
+    return {"store": store, **sized(options)}
+
+
+def sized(options: argparse.Namespace) -> "Options":
+    """What `size_options` say of a timeline."""
     from timeline import policy_named
 
-    found: Options = {
-        "store": store,
-        "policy": policy_named(options.policy),
-        "counter": options.counter,
-    }
+    found: Options = {"policy": policy_named(options.policy), "counter": options.counter}
     if options.model:
         found["model"] = options.model
     if options.window is not None:

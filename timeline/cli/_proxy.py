@@ -10,7 +10,10 @@ from timeline.cli._parser import tokens
 from timeline.cli._store import location, store_option
 
 if TYPE_CHECKING:
-    from timeline.gateway import Savings
+    from collections.abc import Mapping
+
+    from persistence import EventStore
+    from timeline.gateway import Gateway, Savings
 
 NAME = "proxy"
 HELP = "stand between an agent and its provider, and send what a timeline renders"
@@ -42,20 +45,32 @@ def gateway_options(parser: argparse.ArgumentParser) -> None:
     add("--fail-closed", action="store_true", help="refuse what cannot be rendered")
 
 
+def gateway_of(
+    options: argparse.Namespace,
+    store: "EventStore",
+    upstream: "str | Mapping[str, str] | None",
+    token: str | None,
+) -> "Gateway":
+    """A gateway as its options say."""
+    from timeline.gateway import Gateway
+
+    return Gateway(
+        store=store,
+        upstream=upstream,
+        window=options.window,
+        policy=options.policy,
+        record_only=options.record_only,
+        fail_closed=options.fail_closed,
+        token=token,
+    )
+
+
 def run(options: argparse.Namespace) -> int:
     """Serve until interrupted, then say what was saved."""
-    from timeline.gateway import Gateway, GatewayServer
+    from timeline.gateway import GatewayServer
 
     with closing(location(options).open()) as store:
-        gateway = Gateway(
-            store=store,
-            upstream=options.upstream,
-            window=options.window,
-            policy=options.policy,
-            record_only=options.record_only,
-            fail_closed=options.fail_closed,
-            token=options.token,
-        )
+        gateway = gateway_of(options, store, options.upstream, options.token)
         server = GatewayServer(gateway=gateway, host=options.host, port=options.port)
         server.listen()
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, which it raises

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from timeline.cli._console import answer
-from timeline.cli._plan import size_options
+from timeline.cli._plan import size_options, sized
 from timeline.cli._store import fixed_from, fixed_options, log_of, looked_at, store_option
 
 if TYPE_CHECKING:
-    from timeline import Options
     from timeline.report import Showing
 
 NAME = "report"
@@ -46,16 +45,10 @@ def run(options: argparse.Namespace) -> int:
 
 def showing(options: argparse.Namespace) -> "Showing":
     """How a timeline is shown, as these options say."""
-    from timeline import policy_named
     from timeline.report import Showing
 
-    chosen: Options = {"policy": policy_named(options.policy), "counter": options.counter}
-    if options.model:
-        chosen["model"] = options.model
-    if options.window is not None:
-        chosen["window"] = options.window
     system, tools = fixed_from(options)
-    return Showing(options=chosen, system=system, tools=tools, hidden=options.with_hidden)
+    return Showing(options=sized(options), system=system, tools=tools, hidden=options.with_hidden)
 
 
 def file_name(name: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from timeline.cli._console import UsageError, complain
 from timeline.cli._parser import Parser
-from timeline.cli._proxy import gateway_options, savings_json
+from timeline.cli._proxy import gateway_of, gateway_options, savings_json
 from timeline.cli._store import location, store_option
 from timeline.cli._visible import visible
 
@@ -78,7 +78,7 @@ def _wrapped(
     from secrets import token_urlsafe
 
     from timeline._serving import take_turns
-    from timeline.gateway import Gateway, GatewayServer
+    from timeline.gateway import GatewayServer
     from timeline.gateway._child import run_child
     from timeline.gateway.clients import Link
 
@@ -89,15 +89,7 @@ def _wrapped(
         upstreams = {maker: str(options.upstream) for maker in upstreams}
     token = token_urlsafe(TOKEN_BYTES)
     with _notes_told(), _store(options) as store:
-        gateway = Gateway(
-            store=store,
-            upstream=upstreams,
-            window=options.window,
-            policy=options.policy,
-            record_only=options.record_only,
-            fail_closed=options.fail_closed,
-            token=token,
-        )
+        gateway = gateway_of(options, store, upstreams, token)
         take_turns()
         with GatewayServer(gateway=gateway) as server:
             tools = _tools_at(server.url, options)

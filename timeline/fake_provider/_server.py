@@ -1,6 +1,5 @@
 """The fake provider on a loopback port: in a thread for tests, in the foreground by hand."""
 
-from types import TracebackType
 from typing import Any
 
 import attrs
@@ -49,12 +48,7 @@ class FakeServer(AppServer):
         """Make the next valid requests go wrong, one fault each."""
         self.provider.fault(*faults)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
-        if kind is None and self.provider.failures:
+    def __exit__(self, *raised: object) -> None:
+        super().__exit__(*raised)
+        if not any(raised) and self.provider.failures:
             raise FoldlineError("the responder raised") from self.provider.failures[0]

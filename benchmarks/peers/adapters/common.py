@@ -126,22 +126,6 @@ class Peer:
         return text
 
 
-def serve(make, ready):
-    """Answer until the input ends."""
-    logging.disable(logging.CRITICAL)
-    out, sys.stdout = sys.stdout, sys.stderr  # what a peer prints is no answer
-    peer = None
-    for line in sys.stdin:
-        asked = json.loads(line)
-        if "begin" in asked:
-            peer = make(asked["begin"])
-            answer = {"ready": ready}
-        else:
-            answer = _step(peer, asked)
-        out.write(json.dumps(answer) + "\n")
-        out.flush()
-
-
 def _step(peer, asked):
     for message in asked["new"]:
         peer.counts.learn(message)
@@ -152,3 +136,19 @@ def _step(peer, asked):
     ms = (time.perf_counter() - began) * 1000
     messages = peer.give() if asked["wanted"] else []
     return {"ms": ms, "messages": messages, "summaries": peer.summaries}
+
+
+def serve(make, ready, step=_step):
+    """Answer until the input ends: `step` answers what is asked of what `make` made last."""
+    logging.disable(logging.CRITICAL)
+    out, sys.stdout = sys.stdout, sys.stderr  # what a peer prints is no answer
+    made = None
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if "begin" in asked:
+            made = make(asked["begin"])
+            answer = {"ready": ready}
+        else:
+            answer = step(made, asked)
+        out.write(json.dumps(answer) + "\n")
+        out.flush()

@@ -11,7 +11,6 @@ A request is one to Anthropic's Messages API, with the whole history.
 import atexit
 import http.client
 import json
-import logging
 import os
 import socket
 import subprocess
@@ -19,6 +18,8 @@ import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import common
 
 START_SECONDS_MAX = 120
 _SAID = (
@@ -36,20 +37,13 @@ STREAM = "".join(
 
 def serve(make, ready):
     """Answer until the input ends; `make` gives the function that is timed."""
-    logging.disable(logging.CRITICAL)
-    out, sys.stdout = sys.stdout, sys.stderr  # what a peer prints is no answer
-    changed = None
-    for line in sys.stdin:
-        asked = json.loads(line)
-        if "begin" in asked:
-            changed = make(asked["begin"])
-            answer = {"ready": ready}
-        else:
-            began = time.perf_counter()
-            request = changed(asked["request"])
-            answer = {"request": request, "ms": (time.perf_counter() - began) * 1000}
-        out.write(json.dumps(answer) + "\n")
-        out.flush()
+    common.serve(make, ready, _step)
+
+
+def _step(changed, asked):
+    began = time.perf_counter()
+    request = changed(asked["request"])
+    return {"request": request, "ms": (time.perf_counter() - began) * 1000}
 
 
 class Upstream(ThreadingHTTPServer):

@@ -1,12 +1,10 @@
 """Counting content blocks: the provider's envelope around a text has its price, too."""
 
-from collections.abc import Iterable
 from json import dumps
 from typing import Any, Final, cast
 
 from blocks import DocumentPart, ImagePart, ProviderPart
-from render.policy._provider import Spot, TokenCounter
-from render.providers.anthropic._server_tools import Numbered
+from render.policy._provider import TokenCounter
 from render.view._provider_blocks import Json
 
 BLOCK_TOKENS: Final = 3
@@ -15,24 +13,6 @@ TOOL_TOKENS: Final = 12
 """What the envelope of a call or a result costs on top of that."""
 RESULT_TOKENS: Final = BLOCK_TOKENS + TOOL_TOKENS
 """What a result costs however short it is."""
-
-
-def spots_of(
-    assistant: Iterable[Numbered], user: Iterable[Numbered], counter: TokenCounter
-) -> tuple[Spot, ...]:
-    """Where the contents of the two messages of a piece stand, and what each costs."""
-    return tuple(
-        [
-            Spot(
-                version=version,
-                role=role,
-                tokens=content_tokens(content, counter),
-                kind=str(content.get("type")),
-            )
-            for role, contents in (("assistant", assistant), ("user", user))
-            for version, content in contents
-        ]
-    )
 
 
 def content_tokens(content: Json, counter: TokenCounter) -> int:

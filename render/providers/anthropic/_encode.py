@@ -5,40 +5,30 @@ calls first, in the order of the calls; then whatever else came, in log order). 
 by themselves, and what was encoded for one group never changes because of another: the next request
 is the last one and more.
 
-Repairs, each with a notice; the log keeps the original:
+Repairs besides those of every provider (see `_rounds`), each with a notice:
 
-* a result without a call is not shown;
-* a call without a result is answered "interrupted"; a result that comes after such a request was
-  sent is shown as text, where it arrived (changing the sent answer would rewrite the prefix);
 * thinking without a signature is not shown, nor thinking at the end of a message;
-* an answer that nobody replied to is followed by a line of the user's, because most models refuse
-  a request that ends with their own words;
 * calls whose thinking is hidden on request are quoted in the user's message, with their results, where
-  the provider wants thinking before calls;
-* text that is empty or white space is not shown; an image that is not valid base64 is named.
+  the provider wants thinking before calls.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from hashlib import sha256
 from json import dumps
 
 import attrs
-import msgspec
 
 from blocks import (
     AssistantCompletion,
     AssistantThinking,
-    Note,
     OpaqueBlock,
+    Part,
     TextPart,
     ToolCall,
-    ToolResult,
-    clean_json,
 )
 from render.policy._provider import Piece, TokenCounter
-from render.providers._heard import heard
-from render.providers._names import CONTINUE, INTERRUPTED, NO_OUTPUT, tool_name, wire_id
-from render.providers.anthropic._count import spots_of
+from render.providers._names import tool_name, wire_id
+from render.providers._rounds import OTHERS, Returned, Scale, in_two, others, piece_of, returned
+from render.providers.anthropic._count import content_tokens
 from render.providers.anthropic._kinds import THINKING_TYPES
 from render.providers.anthropic._parts import Refuses, part_content
 from render.providers.anthropic._server_tools import (
@@ -53,7 +43,6 @@ from render.view._provider_blocks import Json, verbatim
 
 _PROOFS = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
 """By type: the texts that it must have, the proof of its origin last."""
-_OTHERS = frozenset({Place.USER, Place.LATE, Place.CARRIED})
 
 
 @attrs.frozen(kw_only=True)
@@ -69,39 +58,30 @@ class Encoding:
     def encode(self, group: Group) -> Piece:
         """The group in the provider's words, as it is."""
         notices: list[str] = []
-        response = group.placed(Place.RESPONSE)
-        assistant = list(self._assistant(group, response, notices))
-        results = self._results(group, response, notices)
-        if self.thinking_leads and _lacks_lead(group, assistant):
-            assistant = [said for said in assistant if said[1].get("type") != "tool_use"]
-            results = _as_texts(group, results)
-        user = [*results, *self._others(group, notices, assistant)]
-        try:
-            digest = _digest(assistant, user)
-        except UnicodeEncodeError:  # a text that went through no store
-            assistant, user = _sendable(assistant), _sendable(user)
-            digest = _digest(assistant, user)
-        spots = spots_of(assistant, user, self.counter)
-        notes = {entry.version for entry in group.entries if isinstance(entry.block, Note)}
-        return Piece(
-            group=group,
-            contents=tuple(content for _, content in (*assistant, *user)),
-            items=tuple(_messages(assistant, user)),
-            spots=spots,
-            tokens=sum(spot.tokens for spot in spots),
-            pinned=sum(spot.tokens for spot in spots if spot.version in notes),
-            digest=digest,
-            notices=tuple(notices),
+        said = list(self._said(group, notices))
+        heard = [self._result(found) for found in returned(group, notices)]
+        replied = bool(heard) or not said or is_resumable(said)
+        if self.thinking_leads and _lacks_lead(group, said):
+            said = [each for each in said if each[1].get("type") != "tool_use"]
+            heard = list(_as_texts(group, heard))
+        for version, parts in others(group, notices, answered=replied):
+            heard += [(version, part_content(part, "user", self.refuses)) for part in parts]
+        sent = in_two(said, heard, "assistant", "content")
+        return piece_of(group, sent, self._scale, notices)
+
+    @property
+    def _scale(self) -> Scale:
+        return Scale(
+            envelope=0,
+            tokens=lambda content: content_tokens(content, self.counter),
+            kind=lambda _, content: str(content.get("type")),
         )
 
-    # The assistant's message.
-
-    def _assistant(
-        self, group: Group, response: Sequence[Entry], notices: list[str]
-    ) -> Iterator[Numbered]:
+    def _said(self, group: Group, notices: list[str]) -> Iterator[Numbered]:
+        """The assistant's message."""
         contents: list[Numbered] = []
         replayed = False
-        for entry in response:
+        for entry in group.placed(Place.RESPONSE):
             match entry.block:
                 case ToolCall() as call:
                     contents.append((entry.version, _tool_use(entry, call)))
@@ -122,8 +102,8 @@ class Encoding:
                 case _:
                     pass
         if replayed:
-            others = any(entry.place in _OTHERS for entry in group.entries)
-            contents = list(paired(contents, notices, is_last=not others))
+            more = any(entry.place in OTHERS for entry in group.entries)
+            contents = list(paired(contents, notices, is_last=not more))
         while contents and contents[-1][1].get("type") in THINKING_TYPES:
             notices.append(
                 f"thinking at the end of a message is not shown: version {contents[-1][0]}"
@@ -131,71 +111,18 @@ class Encoding:
             contents.pop()
         return iter(contents)
 
-    # The user's message.
+    def _result(self, found: Returned) -> Numbered:
+        content = {
+            "type": "tool_result",
+            "tool_use_id": wire_id(found.call.pair),
+            "content": self._result_content(found.parts),
+        }
+        return found.version, {**content, "is_error": True} if found.failed else content
 
-    def _others(
-        self, group: Group, notices: list[str], said: Sequence[Numbered]
-    ) -> Iterator[Numbered]:
-        response = group.placed(Place.RESPONSE)
-        answered = any(isinstance(entry.block, ToolCall) for entry in response)
-        others = [e for e in group.entries if e.place in _OTHERS]
-        shown = [(e, list(self._heard(e, notices))) for e in others]
-        early = any(c for e, c in shown if not group.sealed or e.version <= group.sealed)
-        if said and not (answered or early or is_resumable(said)):
-            yield response[-1].version, {"type": "text", "text": CONTINUE}
-        for entry, contents in shown:
-            for content in contents:
-                yield entry.version, content
-        orphans = group.placed(Place.ORPHAN)
-        notices += (f"a result without a call is not shown: {entry.path}" for entry in orphans)
-
-    def _heard(self, entry: Entry, notices: list[str]) -> Iterator[Json]:
-        return (part_content(part, "user", self.refuses) for part in heard(entry, notices))
-
-    def _results(
-        self, group: Group, response: Sequence[Entry], notices: list[str]
-    ) -> Iterator[Numbered]:
-        """One result for every call, in the order of the calls."""
-        results = {entry.pair: entry for entry in group.placed(Place.RESULT)}
-        for call in response:
-            if not isinstance(call.block, ToolCall):
-                continue
-            answer: Json = {"type": "tool_result", "tool_use_id": wire_id(call.pair)}
-            found = results.get(call.pair)
-            if found is None or not isinstance(found.block, ToolResult):
-                notices.append(f"a call without a result is answered as interrupted: {call.path}")
-                yield call.version, {**answer, "content": INTERRUPTED, "is_error": True}
-                continue
-            answer["content"] = self._result_content(found.block)
-            if found.block.is_error:
-                answer["is_error"] = True
-            yield found.version, answer
-
-    def _result_content(self, block: ToolResult) -> str | list[Json]:
-        parts = [p for p in block.parts if not (isinstance(p, TextPart) and not p.text.strip())]
-        if not parts:
-            return NO_OUTPUT
+    def _result_content(self, parts: Sequence[Part]) -> str | list[Json]:
         if len(parts) == 1 and isinstance(parts[0], TextPart):
             return parts[0].text
         return [part_content(part, "result", self.refuses) for part in parts]
-
-
-def _messages(assistant: list[Numbered], user: list[Numbered]) -> list[Json]:
-    """The one or two messages of these contents."""
-    return [
-        {"role": role, "content": [content for _, content in contents]}
-        for role, contents in (("assistant", assistant), ("user", user))
-        if contents
-    ]
-
-
-def _digest(assistant: list[Numbered], user: list[Numbered]) -> bytes:
-    return sha256(msgspec.json.encode(_messages(assistant, user))).digest()
-
-
-def _sendable(contents: list[Numbered]) -> list[Numbered]:
-    """The contents with what JSON cannot hold spelled out, as a store would have done."""
-    return [(version, clean_json(content)) for version, content in contents]
 
 
 def _tool_use(entry: Entry, block: ToolCall) -> Json:

@@ -14,22 +14,16 @@ import re
 from typing import Final
 
 from render.policy._provider import Overflow
-
-_BAD_REQUEST: Final = 400
+from render.providers._overflow import REFUSED, numbers_in, patterns
 
 _STOPPED: Final = "model_context_window_exceeded"
 _TYPES: Final = frozenset({"", "error", "invalid_request_error"})
 """Types under which the text may say it; "" where a gateway has dropped the type."""
 
-_NUMBER: Final = r"(\d[\d,_]{0,18})"
 _TEXTS: Final = re.compile(r"prompt is too long|exceed context limit", re.IGNORECASE)
-# Each names the tokens of the input `n` and the maximum `m`.
-_NUMBERS: Final = tuple(
-    re.compile(pattern.replace("<n>", f"(?P<n>{_NUMBER})").replace("<m>", f"(?P<m>{_NUMBER})"))
-    for pattern in (
-        r"<n> tokens > <m>",
-        r"context limit: <n> \+ [\d,_]+ > <m>",
-    )
+_NUMBERS: Final = patterns(
+    r"<n> tokens > <m>",
+    r"context limit: <n> \+ [\d,_]+ > <m>",
 )
 
 
@@ -39,17 +33,8 @@ def overflow_of(status: int | None, kind: str, message: str) -> Overflow | None:
     `status` is the HTTP status, None inside a stream. `kind` is the most specific name the provider
     gave: its error code, its error type, or the stop reason.
     """
-    if status not in (None, _BAD_REQUEST):
+    if status not in REFUSED:
         return None
     if kind != _STOPPED and not (kind in _TYPES and _TEXTS.search(message)):
         return None
-    for pattern in _NUMBERS:
-        found = pattern.search(message)
-        if found:
-            numbers = found.groupdict()
-            return Overflow(tokens=_number(numbers.get("n")), tokens_max=_number(numbers["m"]))
-    return Overflow()
-
-
-def _number(digits: str | None) -> int | None:
-    return int(digits.replace(",", "").replace("_", "")) if digits else None
+    return numbers_in(message, _NUMBERS) or Overflow()

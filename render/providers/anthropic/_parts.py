@@ -14,12 +14,10 @@ from blocks import (
     Part,
     ProviderPart,
     TextPart,
-    did_you_mean,
-    in_words,
     text_of_parts,
 )
 from render.policy._provider import Where
-from render.providers._media import DOCUMENT_TEXT, is_base64, media_refusal, unreadable
+from render.providers._media import DOCUMENT_TEXT, is_base64, media_refusal, misplaced, unreadable
 from render.providers.anthropic._kinds import IMAGE_BYTES_MAX, IMAGE_MEDIA_TYPES
 from render.view._provider_blocks import Json
 
@@ -66,8 +64,7 @@ def _provider_refusal(value: Json, where: Where, refuses: Refuses) -> str:
     kind: object = value.get("type")
     taken = SENT[where] | TOLD if where == "result" else SENT[where]
     if not isinstance(kind, str) or kind not in taken:
-        near = did_you_mean(kind, taken) or f"; there are {', '.join(sorted(taken))}"
-        return f"a content block of type {in_words(kind)} cannot go there{near}"
+        return misplaced("a content block", kind, taken)
     if kind in TOLD:
         return ""
     content = plain(value)

@@ -2,8 +2,8 @@
 one request."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby
-from operator import attrgetter, eq, itemgetter
+from itertools import chain
+from operator import itemgetter
 from typing import Any, Final
 
 import attrs
@@ -20,6 +20,7 @@ from render.policy._provider import (
     TokenCounter,
     Where,
 )
+from render.providers._assemble import assembled, behind, joined
 from render.providers._definitions import FREE_SCHEMA, definition_of, open_definitions
 from render.providers._names import MIDWAY, tool_name
 from render.providers._read import usage_in_response, wanted_of
@@ -96,13 +97,7 @@ class Anthropic:
 
         Messages without a mark are the pieces' own objects: read them, do not change them.
         """
-        marked: dict[int, set[int]] = {}
-        for index, spot in marks:
-            marked.setdefault(index, set()).add(spot)
-        parts: list[tuple[Json, ...]] = list(map(attrgetter("items"), pieces))
-        for index, spots in marked.items():
-            parts[index] = _marked(pieces[index], frozenset(spots))
-        messages = _joined(list(chain.from_iterable(parts)))
+        messages = joined(assembled(pieces, marks, _marked), _as_one)
         if not messages or not _may_open(messages[0]):
             messages.insert(0, {"role": "user", "content": [{"type": "text", "text": MIDWAY}]})
         return appended(messages, texts)
@@ -225,14 +220,9 @@ def _refuses(role: str, content: Json) -> str:
 
 
 def appended(messages: list[Json], texts: Sequence[str]) -> list[Json]:
-    """The messages with texts behind everything, and so behind the last mark: never cached."""
-    if not texts:
-        return messages
+    """The messages with texts behind everything."""
     contents = [{"type": "text", "text": text} for text in texts]
-    if not messages or messages[-1]["role"] != "user":
-        return [*messages, {"role": "user", "content": contents}]
-    *before, last = messages
-    return [*before, {"role": "user", "content": [*last["content"], *contents]}]
+    return behind(messages, {"role": "user", "content": contents}, _as_one) if texts else messages
 
 
 def _may_open(message: Json) -> bool:
@@ -241,32 +231,15 @@ def _may_open(message: Json) -> bool:
     return message["role"] == "user" or opening == "compaction"
 
 
-def _joined(messages: list[Json]) -> list[Json]:
-    """Adjacent messages of one role as one; they are rare, and the others stay what they are."""
-    roles: list[str] = list(map(itemgetter("role"), messages))
-    if not any(map(eq, roles, roles[1:])):
-        return messages
-    runs = (list(run) for _, run in groupby(messages, itemgetter("role")))
-    return [run[0] if len(run) == 1 else _as_one(run) for run in runs]
-
-
 def _as_one(run: Sequence[Json]) -> Json:
     contents = chain.from_iterable(map(itemgetter("content"), run))
     return {"role": run[0]["role"], "content": list(contents)}
 
 
-def _marked(piece: Piece, spots: frozenset[int]) -> tuple[Json, ...]:
-    """The piece's messages with marks; the same objects for the same marks."""
-    known: tuple[Json, ...] | None = piece.marked.get(spots)
-    if known is None:
-        known = piece.marked[spots] = tuple(_mark(piece.items, spots))
-    return known
-
-
-def _mark(messages: Iterable[Json], spots: frozenset[int]) -> Iterator[Json]:
-    """Those that get no mark are the same objects."""
+def _marked(piece: Piece, spots: frozenset[int]) -> Iterator[Json]:
+    """The piece's messages with marks; those that get none are the same objects."""
     spot = 0
-    for message in messages:
+    for message in piece.items:
         content: list[Json] = message["content"]
         places = range(spot, spot + len(content))
         spot += len(content)

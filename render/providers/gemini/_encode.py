@@ -11,7 +11,7 @@ A response holds nothing but text, because not every model reads more in it: ima
 responses, in the same content.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 import attrs
@@ -27,7 +27,7 @@ from blocks import (
 )
 from render.policy._provider import Piece, TokenCounter
 from render.providers._names import wire_id
-from render.providers._rounds import Returned, Scale, Sent, others, piece_of, returned, told
+from render.providers._rounds import Returned, Scale, in_two, others, piece_of, returned, told
 from render.providers.gemini._count import MESSAGE_TOKENS, part_tokens
 from render.providers.gemini._kinds import REPLAYED, SIGNATURE, TAG_PREFIX, UNSIGNED, kind_of
 from render.providers.gemini._names import function_name
@@ -56,19 +56,14 @@ class Encoding:
             heard += _moved(found)
         for version, parts in others(group, notices, answered=bool(results) or not said):
             heard += [(version, part_of(part)) for part in parts]
-        sent = [
-            Sent(item=_content(by_model, parts), by_model=by_model, contents=tuple(parts))
-            for by_model, parts in ((True, said), (False, heard))
-            if parts
-        ]
-        return piece_of(group, sent, self._scale, notices)
+        return piece_of(group, in_two(said, heard, "model", "parts"), self._scale, notices)
 
     @property
     def _scale(self) -> Scale:
         return Scale(
             envelope=MESSAGE_TOKENS,
             tokens=lambda part: part_tokens(part, self.counter),
-            kind=kind_of,
+            kind=lambda _, part: kind_of(part),
         )
 
     def _said(self, group: Group, notices: list[str]) -> Iterator[tuple[int, Json]]:
@@ -127,10 +122,6 @@ def _signed(said: Iterator[tuple[int, Json]]) -> Iterator[tuple[int, Json]]:
             yield version, {SIGNATURE: UNSIGNED, **part}
         else:
             yield version, part
-
-
-def _content(by_model: bool, parts: Sequence[tuple[int, Json]]) -> Json:  # noqa: FBT001 -- whose it is
-    return {"role": "model" if by_model else "user", "parts": [part for _, part in parts]}
 
 
 def _call(entry: Entry, call: ToolCall) -> Json:

@@ -8,12 +8,9 @@ from blocks import (
     Part,
     ProviderPart,
     TextPart,
-    did_you_mean,
-    in_words,
-    text_of_parts,
 )
 from render.policy._provider import Where
-from render.providers._media import DOCUMENT_TEXT, is_base64, media_refusal, unreadable
+from render.providers._media import DOCUMENT_TEXT, is_base64, media_refusal, misplaced, named
 from render.providers.gemini._kinds import IMAGE_MEDIA_TYPES, kind_of
 from render.view._provider_blocks import Json
 
@@ -83,18 +80,10 @@ def _foreign(value: Json) -> str:
     if own:
         inner: object = value[own]
         return "" if isinstance(inner, dict) and kind_of(_rest_names(value)) in OWN else "no object"
-    kind = value.get("type")
-    near = did_you_mean(kind, OWN) or f"; there are {', '.join(sorted(OWN))}"
-    return f"a part of type {in_words(kind)} cannot go there{near}"
+    return misplaced("a part", value.get("type"), OWN)
 
 
 def _named(part: Part) -> str:
-    match part:
-        case ImagePart(data=data, url="") if is_base64(data):
-            return f"[image: {part.media_type} is a type that the model cannot read]"
-        case ImagePart() | DocumentPart():
-            return unreadable(part)
-        case ProviderPart(value={"tool_name": str(name)}):
-            return f"[tool {name}]"
-        case _:
-            return text_of_parts((part,)).strip() or "[part]"
+    if isinstance(part, ImagePart) and not part.url and is_base64(part.data):
+        return f"[image: {part.media_type} is a type that the model cannot read]"
+    return named(part)

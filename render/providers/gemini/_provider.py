@@ -1,9 +1,9 @@
 """The Gemini API as a provider: what only its folder knows, behind the seam."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby
-from operator import attrgetter, eq, itemgetter
-from typing import Any, Final, cast
+from itertools import chain
+from operator import attrgetter, itemgetter
+from typing import Any, cast
 
 import attrs
 
@@ -18,6 +18,7 @@ from render.policy._provider import (
     TokenCounter,
     Where,
 )
+from render.providers._assemble import behind, joined
 from render.providers._definitions import definition_of, open_definitions
 from render.providers._names import MIDWAY
 from render.providers.gemini._count import RESULT_TOKENS, definition_tokens
@@ -32,8 +33,6 @@ from render.providers.gemini._read import answer_of, stop_of, usage_of
 from render.providers.gemini._tools import declared, each_of, grouped
 from render.providers.gemini.validator._validate import ContentsValidator
 from render.view._provider_blocks import Json
-
-_ROLE: Final = itemgetter("role")
 
 
 @attrs.frozen
@@ -84,7 +83,7 @@ class Gemini:
         Those that are not joined are the pieces' own objects: read them, do not change them.
         """
         del marks
-        contents = _joined(list(chain.from_iterable(map(attrgetter("items"), pieces))))
+        contents = joined(list(chain.from_iterable(map(attrgetter("items"), pieces))), _as_one)
         if not contents or contents[0]["role"] != "user":
             contents.insert(0, _said([MIDWAY]))
         return appended(contents, texts)
@@ -189,21 +188,7 @@ def _said(texts: Sequence[str]) -> Json:
 
 def appended(contents: list[Json], texts: Sequence[str]) -> list[Json]:
     """The contents with texts behind everything."""
-    if not texts:
-        return contents
-    said = _said(texts)
-    if not contents or contents[-1]["role"] != "user":
-        return [*contents, said]
-    return [*contents[:-1], _as_one([contents[-1], said])]
-
-
-def _joined(contents: list[Json]) -> list[Json]:
-    """Adjacent contents of one role as one; they are rare, and the others stay what they are."""
-    roles = list(map(_ROLE, contents))
-    if not any(map(eq, roles, roles[1:])):
-        return contents
-    runs = (list(run) for _, run in groupby(contents, _ROLE))
-    return [run[0] if len(run) == 1 else _as_one(run) for run in runs]
+    return behind(contents, _said(texts), _as_one) if texts else contents
 
 
 def _as_one(run: Sequence[Json]) -> Json:

@@ -16,8 +16,9 @@ _IMAGES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 @attrs.define(eq=False)
 class MediaFacts(PartFacts):
-    """Facts about what may hold images."""
+    """Facts about what may hold images, and cache marks."""
 
+    marks: int = 0
     images: int = 0
     size: int = 0
     """Characters of text and attachments; never more than the bytes on the wire."""

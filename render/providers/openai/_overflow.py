@@ -22,33 +22,28 @@ import re
 from typing import Final
 
 from render.policy._provider import Overflow
+from render.providers._overflow import REFUSED, numbers_in, patterns
 
-_BAD_REQUEST: Final = 400
 _CODES: Final = frozenset({"context_length_exceeded", "exceed_context_size_error"})
 _TYPES: Final = frozenset(
     {"", "400", "BadRequestError", "error", "invalid_prompt", "invalid_request_error"}
 )
 """Names under which the text may say it; "" where a gateway has dropped the name."""
-_NUMBER: Final = r"(\d[\d,_]{0,18})"
 _TEXTS: Final = re.compile(
     r"exceeds the context window|exceed the configured limit of|maximum context length is|context length is only"
     r"|exceeds the available context size|exceeds? the model's (?:maximum )?context length"
     r"|is longer than the maximum model length",
     re.IGNORECASE,
 )
-# Each names the tokens of the input `n` and the maximum `m`, as far as the text does.
-_NUMBERS: Final = tuple(
-    re.compile(pattern.replace("<n>", f"(?P<n>{_NUMBER})").replace("<m>", f"(?P<m>{_NUMBER})"))
-    for pattern in (
-        r"maximum context length is <m> tokens.{0,200}?(?:resulted in|request has|passed) <n> ",
-        r"maximum context length is <m> tokens.{0,200}?\(<n> in the messages",
-        r"passed <n> input tokens.{0,200}?context length is only <m> tokens",
-        r"request \(<n> tokens\) exceeds the available context size \(<m> tokens\)",
-        r"\(length <n>\) is longer than the maximum model length of <m>",
-        r"exceed the configured limit of <m> tokens.{0,200}?resulted in <n> ",
-        r"maximum context length is <m> tokens",
-        r"context length is only <m> tokens",
-    )
+_NUMBERS: Final = patterns(
+    r"maximum context length is <m> tokens.{0,200}?(?:resulted in|request has|passed) <n> ",
+    r"maximum context length is <m> tokens.{0,200}?\(<n> in the messages",
+    r"passed <n> input tokens.{0,200}?context length is only <m> tokens",
+    r"request \(<n> tokens\) exceeds the available context size \(<m> tokens\)",
+    r"\(length <n>\) is longer than the maximum model length of <m>",
+    r"exceed the configured limit of <m> tokens.{0,200}?resulted in <n> ",
+    r"maximum context length is <m> tokens",
+    r"context length is only <m> tokens",
 )
 
 
@@ -58,16 +53,8 @@ def overflow_of(status: int | None, kind: str, message: str) -> Overflow | None:
     `status` is the HTTP status, None inside a stream. `kind` is the most specific name the provider
     gave: its error code or its error type.
     """
-    if status not in (None, _BAD_REQUEST):
+    if status not in REFUSED:
         return None
     if kind not in _CODES and not (kind in _TYPES and _TEXTS.search(message)):
         return None
-    for pattern in _NUMBERS:
-        if found := pattern.search(message):
-            numbers = found.groupdict()
-            return Overflow(tokens=_number(numbers.get("n")), tokens_max=_number(numbers["m"]))
-    return Overflow()
-
-
-def _number(digits: str | None) -> int | None:
-    return int(digits.replace(",", "").replace("_", "")) if digits else None
+    return numbers_in(message, _NUMBERS) or Overflow()

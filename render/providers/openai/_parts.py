@@ -11,12 +11,9 @@ from blocks import (
     Part,
     ProviderPart,
     TextPart,
-    did_you_mean,
-    in_words,
-    text_of_parts,
 )
 from render.policy._provider import Where
-from render.providers._media import media_refusal, unreadable
+from render.providers._media import media_refusal, misplaced, named
 from render.providers.openai._count import is_text
 from render.providers.openai._kinds import IMAGE_MEDIA_TYPES, MARK
 from render.view._provider_blocks import Json
@@ -82,7 +79,7 @@ def content_of(part: Part, parts: Parts) -> Json:
     if isinstance(part, TextPart):
         return parts.text(part.text)
     if refusal(part, "user"):
-        return parts.text(_named(part))
+        return parts.text(named(part))
     match part:
         case ImagePart():
             return parts.image(part.url or _data_url(part))
@@ -91,11 +88,11 @@ def content_of(part: Part, parts: Parts) -> Json:
         case DocumentPart() if part.url:
             return parts.linked(part.url) or parts.text(f"[document: {part.url}]")
         case DocumentPart():
-            return parts.file(part.name or FILE_NAME, _data_url(part)) or parts.text(_named(part))
+            return parts.file(part.name or FILE_NAME, _data_url(part)) or parts.text(named(part))
         case ProviderPart(value=value) if value.get("type") in parts.own:
             return {key: inner for key, inner in value.items() if key != MARK}
         case ProviderPart():
-            return parts.text(_named(part))
+            return parts.text(named(part))
 
 
 def refusal(part: Part, where: Where) -> str:
@@ -110,8 +107,7 @@ def refusal(part: Part, where: Where) -> str:
             kind: object = value.get("type")
             if isinstance(kind, str) and kind in OWN:
                 return ""
-            near = did_you_mean(kind, OWN) or f"; there are {', '.join(sorted(OWN))}"
-            return f"a content part of type {in_words(kind)} cannot go there{near}"
+            return misplaced("a content part", kind, OWN)
 
 
 def texts_of(contents: Sequence[Json]) -> list[str] | None:
@@ -120,16 +116,6 @@ def texts_of(contents: Sequence[Json]) -> list[str] | None:
     if kinds <= {"input_text", "text"}:
         return [content["text"] for content in contents]
     return None
-
-
-def _named(part: Part) -> str:
-    match part:
-        case ImagePart() | DocumentPart():
-            return unreadable(part)
-        case ProviderPart(value={"tool_name": str(name)}):
-            return f"[tool {name}]"
-        case _:
-            return text_of_parts((part,)).strip() or "[part]"
 
 
 def _data_url(part: ImagePart | DocumentPart) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 from blocks import Part, TextPart, ToolCall
 from blocks.formats import spelled
 from render.policy._provider import Piece, TokenCounter
-from render.providers._rounds import Returned, Scale, returned
+from render.providers._rounds import Returned, Scale, Sent, returned
 from render.providers.openai._count import MESSAGE_TOKENS, content_tokens
 from render.providers.openai._kinds import CUSTOM, CUSTOM_INPUT, MARK
 from render.view._group import Entry, Group
@@ -26,8 +26,13 @@ def scale_of(counter: TokenCounter) -> Scale:
     return Scale(
         envelope=MESSAGE_TOKENS,
         tokens=lambda content: content_tokens(content, counter),
-        kind=lambda content: str(content.get("type")),
+        kind=_kind,
     )
+
+
+def _kind(sent: Sent, content: Json) -> str:
+    """What the model said carries no mark; see `_limits`."""
+    return f"said {content.get('type')}" if sent.by_model else str(content.get("type"))
 
 
 def answers(group: Group, notices: list[str]) -> Iterator[tuple[Entry, int, Sequence[Part]]]:
@@ -73,12 +78,9 @@ def free_input(call: ToolCall) -> str | None:
 # Cache marks.
 
 
-def marked(piece: Piece, spots: frozenset[int]) -> tuple[Json, ...]:
-    """The piece's items with marks; the same objects for the same marks."""
-    known: tuple[Json, ...] | None = piece.marked.get(spots)
-    if known is None:
-        known = piece.marked[spots] = tuple(reversed([*_marked(piece, spots)]))
-    return known
+def marked(piece: Piece, spots: frozenset[int]) -> Sequence[Json]:
+    """The piece's items with marks."""
+    return [*_marked(piece, spots)][::-1]
 
 
 def _marked(piece: Piece, spots: frozenset[int]) -> Iterator[Json]:
@@ -108,17 +110,6 @@ def _with_marks(item: Json, hits: set[int]) -> Json:
 def with_mark(part: Json) -> Json:
     """The content part with a cache mark."""
     return {**part, MARK: EXPLICIT}
-
-
-def assembled(pieces: Sequence[Piece], marks: Sequence[tuple[int, int]]) -> list[Json]:
-    """The items of all pieces, those that get a mark replaced."""
-    by_piece: dict[int, set[int]] = {}
-    for index, spot in marks:
-        by_piece.setdefault(index, set()).add(spot)
-    parts: list[tuple[Json, ...]] = [piece.items for piece in pieces]
-    for index, spots in by_piece.items():
-        parts[index] = marked(pieces[index], frozenset(spots))
-    return [item for part in parts for item in part]
 
 
 def cache_options(items: Sequence[Json], key: str) -> Json:

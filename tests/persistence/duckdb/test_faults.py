@@ -1,12 +1,9 @@
 """A full disk and an interrupt: what was acknowledged is there, the rest is absent or whole, and the
 store goes on as soon as the world does."""
 
-import resource
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from threading import Thread
@@ -19,28 +16,11 @@ from persistence import ArtifactDescription, DuckDBStore, Requester, verify
 from persistence._log import store_event
 from persistence.duckdb._append import Append
 from persistence.duckdb._writer import Writer
+from tests.persistence._full_disk import full_disk
 from tests.persistence.contract import T, U, forked, many, said
 
 NOISE = Random(1).randbytes(1_000_000).hex()  # noqa: S311 -- content, not a key
 SIZE = 6_000
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "talks.duckdb"
-
-
-@contextmanager
-def full_disk(limit: int) -> Iterator[None]:
-    """No file grows beyond `limit` bytes; afterwards there is room again."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, handler)
 
 
 def filled(store: DuckDBStore, size: int = 20) -> int:

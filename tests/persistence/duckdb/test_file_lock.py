@@ -17,11 +17,6 @@ from persistence.duckdb._file_lock import FileLock, Marks, lock_path
 from tests.persistence.contract import T, many
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "talks.duckdb"
-
-
 def run(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)],

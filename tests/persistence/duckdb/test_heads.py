@@ -115,11 +115,6 @@ def test_heads_are_those_of_the_log(done: list[Callable[[Both], None]], held: in
         both.file.close()
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "talks.duckdb"
-
-
 def test_a_head_that_was_read_before_a_commit_is_not_kept_after_it(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,5 @@
 """Events of any size: small rows in the file, and everybody who reads sees the whole event."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -60,17 +59,6 @@ def everything(store: DuckDBStore) -> list[tuple[int, Event]]:
     while page := store.read(T, after=len(found)):
         found += page
     return found
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "talks.duckdb"
-
-
-@pytest.fixture
-def store(path: Path) -> Iterator[DuckDBStore]:
-    with DuckDBStore(path) as store:
-        yield store
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)

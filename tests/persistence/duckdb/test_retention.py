@@ -1,9 +1,5 @@
-"""Removal from a DuckDB file: killed at any point it has happened or not, and what is erased is gone."""
+"""Removal from a DuckDB file: it is there at once, and what is erased is gone."""
 
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import duckdb
@@ -13,54 +9,6 @@ from blocks import StoreError, TimelineId
 from persistence import DuckDBStore, verify
 from persistence.duckdb import _cursors
 from tests.persistence.contract import T, U, compacted, many, said
-
-# Appends, compacts, removes or archives, and erases at times; prints a version once it is acknowledged.
-WRITER = """
-import sys
-from persistence import DuckDBStore
-from persistence.testing._events import T, compacted, said
-
-store, folder = DuckDBStore(sys.argv[1]), sys.argv[2]
-version = store.head(T)
-while True:
-    batch = [said(f"{version + n} " + "x" * (20_000 if n == 3 else 700)) for n in range(1, 9)]
-    store.append(T, batch, expected_version=version)
-    start = store.kept(T).first
-    store.append(T, [compacted(f"c{version}", start=start, cut=version + 6)], expected_version=version + 8)
-    version += 9
-    print(version, flush=True)
-    store.trim(T, version - 3, archive=folder or None)
-    if not version % 4:
-        store.erase()
-"""
-
-
-@pytest.mark.parametrize("archived", [False, True], ids=["forgotten", "archived"])
-def test_a_process_that_is_killed_leaves_all_or_nothing_of_a_removal(
-    tmp_path: Path, *, archived: bool
-) -> None:
-    path, old = tmp_path / "a.duckdb", tmp_path / "old"
-    old.mkdir()
-    for round_ in range(5):
-        arguments = [sys.executable, "-c", WRITER, str(path), str(old) if archived else ""]
-        with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as writer:
-            assert writer.stdout is not None
-            lines = [writer.stdout.readline()]
-            time.sleep(0.05 + 0.11 * round_)
-            writer.send_signal(signal.SIGKILL)
-            lines += writer.stdout.read().splitlines(keepends=True)
-        acknowledged = [int(line) for line in lines if line.endswith("\n")]
-        with DuckDBStore(path) as store:
-            assert store.head(T) >= acknowledged[-1]
-            assert verify(store).ok
-            kept, window = store.kept(T), store.load_window(T)
-            assert kept.first <= window.events[0][0]
-            assert (kept.forgotten == 0) == archived
-            found = store.read(T, after=kept.forgotten, limit=10_000)
-            assert [version for version, _ in found] == [
-                *range(kept.forgotten + 1, store.head(T) + 1)
-            ]
-    assert verify(path).ok
 
 
 def test_removal_is_in_the_file_at_once_and_the_log_beside_it_is_empty(tmp_path: Path) -> None:

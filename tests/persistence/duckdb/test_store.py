@@ -28,17 +28,6 @@ from persistence.testing import StoreContract
 from tests.persistence.contract import T, U, compacted, expanded, forked, many, said, versions
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "talks.duckdb"
-
-
-@pytest.fixture
-def store(path: Path) -> Iterator[DuckDBStore]:
-    with DuckDBStore(path) as store:
-        yield store
-
-
 class TestDuckDBStore(StoreContract):
     @pytest.fixture
     def store(self, path: Path) -> Iterator[EventStore]:

@@ -1,10 +1,8 @@
-"""Removal from a shared store: killed at any point it has happened or not, readers and writers of other processes
-see nothing torn, and what was erased is not in the files."""
+"""Removal from a shared store: readers and writers of other processes see nothing torn, and what was erased is not
+in the files."""
 
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -36,24 +34,6 @@ SECRET = "secret-4711-plugh"  # noqa: S105 -- of nobody
 FOLDED = [*many(6), compacted("c", cut=4)]
 """Its window begins at version 4 of 7."""
 
-# Appends, compacts, and removes or archives; prints a version once it is acknowledged.
-WRITER = """
-import sys
-from persistence import open_store
-from persistence.testing._events import T, compacted, said
-
-store, folder = open_store(sys.argv[1]), sys.argv[2]
-version = store.head(T)
-while True:
-    batch = [said(f"{version + n} " + "x" * 700) for n in range(1, 9)]
-    store.append(T, batch, expected_version=version)
-    start = store.kept(T).first
-    store.append(T, [compacted(f"c{version}", start=start, cut=version + 6)], expected_version=version + 8)
-    version += 9
-    print(version, flush=True)
-    store.trim(T, version - 3, archive=folder or None)
-"""
-
 # Talks and renders; prints how long each request is.
 TALKER = """
 import sys
@@ -77,28 +57,6 @@ def started(program: str, *arguments: object) -> "subprocess.Popen[str]":
 def old(tmp_path: Path) -> Path:
     (tmp_path / "old").mkdir()
     return tmp_path / "old"
-
-
-@pytest.mark.parametrize("archived", [False, True], ids=["forgotten", "archived"])
-def test_a_process_that_is_killed_leaves_all_or_nothing_of_a_removal(
-    where: str, old: Path, *, archived: bool
-) -> None:
-    for round_ in range(4):
-        with started(WRITER, where, old if archived else "") as writer:
-            assert writer.stdout is not None
-            lines = [writer.stdout.readline()]
-            time.sleep(0.03 + 0.07 * round_)
-            writer.send_signal(signal.SIGKILL)
-            lines += writer.stdout.read().splitlines(keepends=True)
-        acknowledged = [int(line) for line in lines if line.endswith("\n")]
-        with opened(where) as store:
-            assert store.head(T) >= acknowledged[-1]
-            assert verify(store).ok
-            kept, window = store.kept(T), store.load_window(T)
-            assert kept.first <= window.events[0][0]
-            assert (kept.forgotten == 0) == archived
-            found = store.read(T, after=kept.forgotten, limit=10_000)
-            assert versions(found) == list(range(kept.forgotten + 1, store.head(T) + 1))
 
 
 def test_one_process_talks_while_another_removes(where: str, old: Path) -> None:

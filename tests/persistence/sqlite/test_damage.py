@@ -1,11 +1,8 @@
 """Damaged and cut files, and a full disk: each error is ours, `verify` finds what is wrong, `repair` saves the rest."""
 
 import re
-import resource
 import shutil
-import signal
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -29,6 +26,7 @@ from persistence import (
     verify,
 )
 from tests._sizes import sized
+from tests.persistence._full_disk import full_disk
 from tests.persistence.contract import T, U, compacted, forked, many, said
 
 FLIPS = sized(20, 500)
@@ -222,19 +220,6 @@ def test_a_letter_that_is_another_is_saved_and_said(folder: Path, tmp_path: Path
     assert report.lost == (f"{T}: event 7 was altered, its checksum says; it is saved as it is",)
     with SQLiteStore(tmp_path / "new.sqlite") as store:
         assert store.read_bytes(T, after=6, limit=1) == [(7, altered)]
-
-
-@contextmanager
-def full_disk(limit: int) -> Generator[None]:
-    """No file grows beyond `limit` bytes; afterwards there is room again."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, handler)
 
 
 def test_while_the_disk_is_full_an_append_says_what_is_true(tmp_path: Path) -> None:

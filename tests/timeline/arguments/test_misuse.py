@@ -500,9 +500,7 @@ def test_a_summariser_of_ones_own_cannot_break_a_request(written: Any) -> None:
 
 
 def test_an_input_that_is_nested_too_deeply_is_refused() -> None:
-    deep: Any = {}
-    for _ in range(100_000):
-        deep = {"x": deep}
+    deep = make.deep(100_000)
     timeline = begun()
     with pytest.raises(CodecError, match="nested"):
         timeline.record(response({"type": "tool_use", "id": "a", "name": "f", "input": deep}))

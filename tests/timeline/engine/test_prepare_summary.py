@@ -55,6 +55,19 @@ def closing(gate: Gate) -> Iterator[None]:
         gate.opened.set()
 
 
+@contextmanager
+def preparing(practice: Practice, **changes: Any) -> Iterator[tuple[Timeline, Gate, FakeServer]]:
+    """A timeline whose summary is being written until the gate is opened."""
+    gate = Gate()
+    with closing(gate):
+        server = practice.serve(responder=gate)
+        timeline = opened(practice.client(server), policy=SOON, **changes)
+        talk(timeline, TURNS)
+        timeline.render(system=SYSTEM)
+        assert gate.asked.wait(10)
+        yield timeline, gate, server
+
+
 def prepared(client: Any, **changes: Any) -> Timeline:
     """A timeline for which a summary was just prepared."""
     timeline = opened(client, **{"policy": SOON, **changes})
@@ -112,14 +125,8 @@ def test_it_is_prepared_once_and_used_at_the_trigger(
 
 
 def test_the_agent_goes_on_appending_meanwhile(practice: Practice) -> None:
-    gate = Gate()
-    with closing(gate):
-        server = practice.serve(responder=gate)
-        store = MemoryStore()
-        timeline = opened(practice.client(server), policy=SOON, store=store)
-        talk(timeline, TURNS)
-        timeline.render(system=SYSTEM)
-        assert gate.asked.wait(10)
+    store = MemoryStore()
+    with preparing(practice, store=store) as (timeline, gate, server):
         before = timeline.version
         talk(timeline, 1, TURNS)
         timeline.note("Written meanwhile.")
@@ -137,13 +144,7 @@ def test_the_agent_goes_on_appending_meanwhile(practice: Practice) -> None:
 
 
 def test_a_compaction_that_is_due_waits_rather_than_pay_twice(practice: Practice) -> None:
-    gate = Gate()
-    with closing(gate):
-        server = practice.serve(responder=gate)
-        timeline = opened(practice.client(server), policy=SOON)
-        talk(timeline, TURNS)
-        timeline.render(system=SYSTEM)
-        assert gate.asked.wait(10)
+    with preparing(practice) as (timeline, gate, server):
         talk(timeline, 4, TURNS)
         threading.Timer(0.2, gate.opened.set).start()
         timeline.render(system=SYSTEM)
@@ -190,14 +191,8 @@ def test_it_survives_a_restart(practice: Practice, server: FakeServer) -> None:
 
 
 def test_close_waits_for_what_is_on_its_way(practice: Practice) -> None:
-    gate = Gate()
-    with closing(gate):
-        server = practice.serve(responder=gate)
-        store = MemoryStore()
-        timeline = opened(practice.client(server), policy=SOON, store=store)
-        talk(timeline, TURNS)
-        timeline.render(system=SYSTEM)
-        assert gate.asked.wait(10)
+    store = MemoryStore()
+    with preparing(practice, store=store) as (timeline, gate, _):
         threading.Timer(0.2, gate.opened.set).start()
         timeline.close()
         assert events_of(opened(None, store=store), SummaryPrepared)

@@ -32,6 +32,23 @@ def is_model_written(timeline: Timeline) -> bool:
     return bool(compaction and compaction.event.provenance and compaction.event.provenance.model)
 
 
+def cut_short(step: str, client: Any, memory: MemoryStore) -> Timeline:
+    """A timeline whose compaction could not be committed."""
+    timeline = opened(client, store=Watched(memory, Failing(step)))
+    talk(timeline, 8)
+    with pytest.raises(StoreError):
+        timeline.compact(system=SYSTEM)
+    return timeline
+
+
+def check_found_again(server: FakeServer, client: Any, memory: MemoryStore) -> None:
+    """Who opens the log needs no second call."""
+    again = opened(client, store=memory, ids=Ids("again"))
+    again.compact(system=SYSTEM)
+    assert len(server.requests) == 1
+    assert is_model_written(again)
+
+
 STEPS = ["before append SummaryPrepared", "after append SummaryPrepared"]
 STEPS += ["before append RangeCompacted", "after append RangeCompacted"]
 
@@ -59,36 +76,21 @@ def test_what_a_failed_commit_left_goes_with_the_next_append(
     server: FakeServer, client: Any
 ) -> None:
     memory = MemoryStore()
-    timeline = opened(client, store=Watched(memory, Failing(STEPS[0])))
-    talk(timeline, 8)
-    with pytest.raises(StoreError):
-        timeline.compact(system=SYSTEM)
+    timeline = cut_short(STEPS[0], client, memory)
     timeline.user("Are you still there?")
-    again = opened(client, store=memory, ids=Ids("again"))
-    again.compact(system=SYSTEM)
-    assert len(server.requests) == 1
-    assert is_model_written(again)
+    check_found_again(server, client, memory)
 
 
 def test_after_a_reopen_the_prepared_summary_is_found(server: FakeServer, client: Any) -> None:
     """The process ended between the two commits."""
     memory = MemoryStore()
-    timeline = opened(client, store=Watched(memory, Failing(STEPS[2])))
-    talk(timeline, 8)
-    with pytest.raises(StoreError):
-        timeline.compact(system=SYSTEM)
-    again = opened(client, store=memory, ids=Ids("again"))
-    again.compact(system=SYSTEM)
-    assert len(server.requests) == 1
-    assert is_model_written(again)
+    cut_short(STEPS[2], client, memory)
+    check_found_again(server, client, memory)
 
 
 def test_a_fork_finds_what_its_parent_paid_for(server: FakeServer, client: Any) -> None:
     memory = MemoryStore()
-    timeline = opened(client, store=Watched(memory, Failing(STEPS[2])))
-    talk(timeline, 8)
-    with pytest.raises(StoreError):
-        timeline.compact(system=SYSTEM)
+    timeline = cut_short(STEPS[2], client, memory)
     forks = [timeline.fork("one"), timeline.fork("two")]
     for fork in forks:
         fork.compact(system=SYSTEM)

@@ -1,6 +1,6 @@
 """OpenAI's Chat Completions, which many other servers speak, too."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, cast
 
 import attrs
@@ -10,7 +10,7 @@ from timeline.fake_provider._fault import ApiError, overlong
 from timeline.fake_provider._json import blocks_of, child
 from timeline.fake_provider._reply import Draft, Reply
 from timeline.fake_provider.wires import _openai
-from timeline.fake_provider.wires._openai import invalid
+from timeline.fake_provider.wires._openai import OpenAI, invalid
 from timeline.fake_provider.wires._wire import Spoken, event, pieces, unknown_field
 
 _FIELDS: Final = frozenset(
@@ -39,7 +39,7 @@ _DONE: Final = b"data: [DONE]\n\n"
 
 
 @attrs.frozen
-class Chat:
+class Chat(OpenAI):
     """See `Wire`."""
 
     provider: str = attrs.field(default="openai.chat", init=False)
@@ -47,32 +47,11 @@ class Chat:
     counts: str = attrs.field(default="", init=False)
     ids: tuple[str, str] = attrs.field(default=("chatcmpl", "call"), init=False)
 
-    def unauthorised(self, headers: Mapping[str, str]) -> ApiError | None:
-        """A bearer's token."""
-        return _openai.unauthorised(headers)
-
-    def received(
-        self,
-        body: Json,
-        place: Mapping[str, str],  # noqa: ARG002 -- one place for all
-        headers: Mapping[str, str],  # noqa: ARG002 -- they ask for nothing
-    ) -> Json:
-        """As it is."""
-        return body
-
     def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:  # noqa: ARG002 -- the same
         """Fields of the SDK."""
         if field := unknown_field(request, _FIELDS):
             return invalid(f"Unrecognized request argument supplied: {field}")
-        for name in ("model", "messages"):
-            if name not in request:
-                text = f"Missing required parameter: '{name}'."
-                return invalid(text, "missing_required_parameter")
-        return None
-
-    def unlawful(self, request: Json, model: Model) -> ApiError | None:
-        """The rules."""
-        return _openai.unlawful(request, model)
+        return _openai.missing(request, "model", "messages")
 
     def too_long(self, tokens: int, request: Json, model: Model) -> ApiError | None:
         """The prompt and what the request asks for have to fit."""
@@ -139,13 +118,9 @@ class Chat:
         """Half a chunk."""
         return _GARBAGE
 
-    def error(self, error: ApiError, request_id: str) -> tuple[int, Json]:  # noqa: ARG002 -- in the headers
-        """In an envelope."""
-        return _openai.error(error)
-
     def error_event(self, error: ApiError) -> bytes:
         """The same in a chunk's place."""
-        return event(_openai.error(error)[1])
+        return event(self.error(error)[1])
 
 
 def _as_message(message: Json) -> Json:

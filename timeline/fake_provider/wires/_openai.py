@@ -33,33 +33,51 @@ TOO_LONG: Final = (
 )
 
 
-def unauthorised(headers: Mapping[str, str]) -> ApiError | None:
-    """A bearer's token; which one does not matter."""
-    if headers.get("authorization", "").startswith("Bearer "):
-        return None
-    return ApiError(401, "authentication_error", "You didn't provide an API key.")
-
-
 def invalid(message: str, code: str = "") -> ApiError:
     """400: the request is at fault."""
     return ApiError(400, "invalid_request_error", message, code=code)
 
 
-def error(error: ApiError) -> tuple[int, Json]:
-    """A refusal: its status and its JSON."""
-    message, code = error.message, error.code or _CODES.get(error.kind)
-    if error.tokens:
-        message, code = TOO_LONG.format(*error.tokens), OVERFLOW
-    kind = _TYPES.get(error.kind, error.kind)
-    said = {"message": message, "type": kind, "param": None, "code": code}
-    return _STATUSES.get(error.status, error.status), {"error": said}
+def missing(request: Json, *names: str) -> ApiError | None:
+    """400, if one of these fields is not there."""
+    absent = next((name for name in names if name not in request), "")
+    text = f"Missing required parameter: '{absent}'."
+    return invalid(text, "missing_required_parameter") if absent else None
 
 
-def unlawful(request: Json, model: Model) -> ApiError | None:
-    """The first thing that the rules say against a request."""
-    for violation in provider_of(model).validator().check(request, model):
-        return invalid(f"{violation.place}: {violation.message}")
-    return None
+@attrs.frozen
+class OpenAI:
+    """What both say alike; see `Wire`."""
+
+    def unauthorised(self, headers: Mapping[str, str]) -> ApiError | None:
+        """A bearer's token; which one does not matter."""
+        if headers.get("authorization", "").startswith("Bearer "):
+            return None
+        return ApiError(401, "authentication_error", "You didn't provide an API key.")
+
+    def received(
+        self,
+        body: Json,
+        place: Mapping[str, str],  # noqa: ARG002 -- one place for all
+        headers: Mapping[str, str],  # noqa: ARG002 -- they ask for nothing
+    ) -> Json:
+        """As it is."""
+        return body
+
+    def unlawful(self, request: Json, model: Model) -> ApiError | None:
+        """The first thing that the rules say against a request."""
+        for violation in provider_of(model).validator().check(request, model):
+            return invalid(f"{violation.place}: {violation.message}")
+        return None
+
+    def error(self, error: ApiError, request_id: str = "") -> tuple[int, Json]:  # noqa: ARG002 -- in the headers
+        """A refusal in an envelope."""
+        message, code = error.message, error.code or _CODES.get(error.kind)
+        if error.tokens:
+            message, code = TOO_LONG.format(*error.tokens), OVERFLOW
+        kind = _TYPES.get(error.kind, error.kind)
+        said = {"message": message, "type": kind, "param": None, "code": code}
+        return _STATUSES.get(error.status, error.status), {"error": said}
 
 
 def parts_of(content: Any) -> list[Json]:

@@ -1,6 +1,6 @@
 """OpenAI's Responses API, without anything that is stored on the server."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Final
 
@@ -12,7 +12,7 @@ from timeline.fake_provider._json import blocks_of, child
 from timeline.fake_provider._reply import Draft, Reply
 from timeline.fake_provider.wires import _openai
 from timeline.fake_provider.wires._items import events, output
-from timeline.fake_provider.wires._openai import invalid
+from timeline.fake_provider.wires._openai import OpenAI, invalid
 from timeline.fake_provider.wires._wire import Spoken, event, unknown_field
 
 _FIELDS: Final = frozenset(
@@ -47,7 +47,7 @@ _GARBAGE: Final = (
 
 
 @attrs.frozen
-class Responses:
+class Responses(OpenAI):
     """See `Wire`."""
 
     provider: str = attrs.field(default="openai.responses", init=False)
@@ -55,27 +55,12 @@ class Responses:
     counts: str = attrs.field(default="/input_tokens", init=False)
     ids: tuple[str, str] = attrs.field(default=("resp", "call"), init=False)
 
-    def unauthorised(self, headers: Mapping[str, str]) -> ApiError | None:
-        """A bearer's token."""
-        return _openai.unauthorised(headers)
-
-    def received(
-        self,
-        body: Json,
-        place: Mapping[str, str],  # noqa: ARG002 -- one place for all
-        headers: Mapping[str, str],  # noqa: ARG002 -- they ask for nothing
-    ) -> Json:
-        """As it is."""
-        return body
-
     def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:  # noqa: ARG002 -- the same
         """Fields of the SDK; nothing is stored here."""
         if field := unknown_field(request, _FIELDS):
             return invalid(f"Unknown parameter: '{field}'.", "unknown_parameter")
-        for name in ("model", "input"):
-            if name not in request:
-                text = f"Missing required parameter: '{name}'."
-                return invalid(text, "missing_required_parameter")
+        if absent := _openai.missing(request, "model", "input"):
+            return absent
         for name in _STORED:
             if request.get(name):
                 return invalid(f"{name}: nothing is stored on this server")
@@ -87,7 +72,7 @@ class Responses:
             if item.get("type") in _SEALED and not _openai.is_own(item):
                 text = "The encrypted content could not be verified."
                 return invalid(text, "invalid_encrypted_content")
-        return _openai.unlawful(request, model)
+        return super().unlawful(request, model)
 
     def too_long(self, tokens: int, request: Json, model: Model) -> ApiError | None:  # noqa: ARG002 -- the prompt alone counts
         """Only the prompt has to fit."""
@@ -156,36 +141,20 @@ class Responses:
         """Half an event."""
         return _GARBAGE
 
-    def error(self, error: ApiError, request_id: str) -> tuple[int, Json]:  # noqa: ARG002 -- in the headers
-        """In an envelope."""
-        return _openai.error(error)
-
     def error_event(self, error: ApiError) -> bytes:
         """Without the envelope."""
-        said = _openai.error(error)[1]["error"]
+        said = self.error(error)[1]["error"]
         return event({**said, "type": "error", "sequence_number": 0}, "error")
 
 
 def _as_message(item: Json) -> Json:
     """One item in the words of the Messages API."""
     match item.get("type", "message"):
-        case "function_call":
-            block = {
-                "type": "tool_use",
-                "id": item["call_id"],
-                "name": item["name"],
-                "input": _openai.arguments(item["arguments"]),
-            }
-            return {"role": "assistant", "content": [block]}
-        case "custom_tool_call":
-            given = {"input": item["input"]}
-            block = {
-                "type": "tool_use",
-                "id": item["call_id"],
-                "name": item["name"],
-                "input": given,
-            }
-            return {"role": "assistant", "content": [block]}
+        case "function_call" | "custom_tool_call" as kind:
+            own = kind == "custom_tool_call"
+            given = {"input": item["input"]} if own else _openai.arguments(item["arguments"])
+            called = {"id": item["call_id"], "name": item["name"], "input": given}
+            return {"role": "assistant", "content": [{"type": "tool_use", **called}]}
         case "function_call_output" | "custom_tool_call_output":
             content = _openai.parts_of(item["output"])
             result = {"type": "tool_result", "tool_use_id": item["call_id"], "content": content}

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias, cast
 import attrs
 
 from blocks import is_web_url
-from render.providers._facts import PartFacts, fields
+from render.providers._facts import PartFacts, fields, scanned
 from render.providers.gemini._kinds import DATA, IMAGE_MEDIA_TYPES, NAME, SIGNATURE
 from render.providers.gemini.validator._rules import Rule
 
@@ -53,17 +53,16 @@ class ContentFacts(PartFacts):
 
 def content_facts(content: object) -> ContentFacts:
     """Check one content by itself."""
-    facts = ContentFacts(source=content)
-    if not isinstance(content, dict):
-        facts.fault(Rule.SHAPE, "", "an object")
-        return facts
-    known = cast("Json", content)
-    role: object = known.get("role", "user")
+    return scanned(ContentFacts(source=content), Rule.SHAPE, _scan_content)
+
+
+def _scan_content(content: Json, facts: ContentFacts) -> None:
+    role: object = content.get("role", "user")
     if not isinstance(role, str) or role not in _ROLES:
         facts.fault(Rule.ROLE, "", field="role")
-        return facts
+        return
     facts.role = role
-    parts: object = known.get("parts")
+    parts: object = content.get("parts")
     if not isinstance(parts, list):
         facts.fault(Rule.SHAPE, "", "an array", field="parts")
     elif not parts:
@@ -72,7 +71,6 @@ def content_facts(content: object) -> ContentFacts:
         for index, part in enumerate(cast("Sequence[object]", parts)):
             _scan_part(part, f"parts.{index}", facts)
     facts.noted = bool(facts.faults or facts.images)
-    return facts
 
 
 def _scan_part(part: object, at: str, facts: ContentFacts) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
-from render.providers._facts import PartFacts, fields
+from render.providers._facts import PartFacts, fields, scanned
 from render.providers.gemini._kinds import NAME
 from render.providers.gemini.validator._rules import Rule
 
@@ -25,20 +25,19 @@ class ToolFacts(PartFacts):
 
 def tool_facts(tool: object) -> ToolFacts:
     """Check one entry of `tools`; what the provider runs itself has no rules here."""
-    facts = ToolFacts(source=tool)
-    if not isinstance(tool, dict):
-        facts.fault(Rule.SHAPE, "", "an object")
-        return facts
-    found: object = cast("Json", tool).get("functionDeclarations", [])
+    return scanned(ToolFacts(source=tool), Rule.SHAPE, _scan)
+
+
+def _scan(tool: Json, facts: ToolFacts) -> None:
+    found: object = tool.get("functionDeclarations", [])
     if not isinstance(found, list):
         facts.fault(Rule.SHAPE, "", "an array", field="functionDeclarations")
-        return facts
+        return
     for index, function in enumerate(cast("list[object]", found)):
-        _scan(fields(function), f"functionDeclarations.{index}", facts)
-    return facts
+        _scan_function(fields(function), f"functionDeclarations.{index}", facts)
 
 
-def _scan(function: Json, at: str, facts: ToolFacts) -> None:
+def _scan_function(function: Json, at: str, facts: ToolFacts) -> None:
     name: object = function.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         facts.fault(Rule.TOOL_NAME, at, field="name")

@@ -19,6 +19,7 @@ from render.policy._provider import (
     TokenCounter,
     Where,
 )
+from render.providers._assemble import assembled, behind
 from render.providers._definitions import definition_of, open_definitions
 from render.providers._names import MIDWAY, tool_name
 from render.providers._read import usage_in_response
@@ -28,7 +29,7 @@ from render.providers.openai._limits import limits_of
 from render.providers.openai._overflow import overflow_of
 from render.providers.openai._parts import refusal
 from render.providers.openai._prices import rates_of
-from render.providers.openai._rounds import assembled, cache_options, with_mark
+from render.providers.openai._rounds import cache_options, marked, with_mark
 from render.providers.openai._tools import chat_tool
 from render.providers.openai.chat._encode import SEPARATOR, Encoding
 from render.providers.openai.chat._read import FIELD, answer_of, stop_of
@@ -84,7 +85,7 @@ class OpenAIChat:
 
         Messages without a mark are the pieces' own objects: read them, do not change them.
         """
-        messages = assembled(pieces, list(marks))
+        messages = assembled(pieces, marks, marked)
         if not messages or messages[0]["role"] != "user":
             messages.insert(0, {"role": "user", "content": MIDWAY})
         return appended(_joined(messages), texts)
@@ -194,13 +195,9 @@ def _pieces(content: str) -> Sequence[str]:
 
 
 def appended(messages: list[Json], texts: Sequence[str]) -> list[Json]:
-    """The messages with texts behind everything, and so behind the last mark: never cached."""
-    if not texts:
-        return messages
+    """The messages with texts behind everything."""
     said: Json = {"role": "user", "content": SEPARATOR.join(texts)}
-    if not messages or messages[-1]["role"] != "user":
-        return [*messages, said]
-    return [*messages[:-1], _as_one([messages[-1], said])]
+    return behind(messages, said, _as_one) if texts else messages
 
 
 def _joined(messages: list[Json]) -> list[Json]:

@@ -17,6 +17,7 @@ from render.policy._provider import (
     TokenCounter,
     Where,
 )
+from render.providers._assemble import assembled
 from render.providers._definitions import definition_of, open_definitions
 from render.providers._names import MIDWAY, tool_name
 from render.providers._read import usage_in_response
@@ -26,7 +27,7 @@ from render.providers.openai._limits import limits_of
 from render.providers.openai._overflow import overflow_of
 from render.providers.openai._parts import refusal
 from render.providers.openai._prices import rates_of
-from render.providers.openai._rounds import assembled, cache_options, with_mark
+from render.providers.openai._rounds import cache_options, marked, with_mark
 from render.providers.openai._tools import response_tool
 from render.providers.openai.responses._encode import Encoding
 from render.providers.openai.responses._read import FIELD, answer_of, stop_of
@@ -74,7 +75,7 @@ class OpenAIResponses:
     ) -> list[Json]:
         """Items of input, at least one; those without a mark are the pieces' own objects: read them, do not change
         them."""
-        items = assembled(pieces, list(marks)) or [_said(MIDWAY)]
+        items = assembled(pieces, marks, marked) or [_said(MIDWAY)]
         return [*items, *map(_said, texts)]
 
     def request(

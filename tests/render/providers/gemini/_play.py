@@ -1,17 +1,14 @@
-"""Generated logs of agents that talk to Gemini: as `tests.strategies.Play`, in the words of its API."""
+"""Generated logs of agents that talk to Gemini, in the words of its API."""
 
-import json
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import attrs
-from hypothesis import strategies as st
 
-from blocks import BlockId, MisuseError
-from blocks.formats import answer_of, response_in
 from render import Model, Rendered
-from tests.strategies import Play, settings
+from tests.render.providers._play import Api, OwnPlay
+from tests.strategies import settings
 
 MODEL = Model(
     name="gemini-9-flash",
@@ -26,43 +23,30 @@ OLD = attrs.evolve(MODEL, name="gemini-2.5-pro")
 SEALED = b64encode(b"sealed").decode()
 
 
-def gemini_settings() -> st.SearchStrategy[dict[str, Any]]:
-    """Options of a timeline whose model is the one above."""
-    return settings().map(lambda options: {**options, "model": MODEL})
-
-
 def parts_of(rendered: Rendered) -> list[tuple[str, dict[str, Any]]]:
     """The parts of its contents, each with its role."""
     contents: list[dict[str, Any]] = rendered.gemini()["contents"]
     return [(content["role"], part) for content in contents for part in content["parts"]]
 
 
-def bytes_of(rendered: Rendered) -> bytes:
-    return json.dumps(rendered.gemini(max_output_tokens=99), ensure_ascii=False).encode()
+def sent_of(rendered: Rendered) -> dict[str, Any]:
+    return rendered.gemini(max_output_tokens=1000)
+
+
+def returned_in(rendered: Rendered) -> Iterator[tuple[str, str]]:
+    for _, part in parts_of(rendered):
+        if returned := part.get("functionResponse"):
+            yield returned["id"], str(returned["response"])
 
 
 @attrs.define
-class GeminiPlay(Play):
-    """Does steps to a timeline whose model answers as Gemini does."""
+class GeminiPlay(OwnPlay):
+    """Its model answers as Gemini does."""
 
-    native: bool = True
-    """Whether what the model says is recorded as this API has it, and not as another's."""
-
-    def _do_respond(self, named: bool, contents: Sequence[tuple[Any, ...]]) -> None:  # noqa: FBT001 -- data
-        made = [self._content(*content) for content in contents]
-        name = self._ids() if named else ""
-        parts = [_part(content, signed=named and n == 0) for n, content in enumerate(made)]
+    def response(self, name: str, made: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        parts = [_part(content, signed=bool(name) and n == 0) for n, content in enumerate(made)]
         candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}
-        try:
-            if self.native:
-                self.timeline.record({"responseId": name, "candidates": [candidate]})
-                return
-        except MisuseError:  # empty, or a call twice: logs from elsewhere have such, too
-            pass
-        said = response_in({"id": name, "content": list(made)}, "anthropic")
-        read = said and answer_of(said, lambda: BlockId(self._ids()), self.timeline.view.turn)
-        if read and read.blocks:
-            self.timeline.append(*read.blocks)
+        return {"responseId": name, "candidates": [candidate]}
 
 
 def _part(content: dict[str, Any], *, signed: bool) -> dict[str, Any]:
@@ -80,3 +64,14 @@ def _part(content: dict[str, Any], *, signed: bool) -> dict[str, Any]:
             return {"functionCall": {**named, **call}, **seal}
         case _:
             return {"executableCode": {"language": "PYTHON", "code": "1 + 1"}, **seal}
+
+
+API = Api(
+    name="gemini",
+    play=GeminiPlay,
+    options=settings().map(lambda options: {**options, "model": MODEL}),
+    sent=sent_of,
+    words=parts_of,
+    returned=returned_in,
+    own=(SEALED, "thoughtSignature"),
+)

@@ -1,5 +1,6 @@
 """Blocks as contents: signatures stay where they came, and what has none says so where one is wanted."""
 
+from functools import partial
 from typing import Any
 
 import attrs
@@ -13,23 +14,18 @@ from blocks import (
     RequestRendered,
     TextPart,
 )
-from render import PROVIDERS, Rendered, provider_of
+from render import PROVIDERS, provider_of
 from render.providers.gemini._names import function_name
 from tests import _builders as make
 from tests._builders import call, prompt, result, said, steer, thought
 from tests.render.providers.gemini._play import MODEL, SEALED
 
 CONTEXT = make.context(model=MODEL, provider=provider_of(MODEL))
+shown = partial(make.valid, CONTEXT)
 PNG = "iVBORw0KGgo="
 UNSIGNED = "skip_thought_signature_validator"
 CALL = {"functionCall": {"id": "a", "name": "bash", "args": {"command": "ls"}}}
 SEAL = {"thoughtSignature": SEALED}
-
-
-def shown(*items: Block | RequestRendered, **changes: Any) -> Rendered:
-    rendered = make.shown(make.view_of(*items), attrs.evolve(CONTEXT, **changes))
-    assert rendered.violations == ()
-    return rendered
 
 
 def contents(*blocks: Block | RequestRendered, **changes: Any) -> list[dict[str, Any]]:

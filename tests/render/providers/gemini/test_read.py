@@ -16,7 +16,7 @@ from blocks import (
     tag_of,
 )
 from render import PROVIDERS, Answer
-from tests._builders import Ids
+from tests._builders import Ids, deep
 from tests.render.providers.gemini._play import SEALED
 
 PROVIDER = PROVIDERS["gemini"]
@@ -152,8 +152,5 @@ def test_what_is_no_response_is_refused_by_name(found: object, said: str) -> Non
 
 
 def test_what_cannot_be_stored_is_refused_and_says_where() -> None:
-    deep: Any = {}
-    for _ in range(300):
-        deep = {"x": deep}
     with pytest.raises(CodecError, match="nested deeper than"):
-        read(answer({"functionCall": {"name": "bash", "args": deep}}))
+        read(answer({"functionCall": {"name": "bash", "args": deep(300)}}))

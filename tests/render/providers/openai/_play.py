@@ -1,15 +1,15 @@
-"""Generated logs of agents that talk to OpenAI: as `tests.strategies.Play`, in the words of its two APIs."""
+"""Generated logs of agents that talk to OpenAI, in the words of its two APIs."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import attrs
 from hypothesis import strategies as st
 
-from blocks import MisuseError
 from render import Model, Rendered
-from tests.strategies import TOOLS, Play, settings
+from tests.render.providers._play import Api, OwnPlay
+from tests.strategies import TOOLS, settings
 
 MARKED = Model(
     name="gpt-marked",
@@ -24,12 +24,6 @@ PLAIN = attrs.evolve(MARKED, name="gpt-plain", cache_kind="prefix", cache_ttls=(
 CHAT = attrs.evolve(MARKED, name="chat-marked", provider="openai.chat")
 LOCAL = attrs.evolve(PLAIN, name="chat-plain", provider="openai.chat")
 MODELS = (MARKED, PLAIN, CHAT, LOCAL)
-
-
-def openai_settings() -> st.SearchStrategy[dict[str, Any]]:
-    """Options of a timeline whose model is one of these."""
-    models = st.sampled_from(MODELS)
-    return st.builds(lambda options, model: {**options, "model": model}, settings(), models)
 
 
 def kwargs_of(rendered: Rendered) -> dict[str, Any]:
@@ -55,28 +49,33 @@ def plain(value: Any) -> Any:
     return value
 
 
-def bytes_of(rendered: Rendered) -> bytes:
-    return json.dumps(kwargs_of(rendered), ensure_ascii=False).encode()
+def words_of(rendered: Rendered) -> list[Any]:
+    """The items; of a chat, what stands in them: a message of the user's grows as long as nobody answers."""
+    items: list[Any] = plain(items_of(rendered))
+    if rendered.provider.name != "openai.chat":
+        return items
+    found: list[Any] = []
+    for item in items:
+        content = item.get("content")
+        parts = content.split("\n\n") if isinstance(content, str) else content or ()
+        found += [(item["role"], part) for part in parts]
+        found += [(item["role"], call) for call in item.get("tool_calls", ())]
+    return found
+
+
+def returned_in(rendered: Rendered) -> Iterator[tuple[str, str]]:
+    for item in items_of(rendered):
+        if call_id := item.get("tool_call_id") or (item.get("output") and item["call_id"]):
+            yield call_id, str(item.get("output") or item["content"])
 
 
 @attrs.define
-class OpenAIPlay(Play):
-    """Does steps to a timeline whose model answers as OpenAI does."""
+class OpenAIPlay(OwnPlay):
+    """Its model answers as OpenAI does."""
 
-    native: bool = True
-    """Whether what the model says is recorded as this API has it, and not as another's."""
-
-    def _do_respond(self, named: bool, contents: Sequence[tuple[Any, ...]]) -> None:  # noqa: FBT001 -- data
-        if not self.native:
-            super()._do_respond(named, contents)
-            return
-        made = [self._content(*content) for content in contents]
-        name = self._ids() if named else ""
+    def response(self, name: str, made: Sequence[dict[str, Any]]) -> dict[str, Any]:
         chat = self.options["model"].provider == "openai.chat"
-        try:
-            self.timeline.record(self._chat(name, made) if chat else self._response(name, made))
-        except MisuseError:  # empty, or a call without an id: logs from elsewhere have such, too
-            super()._do_respond(named, contents)
+        return self._chat(name, made) if chat else self._response(name, made)
 
     def _response(self, name: str, made: Sequence[dict[str, Any]]) -> dict[str, Any]:
         items = [_item(content) for content in made]
@@ -123,3 +122,16 @@ def _reasoning(sealed: str | None) -> dict[str, Any]:
 def _call(content: dict[str, Any]) -> dict[str, Any]:
     function = {"name": content["name"], "arguments": json.dumps(content["input"], indent=1)}
     return {"id": content["id"], "type": "function", "function": function}
+
+
+API = Api(
+    name="openai",
+    play=OpenAIPlay,
+    options=st.builds(
+        lambda options, model: {**options, "model": model}, settings(), st.sampled_from(MODELS)
+    ),
+    sent=kwargs_of,
+    words=words_of,
+    returned=returned_in,
+    own=("encrypted_content", "prompt_cache"),
+)

@@ -15,8 +15,8 @@ from render import Model, provider_of
 from tests import _builders as make
 from tests._sizes import sized
 from tests.render.providers.openai._play import (
+    API,
     MODELS,
-    bytes_of,
     items_of,
     kwargs_of,
     plain,
@@ -76,7 +76,7 @@ def test_an_agent_of_many_rounds_is_never_refused_and_reopens_as_it_was(model: M
             live = timeline.render(system="You build.")
             timeline.flush()
             again = make.open_timeline(policy=policy_named("default"), **options)
-            assert bytes_of(again.render(system="You build.")) == bytes_of(live)
+            assert API.bytes_of(again.render(system="You build.")) == API.bytes_of(live)
     assert make.events_of(timeline, RangeCompacted)
     warm = [(a[1], b[1]) for a, b in pairwise(sent) if a[0] == b[0]]
     assert len(warm) > ROUNDS / 2

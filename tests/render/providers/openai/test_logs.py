@@ -1,15 +1,12 @@
-"""The invariants of a render hold for OpenAI's two APIs, too: over generated logs, its own and others'."""
+"""Cache marks, keys and the life of the cache in OpenAI's two APIs; the invariants are in
+`tests/render/providers/test_logs.py`."""
 
-import re
 from typing import Any
 
 import attrs
 import pytest
-from hypothesis import event, given
-from hypothesis import strategies as st
 
-from blocks import BlocksHidden, BlocksRestored, RangeCompacted, RangeExpanded, SummaryReplaced
-from render import Rendered, provider_of, show
+from render import Rendered, provider_of
 from tests import _builders as make
 from tests.render.providers.openai._play import (
     CHAT,
@@ -17,125 +14,11 @@ from tests.render.providers.openai._play import (
     MARKED,
     MODELS,
     PLAIN,
-    OpenAIPlay,
-    bytes_of,
     items_of,
     kwargs_of,
-    openai_settings,
-    plain,
 )
-from tests.strategies import Step, answers, steps
 
-MARK = re.compile(r"mark_\d{4}:")
-REWRITES = (BlocksHidden, BlocksRestored, RangeCompacted, RangeExpanded, SummaryReplaced)
 BY_ID = {model.name: model for model in MODELS}
-
-
-def played(all_steps: list[Step], options: dict[str, Any], **more: Any) -> OpenAIPlay:
-    play = OpenAIPlay(options, **more)
-    play.run(all_steps)
-    return play
-
-
-@given(steps(), openai_settings(), st.booleans())
-def test_every_request_is_valid_however_broken_the_log(
-    all_steps: list[Step],
-    options: dict[str, Any],
-    native: bool,  # noqa: FBT001 -- data
-) -> None:
-    play = played([*all_steps, ("render",)], options, native=native)
-    for request in play.requests:
-        assert request.rendered.violations == ()
-        validator = provider_of(options["model"]).validator()
-        assert validator.check(kwargs_of(request.rendered), options["model"]) == ()
-
-
-@given(steps(hides=False), openai_settings())
-def test_a_warm_request_extends_the_one_before_item_by_item(
-    all_steps: list[Step], options: dict[str, Any]
-) -> None:
-    play = played([*all_steps, ("render",)], options)
-    play.timeline.flush()
-    facts = dict(play.timeline.events())
-    for one, two in zip(play.requests, play.requests[1:], strict=False):
-        between = [facts[v] for v in range(one.version + 1, two.version)]
-        if not any(_rewrites(fact) for fact in between):
-            before, after = _words(one.rendered), _words(two.rendered)
-            assert after[: len(before)] == before
-            event("a prefix was checked")
-
-
-def _rewrites(fact: Any) -> bool:
-    return isinstance(fact, REWRITES) and not (
-        isinstance(fact, BlocksHidden) and fact.reason == "clipped"
-    )
-
-
-def _words(rendered: Rendered) -> list[Any]:
-    """The items; of a chat, what stands in them: a message of the user's grows as long as nobody answers."""
-    items: list[Any] = plain(items_of(rendered))
-    if rendered.provider.name != "openai.chat":
-        return items
-    found: list[Any] = []
-    for item in items:
-        content = item.get("content")
-        parts = content.split("\n\n") if isinstance(content, str) else content or ()
-        found += [(item["role"], part) for part in parts]
-        found += [(item["role"], call) for call in item.get("tool_calls", ())]
-    return found
-
-
-@given(steps(), openai_settings())
-def test_live_is_reopened(all_steps: list[Step], options: dict[str, Any]) -> None:
-    play = played(all_steps, options)
-    play.timeline.flush()
-    live = play.timeline.render()
-    play.timeline.flush()
-    reopened = play.open().render()
-    assert bytes_of(live) == bytes_of(reopened)
-    assert live.content_hash == reopened.content_hash
-
-
-@given(steps(), openai_settings())
-def test_a_call_is_answered_by_what_was_recorded_for_it(
-    all_steps: list[Step], options: dict[str, Any]
-) -> None:
-    play = played([*all_steps, ("render",)], options)
-    recorded = answers(play.timeline)
-    for request in play.requests:
-        for item in items_of(request.rendered):
-            call_id = item.get("tool_call_id") or (item.get("output") and item["call_id"])
-            if not call_id:
-                continue
-            marks = set(MARK.findall(str(item.get("output") or item["content"])))
-            owners = {
-                owner
-                for owner, found in recorded.items()
-                for block in found
-                if marks & set(MARK.findall(str(block.parts)))
-            }
-            assert len(owners) <= 1
-            assert all(_is_same(owner, call_id) for owner in owners)
-
-
-def _is_same(call_id: str, wire_id: str) -> bool:
-    bare = re.sub(r"[^a-zA-Z0-9_-]", "_", call_id) or "call"
-    return wire_id == bare or wire_id.startswith(f"{bare}_")
-
-
-@given(steps(), openai_settings(), st.sampled_from((*MODELS, make.BOUND)))
-def test_what_one_provider_recorded_another_can_be_asked_with(
-    all_steps: list[Step], options: dict[str, Any], other: Any
-) -> None:
-    """Nothing that only the first one reads is sent, and no call loses its answer."""
-    view = played(all_steps, options).timeline.view
-    given_ = make.context(model=other, provider=provider_of(other), limit=options["window"])
-    rendered = show(view, given_)
-    assert rendered.violations == ()
-    if other.provider == "anthropic":
-        sent = str(rendered.anthropic(max_tokens=1))
-        assert "encrypted_content" not in sent
-        assert "prompt_cache" not in sent
 
 
 @pytest.mark.parametrize("model", MODELS, ids=BY_ID)

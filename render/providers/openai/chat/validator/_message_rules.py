@@ -1,22 +1,18 @@
 """Messages: one small function for each role."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from json import loads
 from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
-from render.providers._facts import fields
-from render.providers.openai._kinds import CHAT_ID_LENGTH_MAX, MARK, NAME
+from render.providers._facts import fields, scanned
+from render.providers.openai._checks import scan_call, scan_mark
+from render.providers.openai._kinds import CHAT_ID_LENGTH_MAX, MARK
 from render.providers.openai._media import MediaFacts, scan_file, scan_image
 from render.providers.openai.chat.validator._rules import Rule
 
 Json: TypeAlias = Mapping[str, Any]
 MessageRule: TypeAlias = Callable[[Json, "MessageFacts"], None]
-
-_TTLS: Final = (None, "30m", "12h")
-_TOOL: Final = re.compile(NAME)
 
 
 @attrs.define(eq=False)
@@ -29,7 +25,6 @@ class MessageFacts(MediaFacts):
     """Ids of the assistant's calls."""
     answered: str = ""
     """Of a tool message: the id of its call."""
-    marks: int = 0
     noted: bool = True
     """Whether a check of the whole request must look at this message by itself."""
 
@@ -42,22 +37,20 @@ class MessageFacts(MediaFacts):
 
 def message_facts(message: object) -> MessageFacts:
     """Check one message by itself."""
-    facts = MessageFacts(source=message)
-    if not isinstance(message, dict):
-        facts.fault(Rule.SHAPE, "", "an object")
-        return facts
-    known = cast("Json", message)
-    role: object = known.get("role")
+    return scanned(MessageFacts(source=message), Rule.SHAPE, _scan_message)
+
+
+def _scan_message(message: Json, facts: MessageFacts) -> None:
+    role: object = message.get("role")
     rule = _ROLE_RULES.get(role) if isinstance(role, str) else None
     if rule is None:
         facts.fault(Rule.ROLE, "", role, field="role")
-        return facts
+        return
     facts.role = str(role)
-    rule(known, facts)
+    rule(message, facts)
     facts.letter = facts.role[0]
     facts.begins = "" if facts.role == "tool" else facts.letter + "t" * len(facts.asked)
     facts.noted = bool(facts.faults or facts.marks or facts.images)
-    return facts
 
 
 def _scan_user(message: Json, facts: MessageFacts) -> None:
@@ -107,25 +100,13 @@ def _scan_call(call: object, at: str, facts: MessageFacts) -> str:
     inner = fields(found)
     if not inner:
         facts.fault(Rule.CALL_TYPE, at, kind, field="type")
-    name: object = inner.get("name")
-    if inner and (not isinstance(name, str) or not _TOOL.fullmatch(name)):
-        facts.fault(Rule.CALL_NAME, at, field="name")
-    given: object = inner.get("arguments" if kind == "function" else "input")
-    facts.size += len(given) if isinstance(given, str) else 0
-    if inner and (not isinstance(given, str) or (kind == "function" and not _is_object(given))):
-        facts.fault(Rule.ARGUMENTS, at, field="arguments")
+    else:
+        scan_call(inner, "arguments" if kind == "function" else "input", at, facts, Rule)
     identity: object = known.get("id")
     if isinstance(identity, str) and 0 < len(identity) <= CHAT_ID_LENGTH_MAX:
         return identity
     facts.fault(Rule.CALL_ID, at, field="id")
     return ""
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 # Content.
@@ -153,7 +134,9 @@ def _scan_part(part: object, at: str, facts: MessageFacts, kinds: Sequence[str])
     known = cast("Json", part)
     kind: object = known.get("type")
     if MARK in known:
-        _scan_mark(known[MARK], at, facts)
+        scan_mark(known[MARK], at, facts, Rule)
+        if facts.role == "assistant":
+            facts.fault(Rule.MARK_PLACE, at, field=MARK)
     if kind not in kinds:
         facts.fault(Rule.UNKNOWN_PART, at, kind, field="type")
     elif kind in ("text", "refusal"):
@@ -165,15 +148,6 @@ def _scan_part(part: object, at: str, facts: MessageFacts, kinds: Sequence[str])
         scan_image({}, fields(known.get("image_url")).get("url"), at, facts, Rule)
     elif kind == "file":
         scan_file(fields(known.get("file")), at, facts, Rule)
-
-
-def _scan_mark(mark: object, at: str, facts: MessageFacts) -> None:
-    facts.marks += 1
-    known = fields(mark)
-    if known.get("mode") != "explicit" or known.get("ttl") not in _TTLS:
-        facts.fault(Rule.MARK_FORM, at, field=MARK)
-    if facts.role == "assistant":
-        facts.fault(Rule.MARK_PLACE, at, field=MARK)
 
 
 _USER_PARTS: Final = ("text", "image_url", "input_audio", "file")

@@ -1,14 +1,13 @@
 """Items of input: one small function for each kind of item that has rules of its own."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from json import loads
 from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
-from render.providers._facts import fields, items, joined
-from render.providers.openai._kinds import CALL_ID_LENGTH_MAX, MARK, NAME
+from render.providers._facts import fields, items, joined, scanned
+from render.providers.openai._checks import scan_call, scan_mark
+from render.providers.openai._kinds import CALL_ID_LENGTH_MAX, MARK
 from render.providers.openai._media import MediaFacts, scan_file, scan_image
 from render.providers.openai.responses._kinds import CALLS, REPLAYED
 from render.providers.openai.responses.validator._rules import Rule
@@ -20,8 +19,6 @@ ItemRule: TypeAlias = Callable[[Json, "ItemFacts"], None]
 _ROLES: Final = frozenset({"assistant", "developer", "system", "user"})
 _SAID: Final = frozenset({"output_text", "refusal"})
 _PHASES: Final = (None, "commentary", "final_answer")
-_TTLS: Final = (None, "30m", "12h")
-_TOOL: Final = re.compile(NAME)
 
 
 @attrs.define(eq=False)
@@ -38,28 +35,25 @@ class ItemFacts(MediaFacts):
     """Of reasoning: its id."""
     is_trigger: bool = False
     """Whether it asks for a compaction."""
-    marks: int = 0
     noted: bool = True
     """Whether a check of the whole request must look at this item by itself."""
 
 
 def item_facts(item: object) -> ItemFacts:
     """Check one item by itself."""
-    facts = ItemFacts(source=item)
-    if not isinstance(item, dict):
-        facts.fault(Rule.SHAPE, "", "an object")
-        return facts
-    known = cast("Json", item)
-    kind: object = known.get("type", "message")
+    return scanned(ItemFacts(source=item), Rule.SHAPE, _scan_item)
+
+
+def _scan_item(item: Json, facts: ItemFacts) -> None:
+    kind: object = item.get("type", "message")
     rule = _ITEM_RULES.get(kind) if isinstance(kind, str) else None
     if rule is None:
         facts.fault(Rule.UNKNOWN_ITEM, "", kind, field="type")
-        return facts
-    if MARK in known:
+        return
+    if MARK in item:
         facts.fault(Rule.MARK_PLACE, "", field=MARK)
-    rule(known, facts)
+    rule(item, facts)
     facts.noted = bool(facts.faults or facts.marks or facts.images)
-    return facts
 
 
 # Messages.
@@ -112,7 +106,7 @@ def _scan_part(part: Json, at: str, facts: ItemFacts) -> None:
     kind = part.get("type")
     kind = kind if isinstance(kind, str) else ""
     if MARK in part:
-        _scan_mark(part[MARK], at, facts)
+        scan_mark(part[MARK], at, facts, Rule)
         if facts.by_model:
             facts.fault(Rule.MARK_PLACE, at, field=MARK)
     if facts.by_model == (kind in _SAID) and kind in ("input_text", *_SAID):
@@ -129,13 +123,6 @@ def _scan_part(part: Json, at: str, facts: ItemFacts) -> None:
         facts.fault(Rule.UNKNOWN_PART, at, kind, field="type")
 
 
-def _scan_mark(mark: object, at: str, facts: ItemFacts) -> None:
-    facts.marks += 1
-    known = fields(mark)
-    if known.get("mode") != "explicit" or known.get("ttl") not in _TTLS:
-        facts.fault(Rule.MARK_FORM, at, field=MARK)
-
-
 # Calls.
 
 
@@ -143,13 +130,7 @@ def _scan_call(item: Json, facts: ItemFacts) -> None:
     facts.by_model = True
     kind: str = item["type"]
     facts.asked = (_call_id(item, facts), CALLS[kind])
-    name: object = item.get("name")
-    if not isinstance(name, str) or not _TOOL.fullmatch(name):
-        facts.fault(Rule.CALL_NAME, "", field="name")
-    given: object = item.get("arguments" if kind == "function_call" else "input")
-    facts.size += len(given) if isinstance(given, str) else 0
-    if not isinstance(given, str) or (kind == "function_call" and not _is_object(given)):
-        facts.fault(Rule.ARGUMENTS, "", field="arguments")
+    scan_call(item, "arguments" if kind == "function_call" else "input", "", facts, Rule)
 
 
 def _scan_output(item: Json, facts: ItemFacts) -> None:
@@ -167,13 +148,6 @@ def _call_id(item: Json, facts: ItemFacts) -> str:
         return found
     facts.fault(Rule.CALL_ID, "", field="call_id")
     return ""
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 # What only the server reads.

@@ -1,18 +1,14 @@
 """Tools: the part of a request beside its input."""
 
-import re
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
-import attrs
-
-from render.providers._facts import PartFacts
-from render.providers.openai._kinds import NAME
+from render.providers._facts import scanned
+from render.providers.openai._checks import ToolFacts, scan_name, scan_schema
 from render.providers.openai.responses.validator._rules import Rule
 
 Json: TypeAlias = Mapping[str, Any]
 
-_TOOL: Final = re.compile(NAME)
 _HOSTED: Final = frozenset(
     {
         "apply_patch",
@@ -36,37 +32,16 @@ _HOSTED: Final = frozenset(
 """Tools that the server runs, or knows by itself. [sdk]"""
 
 
-@attrs.define(eq=False)
-class ToolFacts(PartFacts):
-    """Facts about one tool."""
-
-    name: str = ""
-    """Empty when it has none."""
-
-
 def tool_facts(tool: object) -> ToolFacts:
     """Check one entry of `tools`."""
-    facts = ToolFacts(source=tool)
-    if not isinstance(tool, dict):
-        facts.fault(Rule.SHAPE, "", "an object")
-        return facts
-    known = cast("Json", tool)
-    kind: object = known.get("type")
+    return scanned(ToolFacts(source=tool), Rule.SHAPE, _scan)
+
+
+def _scan(tool: Json, facts: ToolFacts) -> None:
+    kind: object = tool.get("type")
     if kind in ("function", "custom"):
-        name: object = known.get("name")
-        if not isinstance(name, str) or not _TOOL.fullmatch(name):
-            facts.fault(Rule.TOOL_NAME, "")
-        facts.name = name if isinstance(name, str) else ""
+        scan_name(tool, facts, Rule)
         if kind == "function":
-            _scan_schema(known, facts)
+            scan_schema(tool, facts, Rule)
     elif not isinstance(kind, str) or kind not in _HOSTED:
         facts.fault(Rule.TOOL_TYPE, "", kind, field="type")
-    return facts
-
-
-def _scan_schema(tool: Json, facts: ToolFacts) -> None:
-    schema: object = tool.get("parameters")
-    if schema is None:
-        return
-    if not isinstance(schema, dict) or cast("Json", schema).get("type") != "object":
-        facts.fault(Rule.TOOL_SCHEMA, "", facts.name, field="parameters")

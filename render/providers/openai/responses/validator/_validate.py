@@ -14,10 +14,10 @@ import attrs
 from render.policy._model import Model
 from render.policy._provider import Violation
 from render.providers._facts import Verdicts, items, violation
-from render.providers.openai._checks import check_cache, check_names, check_sizes
+from render.providers.openai._checks import ToolFacts, check_cache, check_names, check_sizes
 from render.providers.openai.responses.validator._item_rules import ItemFacts, item_facts
 from render.providers.openai.responses.validator._rules import Rule
-from render.providers.openai.responses.validator._tool_rules import ToolFacts, tool_facts
+from render.providers.openai.responses.validator._tool_rules import tool_facts
 
 Json: TypeAlias = Mapping[str, Any]
 

@@ -1,5 +1,6 @@
 """Blocks as messages of a chat: the plainest form that says it all, in the order that templates want."""
 
+from functools import partial
 from typing import Any
 
 import attrs
@@ -14,20 +15,15 @@ from blocks import (
     TextPart,
     ToolCall,
 )
-from render import Rendered, provider_of
+from render import provider_of
 from tests import _builders as make
 from tests._builders import call, prompt, result, said, steer, thought
 from tests.render.providers.openai._play import CHAT, LOCAL
 
 CONTEXT = make.context(model=LOCAL, provider=provider_of(LOCAL))
+shown = partial(make.valid, CONTEXT)
 LISTED = make.context(model=CHAT, provider=provider_of(CHAT))
 PNG = "iVBORw0KGgo="
-
-
-def shown(*items: Block | RequestRendered, **changes: Any) -> Rendered:
-    rendered = make.shown(make.view_of(*items), attrs.evolve(CONTEXT, **changes))
-    assert rendered.violations == ()
-    return rendered
 
 
 def messages(*blocks: Block | RequestRendered, **changes: Any) -> list[dict[str, Any]]:

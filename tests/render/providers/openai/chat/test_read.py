@@ -15,7 +15,7 @@ from blocks import (
     tag_of,
 )
 from render import PROVIDERS, Answer
-from tests._builders import Ids
+from tests._builders import Ids, deep
 
 CALL = {
     "id": "call_1",
@@ -131,9 +131,6 @@ def test_what_is_no_answer_is_refused_by_name(found: object, said: str) -> None:
 
 
 def test_what_cannot_be_stored_is_refused_and_says_where() -> None:
-    deep: Any = {}
-    for _ in range(300):
-        deep = {"x": deep}
-    function = {"name": "bash", "arguments": deep}
+    function = {"name": "bash", "arguments": deep(300)}
     with pytest.raises(CodecError, match=r"choices\.0, .* nested deeper than"):
         read(answer(tool_calls=[{**CALL, "function": function}]))

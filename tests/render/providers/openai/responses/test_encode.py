@@ -1,24 +1,20 @@
 """Blocks as items of input: reasoning with what it led to, calls as they were written, results as they are."""
 
+from functools import partial
 from typing import Any
 
-import attrs
+import msgspec
 import pytest
 
 from blocks import Block, BlocksHidden, EventId, Hidden, OpaqueBlock, RequestRendered
-from render import Rendered, provider_of
+from render import provider_of
 from tests import _builders as make
 from tests._builders import call, prompt, result, said, steer, thought
 from tests.render.providers.openai._play import MARKED, PLAIN
 
 SEALED = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "sealed"}
 CONTEXT = make.context(model=PLAIN, provider=provider_of(PLAIN))
-
-
-def shown(*items: Block | RequestRendered | BlocksHidden, **changes: Any) -> Rendered:
-    rendered = make.shown(make.view_of(*items), attrs.evolve(CONTEXT, **changes))
-    assert rendered.violations == ()
-    return rendered
+shown = partial(make.valid, CONTEXT)
 
 
 def items(*blocks: Block | RequestRendered | BlocksHidden, **changes: Any) -> list[dict[str, Any]]:
@@ -159,29 +155,13 @@ def test_arguments_go_back_as_they_were_written_if_they_are_an_object() -> None:
         ("[]", '{"command":"ls"}'),
     ):
         made = call("a", response="r", command="ls")
-        raw = type(made)(
-            id=made.id,
-            turn=made.turn,
-            response="r",
-            call_id=made.call_id,
-            name="bash",
-            input=made.input,
-            provider={"arguments": written},
-        )
+        raw = msgspec.structs.replace(made, provider={"arguments": written})
         assert items(prompt("go"), raw)[1]["arguments"] == sent
 
 
 def test_a_hidden_call_says_nothing_of_what_the_model_wrote() -> None:
     made = call("a", response="r", command="secret")
-    raw = type(made)(
-        id=made.id,
-        turn=made.turn,
-        response="r",
-        call_id=made.call_id,
-        name="bash",
-        input=made.input,
-        provider={"arguments": '{ "command": "secret" }'},
-    )
+    raw = msgspec.structs.replace(made, provider={"arguments": '{ "command": "secret" }'})
     timeline = make.open_timeline(model=PLAIN)
     timeline.append(prompt("go"), raw, result("a"))
     timeline.hide(raw.id)
@@ -190,15 +170,7 @@ def test_a_hidden_call_says_nothing_of_what_the_model_wrote() -> None:
 
 def test_a_custom_tool_is_called_with_a_text_and_answered_as_one() -> None:
     made = call("a", response="r", name="patch", input="*** Begin")
-    free = type(made)(
-        id=made.id,
-        turn=made.turn,
-        response="r",
-        call_id=made.call_id,
-        name="patch",
-        input=made.input,
-        provider={"type": "custom"},
-    )
+    free = msgspec.structs.replace(made, provider={"type": "custom"})
     asked, answered = items(prompt("go"), free, result("a", "done"))[1:]
     assert asked == {
         "type": "custom_tool_call",

@@ -17,7 +17,7 @@ from blocks import (
     tag_of,
 )
 from render import PROVIDERS, Answer
-from tests._builders import Ids
+from tests._builders import Ids, deep
 
 REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "sealed"}
 TEXT = {"type": "output_text", "text": "I will look.", "annotations": []}
@@ -193,11 +193,8 @@ def test_an_answer_that_nobody_waited_for_is_told_apart() -> None:
 
 
 def test_what_cannot_be_stored_is_refused_and_says_where() -> None:
-    deep: Any = {}
-    for _ in range(300):
-        deep = {"x": deep}
     with pytest.raises(CodecError, match=r"output\.1, action.* nested deeper than"):
-        read(response(MESSAGE, {**SEARCH, "action": deep}))
+        read(response(MESSAGE, {**SEARCH, "action": deep(300)}))
 
 
 @pytest.mark.parametrize("depth", [300, 100_000])

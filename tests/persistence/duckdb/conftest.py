@@ -1,0 +1,19 @@
+"""Where a DuckDB store may be, and one that is empty."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from persistence import DuckDBStore
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "talks.duckdb"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[DuckDBStore]:
+    with DuckDBStore(path) as store:
+        yield store
