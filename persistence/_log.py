@@ -33,8 +33,7 @@ from persistence._limits import APPEND_BYTES_MAX, EVENT_BYTES_MAX, check_count, 
 from persistence._store import TimelineInfo
 
 
-@attrs.frozen(kw_only=True)
-class StoredEvent:
+class StoredEvent(msgspec.Struct, frozen=True, kw_only=True):
     """One event on its way to a disk; `data` is what is kept, the rest is read from it."""
 
     id: str
@@ -140,7 +139,7 @@ def store_bytes(data: bytes) -> StoredEvent:
         UnicodeDecodeError,
     ):  # a NaN, say, which our reader lets through and a database does not
         return stored
-    return attrs.evolve(stored, data=data)
+    return msgspec.structs.replace(stored, data=data)
 
 
 def ref_of(event: Event) -> int | None:

@@ -45,11 +45,12 @@ class Cache:
             if is_alone and self._cursors.when_idle(self._drop):
                 self._passed = 0
 
+    @interrupts()
     def _drop(self) -> None:
         import duckdb
 
         try:
-            with suppress(duckdb.OutOfMemoryException), interrupts():  # it gave back what it could
+            with suppress(duckdb.OutOfMemoryException):  # it gave back what it could
                 self._connection.execute(LOW)
         finally:
             self._connection.execute(AGAIN)

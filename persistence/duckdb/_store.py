@@ -42,7 +42,7 @@ from persistence.duckdb._memory_release import Cache
 from persistence.duckdb._reader import Reader
 from persistence.duckdb._retaining_store import RetainingStore
 from persistence.duckdb._retention import Retention
-from persistence.duckdb._schema import audit_records, cursor_of, errors, interrupts, open_database
+from persistence.duckdb._schema import audit_records, cursor_of, errors, open_database
 from persistence.duckdb._skim import Skimmer
 from persistence.duckdb._writer import Writer
 
@@ -127,9 +127,8 @@ class DuckDBStore(RetainingStore):
 
     def _append(self, append: Append) -> int:
         self._refuse_if_not_ours()
-        with interrupts():
-            self._group.submit(append)
-            self._cache.passed(sum(len(event.data) for event in append.events))
+        self._group.submit(append)
+        self._cache.passed(sum(len(event.data) for event in append.events))
         if append.committed or self._is_there(append):
             self._watchers.grown(append.timeline)
             return append.expected + len(append.events)

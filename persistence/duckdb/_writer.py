@@ -84,6 +84,7 @@ class Writer:
     def events_total(self) -> int:
         return self._events_total
 
+    @interrupts()
     def commit(self, batch: Sequence[Append]) -> None:
         """Write those that name the right version, in one durable commit; tell the others."""
         if self.is_suspect:
@@ -103,8 +104,7 @@ class Writer:
         import duckdb
 
         try:
-            with interrupts():
-                return {} if self._refusal() else self.heads.load({a.timeline for a in batch})
+            return {} if self._refusal() else self.heads.load({a.timeline for a in batch})
         except duckdb.Error as error:
             self.is_suspect = True
             for append in batch:
@@ -140,8 +140,7 @@ class Writer:
             return False
         after = Known(before.name, before.number, before.head.after(append.events))
         if before.head.marks != after.head.marks:
-            with interrupts():
-                append.error = refused_marks(self._cursor, before, after)
+            append.error = refused_marks(self._cursor, before, after)
         known[append.timeline] = before if append.error else after
         return not append.error
 

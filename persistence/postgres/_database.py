@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, LiteralString, cast
 
 import attrs
 
-from blocks import ClosedError
+from blocks import ClosedError, StoreError
 from persistence._log import StoredEvent
 from persistence.postgres._dialect import DIALECT
 from persistence.postgres._erase import erase
 from persistence.postgres._errors import translated
+from persistence.postgres._settings import Settings
 from persistence.sql._database import Connection, LostError, PassingError, Rows, TakenError
 from persistence.sql._index import Dialect
 from persistence.sql._rows import checksum, columns
@@ -89,6 +90,7 @@ class PostgresDatabase:
 
     name: str
     _pool: "ConnectionPool[Raw[Any]]" = attrs.field(repr=False)
+    _settings: Settings = attrs.field(repr=False)
 
     @property
     def dialect(self) -> Dialect:
@@ -101,11 +103,20 @@ class PostgresDatabase:
     @contextmanager
     def lent(self, seconds: float | None = None) -> Generator[PostgresConnection]:
         """See `Database`; wait so long for one that is free, or as long as the pool says."""
+        with self._held(seconds) as raw:
+            if not self._settings.is_pooled:
+                yield PostgresConnection(raw)
+                return
+            with self._begun(raw, "BEGIN"):
+                yield PostgresConnection(raw)
+
+    @contextmanager
+    def _held(self, seconds: float | None = None) -> "Generator[Raw[Any]]":
         import psycopg
 
         raw = self._borrowed(seconds)
         try:
-            yield PostgresConnection(raw)
+            yield raw
         except psycopg.errors.UniqueViolation as error:
             raise TakenError from error
         except psycopg.Error as error:
@@ -145,18 +156,22 @@ class PostgresDatabase:
             yield connection
 
     @contextmanager
-    def _transaction(self, begin: str) -> Generator[PostgresConnection]:
+    def _transaction(self, mode: str) -> Generator[PostgresConnection]:
+        with self._held() as raw, self._begun(raw, mode):
+            yield PostgresConnection(raw)
+
+    @contextmanager
+    def _begun(self, raw: "Raw[Any]", mode: str) -> Generator[None]:
         import psycopg
 
-        with self.lent() as connection:
-            connection.run(begin)
-            try:
-                yield connection
-                connection.run("COMMIT")
-            except BaseException:
-                with suppress(psycopg.Error):
-                    connection.raw.rollback()
-                raise
+        raw.execute(self._settings.begin(mode))
+        try:
+            yield
+            raw.execute("COMMIT")
+        except BaseException:
+            with suppress(psycopg.Error):
+                raw.rollback()
+            raise
 
     def append(self, timeline: str, expected: int, events: Sequence[StoredEvent]) -> bool:
         try:
@@ -179,8 +194,13 @@ class PostgresDatabase:
         connection.run(STOP_APPENDS)
 
     def erase(self) -> tuple[str, ...]:
-        with self.lent() as connection:
-            return erase(connection.raw, self.name, self._pool.timeout)
+        with self._held() as raw:
+            if self._settings.is_pooled:
+                raise StoreError(
+                    f"{self.name} is behind a pooler, which runs no VACUUM FULL for us: open the store at"
+                    " the server itself, and repeat the call"
+                )
+            return erase(raw, self.name, self._pool.timeout)
 
     def page_problems(self, connection: Connection) -> Sequence[str]:
         del connection  # the server compares checksums, of every page that it reads

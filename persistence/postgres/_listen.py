@@ -19,11 +19,12 @@ from blocks import TimelineId
 from persistence._watch import Watchers
 from persistence.postgres._channels import ANYBODY, LOCKS, LOOK_SECONDS, SCOPE, Scope
 from persistence.postgres._database import PostgresConnection
+from persistence.postgres._settings import is_pooled
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
-WHERE: Final = f"SELECT pg_backend_pid(), {SCOPE}"
+WHERE: Final = f"SELECT {SCOPE}"
 HOLD: Final = f"SELECT pg_advisory_lock_shared({LOCKS}, ?)"
 LET_GO: Final = f"SELECT pg_advisory_unlock_shared({LOCKS}, ?)"
 PATIENCE: Final = "SET lock_timeout = '2s'"
@@ -90,10 +91,10 @@ class _Ear:
             PooledError: the connection is not ours alone.
         """
         connection = PostgresConnection(raw)
-        connection.run(PATIENCE)
-        [(pid, store, tenant)] = connection.rows(WHERE)
-        if pid != raw.info.backend_pid:
+        if is_pooled(raw):
             raise PooledError
+        connection.run(PATIENCE)
+        [(store, tenant)] = connection.rows(WHERE)
         connection.run(HOLD, [ANYBODY])
         return cls(connection, Scope(store, tenant), clock)
 

@@ -7,6 +7,7 @@ import attrs
 
 from blocks import MisuseError
 from persistence._store import StoreReport
+from persistence.postgres._settings import Settings
 from persistence.postgres._store import PostgresStore
 from persistence.postgres._url import Address
 
@@ -23,7 +24,7 @@ class PostgresLocation:
     _address: Address
 
     def exists(self) -> bool:
-        return self._address.has_store()
+        return self._address.has_store(Settings())
 
     def open(self) -> PostgresStore:
         return PostgresStore(self._address.conninfo)

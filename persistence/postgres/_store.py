@@ -1,14 +1,13 @@
 """The store of many machines: a PostgreSQL database, one transaction an append."""
 
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from blocks import MisuseError
 from persistence.postgres._database import PostgresDatabase
 from persistence.postgres._hints import Hints
 from persistence.postgres._schema import set_up
-from persistence.postgres._tenants import SETTING, checked_tenant
+from persistence.postgres._settings import Settings
 from persistence.postgres._url import Address
 from persistence.sql._patience import Patience
 from persistence.sql._store import SQLStore
@@ -17,17 +16,8 @@ if TYPE_CHECKING:
     from psycopg import Connection
     from psycopg_pool import ConnectionPool
 
-    Configure: TypeAlias = Callable[[Connection[Any]], None]
-
 CONNECTIONS: Final = 32
 WAIT_SECONDS: Final = 30.0
-SETTINGS: Final = "SET max_parallel_workers_per_gather = 0; SET enable_bitmapscan = off"
-"""A parallel plan costs 25 ms where half of one is right.  In a table without statistics yet a bitmap seems
-cheap, and reads a whole timeline for its last row."""
-DURABLE: Final = """
-SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
-"""
-"""What is acknowledged is on the server's disk, also where a server or a role has it otherwise."""
 
 
 class PostgresStore(SQLStore):
@@ -56,13 +46,13 @@ class PostgresStore(SQLStore):
     ) -> None:
         if connections < 1:
             raise MisuseError(f"connections={connections}: a store needs at least one")
-        configure = _configures(tenant)
+        settings = Settings(tenant)
         address = Address.of(url)
-        is_there = address.has_store()  # the pool would only say that it took too long
+        is_there = address.has_store(settings)  # the pool would only say that it took too long
         database = PostgresDatabase(
-            address.name, _pool(address, configure, connections, wait_seconds)
+            address.name, _pool(address, settings, connections, wait_seconds), settings
         )
-        self._hints = Hints(database, partial(_waiting, address, configure))
+        self._hints = Hints(database, partial(_waiting, address, settings))
         super().__init__(database, Patience(seconds=wait_seconds), self._hints)
         try:
             self._patience.repeated(lambda: set_up(database, is_there=is_there))
@@ -76,7 +66,7 @@ class PostgresStore(SQLStore):
 
 
 def _pool(
-    address: Address, configure: "Configure", connections: int, seconds: float
+    address: Address, settings: Settings, connections: int, seconds: float
 ) -> "ConnectionPool[Connection[Any]]":
     from psycopg_pool import ConnectionPool
 
@@ -87,25 +77,12 @@ def _pool(
         timeout=seconds,
         open=True,
         kwargs={"autocommit": True},
-        configure=configure,
+        configure=settings.configure,
         name="foldline",
     )
 
 
-def _waiting(address: Address, configure: "Configure") -> "Connection[Any]":
+def _waiting(address: Address, settings: Settings) -> "Connection[Any]":
     connection = address.waiting()
-    configure(connection)
+    settings.configure(connection)
     return connection
-
-
-def _configures(tenant: str) -> "Configure":
-    """What a new connection is told."""
-    checked_tenant(tenant)
-
-    def configure(connection: "Connection[Any]") -> None:
-        connection.execute(SETTINGS)
-        connection.execute(DURABLE)
-        if tenant:
-            connection.execute("SELECT set_config(%s, %s, false)", (SETTING, tenant))
-
-    return configure

@@ -7,6 +7,7 @@ import attrs
 
 from blocks import MisuseError, StoreError
 from persistence._log import is_sound
+from persistence.postgres._settings import Settings
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -52,7 +53,7 @@ class Address:
             raise MisuseError(NO_URL)
         return cls(_shown(parts), conninfo)
 
-    def has_store(self) -> bool:
+    def has_store(self, settings: Settings) -> bool:
         """Connect once, and look whether there is a store.
 
         Raises:
@@ -62,6 +63,8 @@ class Address:
 
         try:
             with psycopg.connect(self.conninfo, autocommit=True) as connection:
+                settings.configure(connection)
+                connection.execute(settings.begin())
                 return bool(connection.execute(HAS_STORE).fetchall()[0][0])
         except psycopg.Error as error:
             reason = str(error).partition("\n")[0][:300]

@@ -1,7 +1,7 @@
 """Group commit: no hand-over for one, one commit for many, nobody left waiting."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Event as Signal
 from threading import Thread
 from types import FrameType
@@ -74,6 +74,116 @@ def test_a_commit_takes_no_more_than_its_limit_and_leaves_the_rest_to_the_next(
     assert [item for batch in log.batches for item in batch] == list(range(waiting + 1))
 
 
+class Moments:
+    """In place of `sleep`: in each moment so many come back as `coming` says next, then nobody."""
+
+    def __init__(self, group: GroupCommit[int], coming: Sequence[int]) -> None:
+        self.group = group
+        self.coming = list(coming)
+        self.passed = 0
+        self.threads: list[Thread] = []
+
+    def __call__(self, _: float) -> None:
+        self.passed += 1
+        for _ in range(self.coming.pop(0) if self.coming else 0):
+            there = len(self.group._waiting)
+            self.threads.append(Thread(target=self.group.submit, args=(-1,)))
+            self.threads[-1].start()
+            while len(self.group._waiting) == there:
+                pass
+
+
+@pytest.fixture
+def moments(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Moments]:
+    def made(group: GroupCommit[int], *coming: int) -> Moments:
+        moments = Moments(group, coming)
+        monkeypatch.setattr("persistence.duckdb._group_commit.sleep", moments)
+        return moments
+
+    return made
+
+
+@pytest.mark.parametrize(("coming", "second"), [(1, [1, -1]), (0, [1])])
+def test_who_comes_back_from_a_commit_is_in_the_next(
+    moments: Callable[..., Moments], coming: int, second: list[int]
+) -> None:
+    """Alone it would take an fsync of its own, for which the others would wait in vain."""
+    log = Log()
+    group = GroupCommit(log.commit)
+    back = moments(group, coming)
+    threads = [Thread(target=group.submit, args=(item,)) for item in range(2)]
+    threads[0].start()
+    assert log.started.wait(10)
+    threads[1].start()
+    while not group._waiting:
+        pass
+    log.go.set()
+    for thread in threads:
+        thread.join(10)
+    for thread in back.threads:
+        thread.join(10)
+    assert log.batches == [[0], second]
+    assert back.passed == 1
+
+
+@pytest.mark.parametrize(
+    ("coming", "taken", "passed"),
+    [
+        ([5], 6, 1),  # all that were there
+        ([2, 3], 6, 2),
+        ([1, 0, 4], 2, 2),  # no longer than they keep coming
+        ([1, 1, 1, 1], 4, 3),  # nor than the limit
+    ],
+)
+def test_those_who_come_back_are_waited_for_as_long_as_they_keep_coming(
+    moments: Callable[..., Moments],
+    monkeypatch: pytest.MonkeyPatch,
+    coming: list[int],
+    taken: int,
+    passed: int,
+) -> None:
+    monkeypatch.setattr("persistence.duckdb._group_commit.MOMENTS_MAX", 3)
+    taken_each: list[int] = []
+    group = GroupCommit[int](lambda batch: taken_each.append(len(batch)))
+    group._around = 6
+    back = moments(group, *coming)
+    group.submit(0)
+    for thread in back.threads:
+        thread.join(10)
+    assert (taken_each, back.passed) == ([taken], passed)
+
+
+def test_who_is_alone_waits_for_nobody(moments: Callable[..., Moments]) -> None:
+    group = GroupCommit[int](lambda _: None)
+    back = moments(group)
+    for item in range(3):
+        group.submit(item)
+    assert back.passed == 0
+
+
+def test_an_interrupt_while_they_come_back_leaves_the_lead_to_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = Log()
+    log.go.set()
+    group = GroupCommit(log.commit)
+    group._around = 2
+    next_one = Thread(target=group.submit, args=(2,), daemon=True)
+
+    def interrupt(_: float) -> None:
+        monkeypatch.undo()
+        next_one.start()
+        while len(group._waiting) < 2:
+            pass
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("persistence.duckdb._group_commit.sleep", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        group.submit(1)
+    next_one.join(10)
+    assert log.batches == [[2]]
+
+
 def test_after_a_commit_that_blew_up_the_next_one_goes_on() -> None:
     calls: list[Sequence[int]] = []
 
@@ -106,7 +216,7 @@ class Interrupting:
         return self
 
 
-@pytest.mark.parametrize("moment", range(1, 16))
+@pytest.mark.parametrize("moment", range(1, 18))
 def test_an_interrupt_on_the_way_in_or_out_leaves_nobody_waiting(moment: int) -> None:
     """Also behind the commit, on the way out: the next one would wait for a leader that has gone."""
     group = GroupCommit[str](lambda _: None)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
+import msgspec
 import pytest
 
 from blocks import (
@@ -337,8 +338,8 @@ def test_a_full_disk_is_an_error_and_loses_nothing_acknowledged(path: Path) -> N
 
 def test_an_append_that_the_database_refuses_spares_its_neighbours(store: DuckDBStore) -> None:
     good = Append(timeline=T, expected=0, events=[store_event(said("a"))])
-    bad = Append(timeline=U, expected=0, events=[store_event(said("b"))])
-    object.__setattr__(bad.events[0], "data", b"{broken")
+    broken = msgspec.structs.replace(store_event(said("b")), data=b"{broken")
+    bad = Append(timeline=U, expected=0, events=[broken])
     store._writer.commit([good, bad])
     assert (good.committed, good.error) == (True, None)
     assert isinstance(bad.error, StoreError)
