@@ -195,7 +195,7 @@ class StoreReader:
         header = f"{MARK}: the timelines of this store ({len(found):,}), the last written first]\n"
         about = dict(gists(self.store, [info.id for info in shown]))
         begins = {name: first_words(gist.prompt or "") for name, gist in about.items()}
-        rows = (f"{info.id} {_when(info.updated_at)} {begins.get(info.id, "")}\n" for info in shown)
+        rows = (f"{i.id} {_when(i.updated_at)} {begins.get(i.id, '')}\n" for i in shown)
         more = start + len(shown)
         rest = f"[go on with start={more}]" if more < len(found) else ""
         return ToolReply(output=f"{header}{''.join(rows)}{rest}".rstrip("\n"))
