@@ -13,7 +13,7 @@ LIMIT_SHARE: Final = 0.25
 """Of the prompt's limit, what history may have, and half of it the prefix: in a small window the room
 that policy gives would leave nothing for the work."""
 
-FOUND_SHARE: Final = 1.25
+FOUND_SHARE: Final = 2.0
 """Of the room that policy gives to history, what statements of the agent's have beside it."""
 
 
