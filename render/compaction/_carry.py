@@ -2,9 +2,9 @@
 
 User texts are bounded, each and all together.  When the share is short, the first (the original
 task) and the newest keep most; those in between are cut to their beginning and end.  Only where these
-have several times the share are some left to their path: first what begins as a newer text does (an
-error that a harness reports in the user's name, "continue"), then the oldest.  Nothing of it is lost:
-the log has it, the path names it.
+have several times the share are they cut to their beginning alone and, where even that does not do, some
+left to their path: first what begins as a newer text does (an error that a harness reports in the user's
+name, "continue"), then the oldest.  Nothing of it is lost: the log has it, the path names it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,11 +33,13 @@ Said: TypeAlias = UserPrompt | UserFollowup | UserSteer
 
 SHORT_TOKENS: Final = 110
 """What a shortened text keeps: its first and last sentences (300 characters and more)."""
+HEAD_TOKENS: Final = 80
+"""What is left of it before any text is left out: its beginning."""
 HEAD_CHARACTERS: Final = 300
 """The beginning that a shortened text keeps in any case; texts that share it say the same."""
 LEFT_OUT_RATIO: Final = 2.5
-"""Shortened texts are left out from so many times the share on: a window that is too small for what the
-user said can do without other things first."""
+"""Shortened texts lose their end, and then are left out, from so many times the share on: a window that is
+too small for what the user said can do without other things first."""
 LABEL_TOKENS: Final = 20
 """The label around each carried text."""
 
@@ -114,11 +116,12 @@ def _limits(sizes: Sequence[int], giving_way: Sequence[int], context: Context) -
     each = context.policy.user_tokens_each
     share = context.policy.user_ratio * context.limit
     limits = [min(size, each) for size in sizes]
-    # First and newest keep longest: those in between are cut, oldest first, then left out; only then
-    # the newest gives way, and last the first, which is the original task.
+    # First and newest keep longest: those in between are cut, oldest first, then cut again, then left
+    # out; only then the newest gives way, and last the first, which is the original task.
     ends = range(len(sizes) - 1, -1, -max(len(sizes) - 1, 1))
     steps = [(i, SHORT_TOKENS, share) for i in range(1, len(sizes) - 1)]
     most = LEFT_OUT_RATIO * share
+    steps += [(i, HEAD_TOKENS, most) for i in giving_way if limits[i] > SHORT_TOKENS]
     steps += [(i, 0, most) for i in giving_way]
     steps += [(i, SHORT_TOKENS, most) for i in ends] + [(i, 0, most) for i in ends[:-1]]
     left = sum(map(_labelled, limits))
@@ -151,7 +154,8 @@ def _clipped(entry: Entry, limit: int, context: Context) -> Carried:
     carried = _whole(entry)
     if entry.replacement and context.counter.count(entry.replacement) <= limit:
         return carried
-    short = "" if tokens <= limit else _ends(text, tokens, limit, entry.path, context)
+    fits = tokens <= limit or len(text) <= HEAD_CHARACTERS
+    short = "" if fits else _ends(text, tokens, limit, entry.path, context)
     if images_of(entry.block):  # pictures are not carried: a word stands for each
         short = short or text
     if carried.withheld:
@@ -163,6 +167,8 @@ def _ends(text: str, tokens: int, limit: int, path: str, context: Context) -> st
     """How a text begins and how it ends: a long one often comes to its point last."""
     if limit > 2 * SHORT_TOKENS:
         return cut_text(text, tokens, limit, path, context)
+    if limit <= HEAD_TOKENS:
+        return f"{text[:HEAD_CHARACTERS]}\n[… {tokens} tokens in all …]"
     keep = min(max(int(len(text) * limit / max(tokens, 1)), 320), len(text))
     begin = max(int(keep * HEAD_SHARE), HEAD_CHARACTERS)
     head, tail = text[:begin], text[-int(keep * (1 - HEAD_SHARE)) :]

@@ -33,7 +33,7 @@ from blocks import Decision, StructuredSummary, Work
 from render.summary._artifacts import one_line
 from render.summary._room import SummaryRoom
 from render.summary._statements import by_worth
-from render.summary._text import FOUND, Item, line_of, report_history
+from render.summary._text import FOUND, Item, line_of, report_history, said_in_prose
 
 _T = TypeVar("_T")
 
@@ -141,11 +141,14 @@ def _apart(works: Sequence[Work]) -> tuple[list[Work], list[Work]]:
     return [work for work in works if work.action != FOUND], found
 
 
-def _most_telling(found: Sequence[Work], room: SummaryRoom) -> list[Work]:
-    """Of the agent's statements those that are worth most, in their order."""
-    order, again = tee(by_worth([work.description for work in found]))
+def _most_telling(found: Sequence[Work], prose: str, room: SummaryRoom) -> list[Work]:
+    """Of the agent's statements those that are worth most, in their order; what stands in the prose of the
+    summary takes no room."""
+    told = {index for index, work in enumerate(found) if work.description in prose}
+    best = by_worth([work.description for work in found])
+    order, again = tee(index for index in best if index not in told)
     kept = room.first((found[index] for index in order), room.found, room.found)
-    return [found[index] for index in sorted(islice(again, len(kept)))]
+    return [found[index] for index in sorted(told.union(islice(again, len(kept))))]
 
 
 def _continued(old: str, new: str, room: SummaryRoom) -> str:
@@ -194,7 +197,7 @@ def _fitted(summary: StructuredSummary, room: SummaryRoom) -> StructuredSummary:
     for name in reversed(LASTING):
         summary = _fewer(summary, name, room)
     summary = _shorter(summary, "task", room)
-    told = (*summary.completed, *_most_telling(found, room))
+    told = (*summary.completed, *_most_telling(found, said_in_prose(summary), room))
     return msgspec.structs.replace(summary, completed=told)
 
 

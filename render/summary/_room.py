@@ -10,10 +10,10 @@ from render.policy._context import Context
 from render.summary._text import Item, line_of
 
 LIMIT_SHARE: Final = 0.25
-"""Of the prompt's limit, what history may have, and half of it the prefix: in a small window the room
-that policy gives would leave nothing for the work."""
+"""Of the prompt's limit, what history may have, half of it the prefix, and a quarter of it statements: in a
+small window the room that policy gives would leave nothing for the work."""
 
-FOUND_SHARE: Final = 1.25
+FOUND_SHARE: Final = 2.0
 """Of the room that policy gives to history, what statements of the agent's have beside it."""
 
 
@@ -36,7 +36,7 @@ class SummaryRoom:
             history=min(policy.summary_tokens, most),
             prefix=min(policy.prefix_tokens, most // 2),
             count=context.counter.count,
-            found=min(int(FOUND_SHARE * policy.summary_tokens), most // 2),
+            found=min(int(FOUND_SHARE * policy.summary_tokens), most // 4),
         )
 
     def size(self, item: Item) -> int:

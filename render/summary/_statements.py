@@ -29,7 +29,7 @@ LENGTH_POWER: Final = 0.4
 """Worth is divided by characters to this power, so that the room holds more of them."""
 LENGTH_MIN: Final = 60
 """Characters below which a statement is not worth more for being short."""
-NEAR_SHARE: Final = 0.7
+NEAR_SHARE: Final = 0.6
 """Of the words of the shorter of two statements; who shares more repeats the other."""
 NAMES_MAX: Final = 2
 """Names and numbers that count."""
@@ -39,19 +39,23 @@ _SEARCHED: Final = 20_000
 """Characters of one text that are looked at."""
 _CAUSE: Final = re.compile(
     r"\b(?:root cause|caus(?:e[ds]?|ing)|because|due to|turns out|found|confirm(?:s|ed)|reason|culprit"
+    r"|(?:this|that|which) means"
     r"|that(?:'s| is) why|(?:the|a|an) (?:[\w-]+ ){0,2}"
-    r"(?:issue|problem|bug|fix|gap|insight|difference|finding)|missing|lacks?"
+    r"(?:issue|problem|bug|fix|gap|insight|difference|finding|failure|trigger|regression|risk"
+    r"|limitation|culprit)|missing|lacks?"
     r"|mismatch(?:e[sd])?|misdiagnos\w+|wrong(?:ly)?|incorrect(?:ly)?)\b",
     re.IGNORECASE,
 )
 _RESULT: Final = re.compile(
     r"\b(?:pass(?:es|ed)?|fail(?:s|ed)?|done|fixed|created|pushed|committed|merged|complete[d]?"
-    r"|verified|reproduced|works|worked|succeed(?:s|ed)|succeeded|removed|resolved"
+    r"|verified|reproduced|works|worked|moved|replaced|renamed|reverted|unfixed|skipped|blocked"
+    r"|added|opened|updated|succeed(?:s|ed)|succeeded|removed|resolved"
     r"|reports?|shows?|returns?|already)\b",
     re.IGNORECASE,
 )
 _DECISION: Final = re.compile(
     r"\b(?:decid(?:es?|ed)|decision|agreed?|settled|instead of|rather than|should(?: not|n't)?|policy"
+    r"|better|safer|simpler|prefer\w*|you(?:'|’)re right|i was wrong|good (?:point|catch)"
     r"|must(?: not|n't)?|separate|keep(?:s|ing)?|owns?|the (?:approach|pattern|rule) is)\b",
     re.IGNORECASE,
 )
@@ -103,7 +107,7 @@ def worth(statement: str) -> int:
     names = len(_NUMBER.findall(statement))
     if names < NAMES_MAX:  # finding names takes the longest of all
         names += len(identifiers(statement))
-    asked = 3 * statement.endswith("?") + statement.endswith(":")
+    asked = 3 * statement.endswith("?")
     announced = bool(_INTENT.search(statement)) and (2 if _REASON.search(statement) else 4)
     unsure = announced + 3 * bool(_GUESS.search(statement))
     return shown + min(names, NAMES_MAX) - asked - unsure
@@ -118,7 +122,7 @@ def _stated(text: str, most: int) -> list[str]:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    """The sentences of a text's prose; a very short one with the one after it, if that goes on with it."""
+    """The sentences of a text's prose; a very short one with the one after it, unless either only announces."""
     short = ""
     for line in _lines(text):
         for said in _END.split(line):
@@ -127,7 +131,8 @@ def _sentences(text: str) -> Iterator[str]:
                 yield short
                 short = ""
             whole = f"{short} {sentence}".strip()
-            short = whole if len(whole) < SHORT_CHARACTERS else ""
+            goes_on = len(whole) < SHORT_CHARACTERS and not _INTENT.search(whole)
+            short = whole if goes_on else ""
             if not short:
                 yield whole
     if short:

@@ -123,20 +123,29 @@ def _joined(sections: Iterable[tuple[str, str]]) -> str:
 
 def _history(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
     """The sections about what is over; titles with empty texts included."""
-    found = tuple(work for work in summary.completed if work.action == FOUND)
-    lists = {
+    found = [work for work in summary.completed if work.action == FOUND]
+    prose = said_in_prose(summary)
+    shown = {
         "completed": tuple(work for work in summary.completed if work.action != FOUND),
-        "found": tuple(work for work in found if work.description not in _plain(summary.state)),
+        "found": _by_turn(work for work in found if work.description not in prose),
     }
     for name, title in TITLES.items():
-        value: Any = lists[name] if name in lists else getattr(summary, name)
+        value: Any = shown[name] if name in shown else getattr(summary, name)
         text = value if isinstance(value, str) else _list(line_of(item) for item in value)
         yield title, text
 
 
-def _plain(text: str) -> str:
-    """A text as its statements are quoted."""
-    return " ".join(text.replace("**", "").split())
+def said_in_prose(summary: StructuredSummary) -> str:
+    """What a summary says besides its lists, as statements are quoted: who says one there need not repeat it."""
+    return " ".join(f"{summary.state}\n{summary.turn_context}".replace("**", "").split())
+
+
+def _by_turn(found: Iterable[Work]) -> str:
+    """Statements under the turn that they were made in."""
+    return "\n".join(
+        f"{turn}:\n{_list(map(line_of, said))}"
+        for turn, said in groupby(found, key=lambda work: work.component)
+    )
 
 
 def _turn_context(summary: StructuredSummary) -> tuple[str, str]:
@@ -150,7 +159,7 @@ def line_of(item: Item) -> str:
             turn = f" ({item.turn})" if item.turn else ""
             return _because(item.decision, item.reason) + turn
         case Work(action="found"):
-            return _pair(item.component, item.description)
+            return item.description
         case Work():
             return _pair(f"{item.component}: {item.action}", item.description)
         case ToolOutcome():

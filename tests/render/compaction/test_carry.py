@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from blocks import Block, ImagePart, TextPart, text_of
 from render import Policy, View, apply_range, extractive, fold, plan_range
 from render.compaction._carry import (
     HEAD_CHARACTERS,
+    HEAD_TOKENS,
     LABEL_TOKENS,
     LEFT_OUT_RATIO,
     _ends,
@@ -123,8 +124,8 @@ def test_the_original_task_is_the_last_to_go() -> None:
 
 
 def test_texts_give_way_one_after_the_other_and_only_as_far_as_they_must() -> None:
-    """Those in between are cut, oldest first; beyond several times the share they are left out; then
-    the newest and the first are cut, and the newest goes. A share that is exactly enough is enough."""
+    """Those in between are cut, oldest first; beyond several times the share they are cut again, then
+    left out; then the newest and the first are cut, and the newest goes. A share that is exactly enough is enough."""
     limit = 10_000
     seen: list[list[int]] = []
     before = limit
@@ -135,13 +136,15 @@ def test_texts_give_way_one_after_the_other_and_only_as_far_as_they_must() -> No
         if not seen or limits != seen[-1]:
             seen.append(limits)
             assert len(seen) == 1 or before in (total + 1, int(LEFT_OUT_RATIO * (total + 1.5)))
-            assert cost <= int(LEFT_OUT_RATIO * (total + 0.5)) or len(seen) == 8, "the task stays"
+            assert cost <= int(LEFT_OUT_RATIO * (total + 0.5)) or len(seen) == 10, "the task stays"
         before = total if len(seen) < 3 else int(LEFT_OUT_RATIO * (total + 0.5))
     assert seen == [
         [200, 200, 150, 150],
         [200, 110, 150, 150],
         [200, 110, 110, 150],
-        [200, 0, 110, 150],
+        [200, 80, 110, 150],
+        [200, 80, 80, 150],
+        [200, 0, 80, 150],
         [200, 0, 0, 150],
         [200, 0, 0, 110],
         [110, 0, 0, 110],
@@ -168,6 +171,25 @@ def test_what_was_said_again_gives_way_before_all_else() -> None:
         "end",
     ]
     assert _giving_way(texts) == [2, 3, 4, 1, 5, 6]
+
+
+@settings(max_examples=10)
+@given(st.lists(st.integers(0, 9000), max_size=32))
+@example([9000] * 32)
+def test_how_a_text_of_the_user_begins_stands_in_every_request(lengths: Sequence[int]) -> None:
+    """The first 300 characters of each, however long they are and however often they were folded, as long as
+    their beginnings fit into several times the share, besides the first and the newest."""
+    share = 0.1 * 20_000
+    assert LEFT_OUT_RATIO * share >= 32 * (HEAD_TOKENS + LABEL_TOKENS) + 2 * (800 + LABEL_TOKENS)
+    policy = make.steady(gain_min=0.0, user_ratio=0.1, index_ratio=0.0)
+    said = [f"No. {number}: " + "x y z " * (length // 6) for number, length in enumerate(lengths)]
+    view = make.view_of(make.prompt("the task " * 500), *filler())
+    for at in range(0, len(said), 8):
+        turn = f"t{at}"
+        view = make.grown(view, *(make.steer(t, turn) for t in said[at : at + 8]), *filler(turn))
+        view = compacted(view, policy=policy)
+        known = texts(view)
+        assert all(text[:HEAD_CHARACTERS] in known for text in said[: at + 8])
 
 
 def test_in_a_small_window_short_words_are_not_left_out_for_want_of_a_share() -> None:

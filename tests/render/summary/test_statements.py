@@ -15,7 +15,7 @@ from render.summary._statements import (
     by_worth,
     statements,
 )
-from render.summary._text import FOUND
+from render.summary._text import FOUND, format_written
 from tests._builders import CharCounter, call, prompt, result, said, view_of
 
 ROOM = SummaryRoom(history=800, prefix=400, count=CharCounter().count)
@@ -32,6 +32,10 @@ def told(*blocks: Block) -> list[str]:
         "All 214 tests pass after the change to ledger.py.",
         "Rounding is decided per line instead of per invoice.",
         "This is not a race: the queue has one reader.",
+        "So the bump of the lockfile is the trigger.",
+        "That means the offset is counted twice.",
+        "You're right, the reply is about another branch.",
+        "The version of explain.go is better.",
         "Die Ursache liegt in buchung_lesen: Zeile 48231 hat kein Vorzeichen.",
         "原因は parse_amount が 48231 行で符号を落とすことです。",
     ],
@@ -59,6 +63,12 @@ def test_a_plan_a_question_a_guess_and_code_are_not(text: str) -> None:
 def test_a_very_short_one_comes_with_the_sentence_that_explains_it() -> None:
     text = "Found the bug. The `total` in sum.py is never reset."
     assert told(prompt("go"), said(text)) == [text]
+
+
+def test_a_result_that_a_list_follows_is_one_as_well() -> None:
+    stated = "The new logs show that the checkpoint succeeded:"
+    text = f"Let me read what the hook has printed.\n{stated}\n\n- trailer\n- commit"
+    assert told(prompt("go"), said(text)) == [stated]
 
 
 def test_of_the_text_that_ends_a_turn_more_is_told() -> None:
@@ -96,6 +106,27 @@ def test_the_worthier_goes_before_the_newer_and_what_is_told_again_last() -> Non
         "The root cause is a missing sign in parse_amount, line 48232.",
     ]
     assert list(by_worth(told)) == [2, 1, 0]
+
+
+@given(st.integers(0, 30))
+def test_what_the_state_quotes_is_told_once_and_takes_no_room(said: int) -> None:
+    """It stays in the summary all the same: the state will be another one."""
+    told = tuple(
+        found(f"Run {n} failed because of row-{n}. {'y' * 90}", f"t{n}") for n in range(31)
+    )
+    summary = StructuredSummary(completed=told, state=told[said].description)
+    apart = StructuredSummary(completed=(*told[:said], *told[said + 1 :]))
+    kept = merge_summaries(None, summary, ROOM)
+    assert told[said] in kept.completed
+    others = tuple(work for work in kept.completed if work != told[said])
+    assert others == merge_summaries(None, apart, ROOM).completed
+    assert format_written(kept).count(told[said].description) == 1
+
+
+def test_statements_are_shown_under_their_turn() -> None:
+    told = (found("A is done."), found("B is done."), found("C is done.", "t2"))
+    text = format_written(StructuredSummary(completed=told))
+    assert text == "## Found and decided\nt1:\n- A is done.\n- B is done.\nt2:\n- C is done."
 
 
 def test_statements_take_nothing_from_what_somebody_wrote_nor_that_from_them() -> None:
