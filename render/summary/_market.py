@@ -1,6 +1,7 @@
 """What an index is made of, bought piece by piece: the best first for its tokens, as long as they last."""
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
@@ -51,14 +52,28 @@ class IndexBudget:
 
 @attrs.define(eq=False)
 class Known:
-    """What is known about one identifier while the index is built."""
+    """What is known about identifiers while the index is built.
 
-    uses: int
-    seen: int
-    sources: list[Source]
-    """Texts that it occurs in, in the order in which they were read."""
+    By name, in dictionaries of their own: an object for each of thousands of names would be work for the
+    garbage collector.
+    """
+
+    uses: dict[str, int]
+    seen: dict[str, int]
+    sources: defaultdict[str, list[Source]] = attrs.field(
+        factory=lambda: defaultdict[str, list[Source]](list)
+    )
+    """Texts that a name occurs in, in the order in which they were read."""
+
+    def add(self, names: set[str]) -> int:
+        """Know of these names; how many of them are new."""
+        new = names.difference(self.uses)
+        self.uses.update(dict.fromkeys(new, 0))
+        self.seen.update(dict.fromkeys(new, 0))
+        return len(new)
 
 
+_NOWHERE: Final[Sequence[Source]] = ()
 _BITS: Final = 32
 _NUMBERS: Final = (1 << _BITS) - 1
 _NAMES: Final = 0
@@ -75,7 +90,7 @@ class Market:
 
     sources: Sequence[Source]
     ranked: Sequence[str]
-    known: dict[str, Known]
+    known: Known
     reader: Reader
     lines: set[str]
     """Lines that are there anyway, without white space around them."""
@@ -108,17 +123,16 @@ class Market:
 
     def _names(self, *, is_naming: bool) -> Iterator[tuple[int, float]]:
         """Give the pieces that hold names their worth; offer the names that nothing visible shows."""
-        newest = self._newest()
+        newest, known = self._newest(), self.known
         for rank, term in enumerate(self.ranked):
-            known = self.known[term]
-            sources = known.sources
-            worth = UNUSED + min(known.uses, USES_MAX) + REPEATED * (len(sources) > 1)
-            worth *= _decay(newest - known.seen)
+            seen, sources = known.seen[term], known.sources.get(term, _NOWHERE)
+            worth = UNUSED + min(known.uses[term], USES_MAX) + REPEATED * (len(sources) > 1)
+            worth *= _decay(newest - seen)
             if sources and not _spread(term, sources, worth):
                 continue
             if is_naming and (not sources or sources[-1].path):
                 size = len(term) / CHARACTERS_PER_TOKEN + 1
-                yield _offer(known.seen, _NAMES, rank), -BARE * worth / size**SIZE_POWER
+                yield _offer(seen, _NAMES, rank), -BARE * worth / size**SIZE_POWER
 
     def _newest(self) -> int:
         return max((source.seen for source in self.sources), default=0)
@@ -172,7 +186,7 @@ class Market:
         if not self._is_naming:
             return left - room + cost
         shown = f"{source.file}\n{text}" if is_new else text
-        terms = self.reader.names(shown) & self.known.keys()
+        terms = self.reader.names(shown) & self.known.uses.keys()
         self._shown.update(terms)
         given_back = sum(self.bare.pop(term) for term in terms & self.bare.keys())
         return left - room + cost - given_back
