@@ -117,7 +117,8 @@ class Market:
                 break
             place, number = (offer >> _BITS) & _NUMBERS, offer & _NUMBERS
             if place == _NAMES:
-                left -= self._list(self.ranked[number], left)
+                if self.ranked[number] not in self._shown:
+                    left -= self._list(self.ranked[number], left)
             elif (source := self.sources[place - 1]).costs[number] <= left:
                 left -= self._cut(source, number, left)
 
@@ -160,8 +161,8 @@ class Market:
                 yield first + number, -worth / size**SIZE_POWER
 
     def _list(self, term: str, left: int) -> int:
-        """List a name; what it cost."""
-        if term in self._shown or (cost := self.reader.count(term) + 1) > left:
+        """List a name that nothing shows; what it cost."""
+        if (cost := self.reader.count(term) + 1) > left:
             return 0
         self.bare[term] = cost
         return cost
