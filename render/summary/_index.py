@@ -168,8 +168,7 @@ def _read_all(sources: Sequence[Source], known: Known) -> None:
         version = source.seen
         for term in terms:
             known.sources[term].append(source)
-            if seen[term] < version:
-                seen[term] = version
+            seen[term] = max(seen[term], version)
 
 
 def _noted(sources: Sequence[Source], known: Known) -> Iterator[set[str]]:
