@@ -155,14 +155,14 @@ def follow(earlier: Iterable[Source], folded: Sequence[tuple[Entry, Sequence[Sou
 def _forget(call: ToolCall, result: ToolResult | None, files: Mapping[str, _File]) -> None:
     """What the agent wrote to a file may be gone after a call that names it and is not one of those that
     are followed."""
-    known = result.envelope if result else None
-    if tool_kind(call.name, call.input, known) in LOOKING or script_of(call, known).is_all:
+    known, text = result.envelope if result else None, text_of(call)
+    named = {name: f for name, f in files.items() if f.runs and basename(name) in text}
+    if not named or tool_kind(call.name, call.input, known) in LOOKING:
         return
-    followed = {change.file for change in changes_of(call, known) if change.is_run}
-    text = text_of(call)
-    for name, file in files.items():
-        if file.runs and name not in followed and basename(name) in text:
-            file.runs.clear()
+    if not script_of(call, known).is_all:
+        followed = {change.file for change in changes_of(call, known) if change.is_run}
+        for name in named.keys() - followed:
+            named[name].runs.clear()
 
 
 def _file(files: dict[str, _File], name: str) -> _File:

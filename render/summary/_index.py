@@ -17,6 +17,7 @@ is no longer worth its tokens falls out.  Between compactions the index does not
 cached prefix.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, starmap
 from operator import attrgetter, is_
@@ -52,7 +53,10 @@ def build_index(
     Terms of the `visible` texts and of the layers of `previous`, which stay, get nothing where the model
     sees them with their surroundings.
     """
-    known = {term.term: Known(term.uses, term.seen, []) for term in previous.terms}
+    known = Known(
+        {term.term: term.uses for term in previous.terms},
+        {term.term: term.seen for term in previous.terms},
+    )
     again = {entry.path for entry in folded}  # hidden at the last compaction, folded at this one
     earlier = [_source(e, e.path, reader) for e in previous.excerpts if e.path not in again]
     frozen = [[_source(e, "", reader) for e in layer.excerpts] for layer in previous.layers]
@@ -60,14 +64,14 @@ def build_index(
     follow(sorted([*chain(*frozen), *earlier], key=attrgetter("seen")), read)
     sources = [*earlier, *(source for _, each in read for source in each)]
     _read_all(sources, known)
-    ranked = sorted(known, key=lambda term: _rank(term, known[term]))[:TERMS_MAX]
+    ranked = _ranked(known)
     lines = set[str]()
     shown = [Source("", 0, text, reading=reader.read(text)) for text in _in_sight(visible)]
     # What the model sees with its surroundings needs no excerpt.
     for source in chain(shown, *frozen):
         lines.update(source.holding())
-        for term in source.names & known.keys():
-            known[term].sources.append(source)
+        for term in source.names & known.uses.keys():
+            known.sources[term].append(source)
     market = Market(sources=sources, ranked=ranked, known=known, reader=reader, lines=lines)
     market.buy(budget)
     terms = _terms(ranked, known, market.bare)
@@ -84,9 +88,16 @@ def _in_sight(visible: Iterable[str]) -> Iterable[str]:
         yield from pieces
 
 
-def _rank(term: str, known: Known) -> tuple[int, int, str]:
-    """What the agent has used first, then the newest."""
-    return (-min(known.uses, USES_MAX), -known.seen, term)
+def _ranked(known: Known) -> Sequence[str]:
+    """The first of the names: what the agent has used first, then the newest."""
+    alike = defaultdict[int, defaultdict[int, list[str]]](lambda: defaultdict(list))
+    for term, uses in known.uses.items():
+        alike[min(uses, USES_MAX)][known.seen[term]].append(term)
+    ranked = list[str]()
+    for _, versions in sorted(alike.items(), reverse=True):
+        for _, terms in sorted(versions.items(), reverse=True):
+            ranked += sorted(terms)
+    return ranked[:TERMS_MAX]
 
 
 def _source(excerpt: Excerpt, path: str, reader: Reader) -> Source:
@@ -141,39 +152,37 @@ def _superseded(value: Any) -> Iterator[str]:
             stack += cast("list[Any]", item)
 
 
-def _read_all(sources: Sequence[Source], known: dict[str, Known]) -> None:
+def _read_all(sources: Sequence[Source], known: Known) -> None:
     """Note the identifiers of all texts that can come among the first in the ranking.
 
     First those that the agent has written; then everything from the newest on.  Once newer texts
     have given enough names, an older one is only looked through for those.
     """
-    names = [source.names for source in sources]
-    for source, terms in zip(sources, names, strict=True):
-        for term in terms if source.own else ():
-            found = known.get(term)
-            if found is None:
-                found = known[term] = Known(0, 0, [])
-            found.uses += 1
+    for source in sources:
+        if source.own:
+            known.add(source.names)
+            for term in source.names:
+                known.uses[term] += 1
+    seen = known.seen
+    for source, terms in zip(sources, reversed(list(_noted(sources, known))), strict=True):
+        version = source.seen
+        for term in terms:
+            known.sources[term].append(source)
+            seen[term] = max(seen[term], version)
+
+
+def _noted(sources: Sequence[Source], known: Known) -> Iterator[set[str]]:
+    """The names of each text that are noted, the newest first; those that nobody knew are known then."""
     new, oldest, enough = 0, max((source.seen for source in sources), default=0), -1
-    for source, terms in zip(reversed(sources), reversed(names), strict=True):
-        new += _read(source, terms, known, is_full=source.seen < enough)
+    for source in reversed(sources):
+        if source.seen < enough:
+            yield source.names & known.uses.keys()
+        else:
+            new += known.add(source.names)
+            yield source.names
         oldest = min(oldest, source.seen)
         if new >= TERMS_MAX:
             enough = max(enough, oldest)
-    for each in known.values():
-        each.sources.reverse()
-
-
-def _read(source: Source, terms: set[str], known: dict[str, Known], *, is_full: bool) -> int:
-    """Note the identifiers of a text; how many of them are new."""
-    before, seen = len(known), source.seen
-    for term in terms & known.keys() if is_full else terms:
-        found = known.get(term)
-        if found is None:
-            found = known[term] = Known(0, 0, [])
-        found.seen = max(found.seen, seen)
-        found.sources.append(source)
-    return len(known) - before
 
 
 def _excerpts(sources: Sequence[Source]) -> Iterable[Excerpt]:
@@ -192,10 +201,10 @@ def _excerpts(sources: Sequence[Source]) -> Iterable[Excerpt]:
             )
 
 
-def _terms(ranked: Sequence[str], known: dict[str, Known], bare: Iterable[str]) -> Iterable[Term]:
+def _terms(ranked: Sequence[str], known: Known, bare: Iterable[str]) -> Iterable[Term]:
     """What the next compaction needs to know: bare names, and what the agent has used."""
     listed = set(bare)
     for term in ranked:
-        found = known[term]
-        if term in listed or found.uses:
-            yield Term(term=term, seen=found.seen, uses=found.uses, bare=term in listed)
+        is_bare, uses = term in listed, known.uses[term]
+        if is_bare or uses:
+            yield Term(term=term, seen=known.seen[term], uses=uses, bare=is_bare)

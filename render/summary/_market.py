@@ -1,6 +1,7 @@
 """What an index is made of, bought piece by piece: the best first for its tokens, as long as they last."""
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
@@ -51,14 +52,28 @@ class IndexBudget:
 
 @attrs.define(eq=False)
 class Known:
-    """What is known about one identifier while the index is built."""
+    """What is known about identifiers while the index is built.
 
-    uses: int
-    seen: int
-    sources: list[Source]
-    """Texts that it occurs in, in the order in which they were read."""
+    By name, in dictionaries of their own: an object for each of thousands of names would be work for the
+    garbage collector.
+    """
+
+    uses: dict[str, int]
+    seen: dict[str, int]
+    sources: defaultdict[str, list[Source]] = attrs.field(
+        factory=lambda: defaultdict[str, list[Source]](list)
+    )
+    """Texts that a name occurs in, in the order in which they were read."""
+
+    def add(self, names: set[str]) -> int:
+        """Know of these names; how many of them are new."""
+        new = names.difference(self.uses)
+        self.uses.update(dict.fromkeys(new, 0))
+        self.seen.update(dict.fromkeys(new, 0))
+        return len(new)
 
 
+_NOWHERE: Final[Sequence[Source]] = ()
 _BITS: Final = 32
 _NUMBERS: Final = (1 << _BITS) - 1
 _NAMES: Final = 0
@@ -75,7 +90,7 @@ class Market:
 
     sources: Sequence[Source]
     ranked: Sequence[str]
-    known: dict[str, Known]
+    known: Known
     reader: Reader
     lines: set[str]
     """Lines that are there anyway, without white space around them."""
@@ -102,23 +117,23 @@ class Market:
                 break
             place, number = (offer >> _BITS) & _NUMBERS, offer & _NUMBERS
             if place == _NAMES:
-                left -= self._list(self.ranked[number], left)
+                if self.ranked[number] not in self._shown:
+                    left -= self._list(self.ranked[number], left)
             elif (source := self.sources[place - 1]).costs[number] <= left:
                 left -= self._cut(source, number, left)
 
     def _names(self, *, is_naming: bool) -> Iterator[tuple[int, float]]:
         """Give the pieces that hold names their worth; offer the names that nothing visible shows."""
-        newest = self._newest()
+        newest, known = self._newest(), self.known
         for rank, term in enumerate(self.ranked):
-            known = self.known[term]
-            sources = known.sources
-            worth = UNUSED + min(known.uses, USES_MAX) + REPEATED * (len(sources) > 1)
-            worth *= _decay(newest - known.seen)
+            seen, sources = known.seen[term], known.sources.get(term, _NOWHERE)
+            worth = UNUSED + min(known.uses[term], USES_MAX) + REPEATED * (len(sources) > 1)
+            worth *= _decay(newest - seen)
             if sources and not _spread(term, sources, worth):
                 continue
             if is_naming and (not sources or sources[-1].path):
                 size = len(term) / CHARACTERS_PER_TOKEN + 1
-                yield _offer(known.seen, _NAMES, rank), -BARE * worth / size**SIZE_POWER
+                yield _offer(seen, _NAMES, rank), -BARE * worth / size**SIZE_POWER
 
     def _newest(self) -> int:
         return max((source.seen for source in self.sources), default=0)
@@ -146,8 +161,8 @@ class Market:
                 yield first + number, -worth / size**SIZE_POWER
 
     def _list(self, term: str, left: int) -> int:
-        """List a name; what it cost."""
-        if term in self._shown or (cost := self.reader.count(term) + 1) > left:
+        """List a name that nothing shows; what it cost."""
+        if (cost := self.reader.count(term) + 1) > left:
             return 0
         self.bare[term] = cost
         return cost
@@ -172,7 +187,7 @@ class Market:
         if not self._is_naming:
             return left - room + cost
         shown = f"{source.file}\n{text}" if is_new else text
-        terms = self.reader.names(shown) & self.known.keys()
+        terms = self.reader.names(shown) & self.known.uses.keys()
         self._shown.update(terms)
         given_back = sum(self.bare.pop(term) for term in terms & self.bare.keys())
         return left - room + cost - given_back

@@ -37,6 +37,7 @@ WORTHS_MAX: Final = 4096
 """Statements whose worth is remembered: those of a summary are compared at every compaction."""
 _SEARCHED: Final = 20_000
 """Characters of one text that are looked at."""
+# The first five are for statements in lower case: to ignore the case takes several times as long.
 _CAUSE: Final = re.compile(
     r"\b(?:root cause|caus(?:e[ds]?|ing)|because|due to|turns out|found|confirm(?:s|ed)|reason|culprit"
     r"|(?:this|that|which) means"
@@ -44,28 +45,23 @@ _CAUSE: Final = re.compile(
     r"(?:issue|problem|bug|fix|gap|insight|difference|finding|failure|trigger|regression|risk"
     r"|limitation|culprit)|missing|lacks?"
     r"|mismatch(?:e[sd])?|misdiagnos\w+|wrong(?:ly)?|incorrect(?:ly)?)\b",
-    re.IGNORECASE,
 )
 _RESULT: Final = re.compile(
     r"\b(?:pass(?:es|ed)?|fail(?:s|ed)?|done|fixed|created|pushed|committed|merged|complete[d]?"
     r"|verified|reproduced|works|worked|moved|replaced|renamed|reverted|unfixed|skipped|blocked"
     r"|added|opened|updated|succeed(?:s|ed)|succeeded|removed|resolved"
     r"|reports?|shows?|returns?|already)\b",
-    re.IGNORECASE,
 )
 _DECISION: Final = re.compile(
     r"\b(?:decid(?:es?|ed)|decision|agreed?|settled|instead of|rather than|should(?: not|n't)?|policy"
     r"|better|safer|simpler|prefer\w*|you(?:'|’)re right|i was wrong|good (?:point|catch)"
     r"|must(?: not|n't)?|separate|keep(?:s|ing)?|owns?|the (?:approach|pattern|rule) is)\b",
-    re.IGNORECASE,
 )
 _DENIAL: Final = re.compile(
     r"\b(?:not|never|no longer|nothing|none|only|isn't|aren't|wasn't|doesn't|don't|didn't)\b",
-    re.IGNORECASE,
 )
 _GUESS: Final = re.compile(
     r"\b(?:maybe|perhaps|might|could|probably|i (?:think|guess|suspect|wonder)|doesn't make sense|wait)\b",
-    re.IGNORECASE,
 )
 _INTENT: Final = re.compile(
     r"^\W*(?:(?:ok(?:ay)?|good|great|perfect|so|and|but|wait|next|now|first|then|also)\b\W*)*"
@@ -102,14 +98,15 @@ def statements(entries: Sequence[Entry]) -> Iterator[tuple[str, Entry]]:
 @lru_cache(maxsize=WORTHS_MAX)
 def worth(statement: str) -> int:
     """What a statement shows of itself; below `WORTH_MIN` it says nothing."""
-    kinds = sum(3 for kind in (_CAUSE, _DECISION) if kind.search(statement))
-    shown = kinds + 2 * bool(_RESULT.search(statement)) + bool(_DENIAL.search(statement))
+    lower = statement.lower()
+    kinds = 3 * bool(_CAUSE.search(lower)) + 3 * bool(_DECISION.search(lower))
+    shown = kinds + 2 * bool(_RESULT.search(lower)) + bool(_DENIAL.search(lower))
     names = len(_NUMBER.findall(statement))
     if names < NAMES_MAX:  # finding names takes the longest of all
         names += len(identifiers(statement))
     asked = 3 * statement.endswith("?")
     announced = bool(_INTENT.search(statement)) and (2 if _REASON.search(statement) else 4)
-    unsure = announced + 3 * bool(_GUESS.search(statement))
+    unsure = announced + 3 * bool(_GUESS.search(lower))
     return shown + min(names, NAMES_MAX) - asked - unsure
 
 

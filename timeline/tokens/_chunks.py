@@ -15,6 +15,8 @@ from collections.abc import Iterator
 CHUNK_CHARS_MAX = 128 * 1024
 _EXACT = re.compile(r".*\n(?=[^\s/])", re.DOTALL)
 """Up to the last newline after which no piece goes on."""
+SECTION = "\n## "
+"""A heading, where a text may be cut, too, without a change of its count."""
 EXACT_BYTES_MAX = 4_000_000
 """Above, a text is not encoded at all: its UTF-8 length is the upper bound that stands for it."""
 
@@ -27,6 +29,15 @@ def chunks(text: str, chars_max: int = CHUNK_CHARS_MAX) -> Iterator[str]:
         yield text[start:cut]
         start = cut
     yield text[start:] if start else text
+
+
+def sections(text: str) -> Iterator[str]:
+    """`text` cut before each of its headings."""
+    start = 0
+    while (cut := text.find(SECTION, start)) >= 0:
+        yield text[start : cut + 1]
+        start = cut + 1
+    yield text[start:]
 
 
 def _cut(text: str, start: int, end: int) -> int:

@@ -10,10 +10,20 @@ import attrs
 
 from blocks import MisuseError, Part, did_you_mean
 from render import Model
-from timeline.tokens._chunks import CHUNK_CHARS_MAX, EXACT_BYTES_MAX, chunks, utf8_bytes
+from timeline.tokens._chunks import (
+    CHUNK_CHARS_MAX,
+    EXACT_BYTES_MAX,
+    SECTION,
+    chunks,
+    sections,
+    utf8_bytes,
+)
 from timeline.tokens._parts import flat_part_tokens, part_tokens
 from timeline.tokens._ranks import o200k
 
+SECTIONS_MAX = 1_024
+"""Sections of texts whose counts are remembered: a summary has them again in the next one, and is counted
+in parts before it is counted as it is sent."""
 _DIGEST_CHARS_MIN = 512
 """Shorter texts are their own key: a digest would cost and weigh more."""
 
@@ -54,6 +64,7 @@ def _key(text: str) -> Key:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
+_counts_of_sections = CountCache(SECTIONS_MAX)
 _SCALED = (
     (0.20, bytes(range(ord("a"), ord("z") + 1))),
     (1.00, bytes(range(ord("A"), ord("Z") + 1))),
@@ -185,12 +196,17 @@ def count_o200k(text: str) -> int:
     """o200k tokens of `text`; above 4 MB its bytes, an upper bound."""
     if len(text) * 4 > EXACT_BYTES_MAX and (size := utf8_bytes(text)) > EXACT_BYTES_MAX:
         return size
+    if len(text) <= CHUNK_CHARS_MAX:
+        if SECTION in text:
+            return sum(_counts_of_sections.get(part, _encoded) for part in sections(text))
+        return _encoded(text)
+    return sum(map(_encoded, chunks(text)))
+
+
+def _encoded(text: str) -> int:
     # `disallowed_special=()`: text that looks like a control token is ordinary text here.  Not
     # `encode_ordinary`, which can end in a panic that is no `Exception` (openai/tiktoken#245).
-    encode = o200k().encode
-    if len(text) <= CHUNK_CHARS_MAX:
-        return len(encode(text, disallowed_special=()))
-    return sum(len(encode(chunk, disallowed_special=())) for chunk in chunks(text))
+    return len(o200k().encode(text, disallowed_special=()))
 
 
 def _cjk_share(text: str) -> float:

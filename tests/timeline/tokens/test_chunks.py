@@ -3,7 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from timeline.tokens._chunks import CHUNK_CHARS_MAX, chunks
+from timeline.tokens._chunks import CHUNK_CHARS_MAX, SECTION, chunks, sections
+from timeline.tokens._counter import count_o200k
 from timeline.tokens._ranks import o200k
 
 awkward = st.text(
@@ -47,3 +48,20 @@ def test_a_cut_falls_after_the_last_fitting_newline() -> None:
     assert list(chunks("one\ntwo\n three\n/four", 12)) == ["one\n", "two\n three\n/", "four"]
     assert list(chunks("short")) == ["short"]
     assert list(chunks("")) == [""]
+
+
+@given(st.lists(awkward | st.just(SECTION), max_size=12).map("".join))
+@settings(deadline=None)  # the first example builds the encoding
+def test_a_text_with_headings_counts_as_if_whole(text: str) -> None:
+    assert "".join(sections(text)) == text
+    assert sum(map(count, sections(text))) == count(text)
+    assert count_o200k(text) == count(text)
+
+
+def test_a_text_is_cut_before_its_headings() -> None:
+    assert list(sections("one\n## two\n### three\n\n## four")) == [
+        "one\n",
+        "## two\n### three\n\n",
+        "## four",
+    ]
+    assert list(sections("## short")) == ["## short"]
