@@ -260,13 +260,14 @@ def test_a_signal_that_is_ignored_is_not_passed_on(desk: Desk) -> None:
 def test_an_interrupt_is_for_the_client_to_understand(desk: Desk) -> None:
     running = desk.start("claude", "wait")
     assert running.stdout
-    running.stdout.readline()
+    client = json.loads(running.stdout.readline())
     running.send_signal(signal.SIGINT)
     assert json.loads(running.stdout.readline()) == {"signal": "SIGINT"}
     assert running.poll() is None, "it goes on"
     running.terminate()
     running.communicate(timeout=30)
     assert running.returncode == 50
+    check_nothing_is_left(desk, client["url"])
 
 
 def test_of_a_client_that_is_killed_the_rest_goes_as_always(desk: Desk) -> None:
