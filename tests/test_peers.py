@@ -1,9 +1,14 @@
 """The driver of the peers: what it sends them, and what it makes of their answers."""
 
+from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.driver import HERE, PEERS
-from benchmarks.peers.measure import Writer, neutral
+import attrs
+import pytest
+
+from benchmarks.peers.driver import HERE, PEERS, PeerFailedError
+from benchmarks.peers.measure import Recording, Writer, full_history, neutral
+from benchmarks.peers.run import Candidate, Engine, Piece, Ran, Run, candidate
 from render import PROVIDERS
 from timeline.replay._flatten import Flattener
 from timeline.tokens import O200kCounter
@@ -48,3 +53,53 @@ def test_every_peer_has_an_adapter_and_pinned_requirements() -> None:
     for peer in PEERS:
         assert (HERE / "adapters" / peer.adapter).exists()
         assert any((HERE / f"{peer.place}{ending}").exists() for ending in (".txt", ".json"))
+
+
+EXAMPLE = HERE.parents[1] / "docs" / "examples" / "invoice-service.jsonl"
+WINDOW = 20_000
+
+
+def everything(recording: Recording) -> Ran:
+    return full_history(recording), "everything 1.0"
+
+
+def failing(recording: Recording) -> Ran:
+    raise PeerFailedError(f"{recording.session.name}: no memory")
+
+
+def measured_by(engine: Engine, file: Path, session: Candidate | None = None) -> Piece:
+    """One engine over the example, and what is known of it; every process is a new one."""
+    session = session or Candidate(path=EXAMPLE, window=WINDOW, calls=1)
+    (found,) = Run(jobs=1, file=file).measure([session], [engine])
+    return found
+
+
+def test_what_a_file_has_already_is_not_measured_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "rows.jsonl"
+    first = measured_by(Engine(name="a", run=everything), file)
+    assert first.row
+    assert first.ran == "everything 1.0"
+    assert "1/1  a on invoice-service.jsonl" in capsys.readouterr().err
+    assert measured_by(Engine(name="a", run=failing), file) == first
+    assert not capsys.readouterr().err
+    other = Candidate(path=EXAMPLE, window=WINDOW + 1, calls=1)
+    assert measured_by(Engine(name="a", run=failing), file, other).failed, "another window"
+
+
+def test_what_failed_is_told_and_tried_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "rows.jsonl"
+    assert measured_by(Engine(name="a", run=failing), file).failed.endswith("no memory")
+    assert "no memory" in capsys.readouterr().err
+    assert measured_by(Engine(name="a", run=everything), file).row
+
+
+def test_a_session_that_always_fits_or_cannot_be_read_is_no_candidate(tmp_path: Path) -> None:
+    assert candidate(EXAMPLE, WINDOW).calls > 0
+    assert candidate(EXAMPLE, 10_000_000).calls == 0
+    broken = tmp_path / "no-session.json"
+    broken.write_text("[]", encoding="utf-8")
+    assert attrs.asdict(candidate(broken, WINDOW))["unreadable"]

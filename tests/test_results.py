@@ -1,8 +1,12 @@
 """Figures that benchmarks keep: what was measured again takes the place of what was there."""
 
+from pathlib import Path
+
+import msgspec
 import pytest
 
-from benchmarks.results import FOLDER, Results, kept
+from benchmarks import results as module
+from benchmarks.results import FOLDER, Results, keep_all, kept
 
 SPEEDS = Results(
     command="make bench",
@@ -21,6 +25,18 @@ def test_a_row_about_the_same_is_replaced_in_its_place_and_a_new_one_comes_last(
 def test_a_row_that_lacks_a_column_is_refused() -> None:
     with pytest.raises(KeyError, match="p50"):
         SPEEDS.with_rows([{"what": "open"}])
+
+
+def test_a_table_of_all_has_no_row_of_an_earlier_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FOLDER", tmp_path)
+    (tmp_path / "speeds.json").write_bytes(msgspec.json.encode(SPEEDS))
+    keep_all("speeds", [{"what": "open", "p50": "9 ms", "p99": "12 ms"}], "3 stores")
+    found = kept("speeds")
+    assert (found.command, found.columns) == (SPEEDS.command, ("what", "p50", "p99"))
+    assert found.rows == (("open", "9 ms", "12 ms"),)
+    assert found.measured.startswith("3 stores; ")
 
 
 def test_a_table_has_the_columns_that_are_asked_for() -> None:

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.clients.agents import CLAUDE, CLAUDE_KEY, Client, OpenCode, Pi
-from benchmarks.clients.codex import CODEX, CODEX_PLAIN
+from benchmarks.clients.codex import CODEX, CODEX_LOGIN, CODEX_PLAIN
 from benchmarks.clients.install import install
 from benchmarks.clients.run import Run, run_directly, run_through_gateway
 
@@ -29,6 +29,7 @@ CLIENTS: Final[tuple[Client, ...]] = (
     CLAUDE_KEY,
     CODEX,
     CODEX_PLAIN,
+    CODEX_LOGIN,
     Pi(),
     OpenCode(),
 )

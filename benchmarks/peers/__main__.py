@@ -1,14 +1,12 @@
 """Runs our policies and the peers over the recorded sessions and prints one table.
 
-python -m benchmarks.peers [--window 30000] [--only NAME ...] [--speed] [--json FILE]
+python -m benchmarks.peers [--window 30000] [--only NAME ...] [--speed] [--json FILE] [--keep]
 """
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -18,29 +16,22 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.peers.driver import GATEWAYS, PEERS, Child, Peer, PeerFailedError
-from benchmarks.peers.gateways import our_gateway, theirs, untouched
+from benchmarks.peers.driver import GATEWAYS, PEERS, Peer
 from benchmarks.peers.install import missing
-from benchmarks.peers.measure import Recording, Row, full_history, measured, ours, recorded
+from benchmarks.peers.measure import Row
+from benchmarks.peers.run import Piece, Run, engines, gateways
 from benchmarks.peers.speed import SIZES, speeds
-from benchmarks.results import keep
-from blocks import FoldlineError
-from persistence.sessions import read_session
+from benchmarks.results import keep_all
 
-POLICIES = ("default", "frugal", "generous")
+PEERS_OF = {"engines": PEERS, "gateways": GATEWAYS}
+ENGINES_OF = {"engines": engines, "gateways": gateways}
+TITLES = {"engines": "Engines", "gateways": "Gateways: the client's own requests"}
+FILES = {"engines": "peers", "gateways": "gateways"}
+"""Where the means are kept."""
 SHARES = ("cost", "far", "farctx", "farwide", "quotes", "around", "rules")
 COLUMNS = (*SHARES, "busts", "over", "sums", "ms")
 HEADINGS = ("engine", *COLUMNS[:-1], "ms/call")
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@attrs.frozen(kw_only=True)
-class Found:
-    """What one session gave; `ready` names the versions that answered."""
-
-    rows: list[Row]
-    ready: dict[str, str]
-    failed: dict[str, str]
 
 
 def sessions() -> list[Path]:
@@ -50,53 +41,12 @@ def sessions() -> list[Path]:
     return paths or [ROOT / "docs" / "examples" / "invoice-service.jsonl"]
 
 
-@attrs.frozen(kw_only=True)
-class Job:
-    """One session to run."""
-
-    path: Path
-    window: int
-    peers: Sequence[Peer]
-    of_gateways: bool
-
-    def own(self, recording: Recording) -> list[Row]:
-        """What the peers are held against."""
-        if self.of_gateways:
-            return [untouched(recording), our_gateway(recording)]
-        return [full_history(recording), *(ours(policy, recording) for policy in POLICIES)]
-
-
-def one_session(job: Job) -> Found:
-    """Every engine over one session; nothing where it always fits or cannot be read."""
-    path = job.path
-    found = Found(rows=[], ready={}, failed={})
-    try:
-        session = read_session(path)
-    except FoldlineError as error:
-        found.failed[path.name] = str(error)
-        return found
-    recording = recorded(session, job.window)
-    if not session.calls or not recording.is_long:
-        return found
-    if not full_history(recording).far:
-        return found
-    found.rows.extend(job.own(recording))
-    measure = theirs if job.of_gateways else measured
-    for peer in job.peers:
-        try:
-            with Child(peer) as child:
-                found.rows.append(measure(child, recording))
-                found.ready[peer.name] = child.ready
-        except PeerFailedError as error:
-            found.failed[f"{peer.name} on {path.name}"] = str(error)
-    return found
-
-
-def means(found: Sequence[Found], sessions_of: int) -> list[dict[str, Any]]:
+def means(pieces: Sequence[Piece], sessions_of: int) -> list[dict[str, Any]]:
     """One line an engine, cheapest first; only those that got through every session."""
     by_name: dict[str, list[Row]] = {}
-    for row in (row for one in found for row in one.rows):
-        by_name.setdefault(row.engine, []).append(row)
+    for piece in pieces:
+        if piece.row:
+            by_name.setdefault(piece.engine, []).append(piece.row)
     lines: list[dict[str, Any]] = [
         {"engine": name, **{column: mean(rows, column) for column in COLUMNS}}
         for name, rows in by_name.items()
@@ -149,9 +99,17 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--class", dest="kinds", choices=["engines", "gateways"], action="append")
     parser.add_argument("--speed", action="store_true", help="only the table of speeds")
     parser.add_argument("--no-speed", action="store_true", help="all but that")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="the figures, a session a line")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="the figures, an engine and a session a line; what the file has already is not measured again",
+    )
     parser.add_argument("--keep", action="store_true", help="keep the means in benchmarks/results")
-    return parser.parse_args()
+    given = parser.parse_args()
+    if given.keep and given.only:
+        parser.error("--keep is for a table of all; leave out --only")
+    return given
 
 
 def main() -> int:
@@ -159,19 +117,23 @@ def main() -> int:
     given = arguments()
     console = Console(width=120)
     kinds = given.kinds or ["engines", "gateways"]
-    engines = there(console, given, PEERS) if "engines" in kinds else []
-    gateways = there(console, given, GATEWAYS) if "gateways" in kinds else []
+    there = {kind: installed(console, given, PEERS_OF[kind]) for kind in kinds}
     if not given.speed:
-        if "engines" in kinds:
-            compare(console, given, engines, of_gateways=False)
-        if "gateways" in kinds:
-            compare(console, given, gateways, of_gateways=True)
+        run = Run(jobs=given.jobs, file=given.json)
+        found = run.candidates(sessions(), given.window)
+        for session in found:
+            if session.unreadable:
+                console.print(f"{session.path.name}: {session.unreadable}", markup=False)
+        telling = [session for session in found if session.calls]
+        for kind, peers in there.items():
+            pieces = run.measure(telling, ENGINES_OF[kind](peers))
+            compare(console, given, Compared(kind=kind, pieces=pieces, sessions=len(telling)))
     if not given.no_speed and "engines" in kinds:
-        show_speed(console, engines, given.window)
+        show_speed(console, there["engines"], given.window)
     return 0
 
 
-def there(console: Console, given: argparse.Namespace, peers: Sequence[Peer]) -> list[Peer]:
+def installed(console: Console, given: argparse.Namespace, peers: Sequence[Peer]) -> list[Peer]:
     """The chosen ones that are installed; why the others are not."""
     chosen = [peer for peer in peers if not given.only or peer.name in given.only]
     for peer in chosen:
@@ -180,34 +142,39 @@ def there(console: Console, given: argparse.Namespace, peers: Sequence[Peer]) ->
     return [peer for peer in chosen if not missing(peer)]
 
 
-def compare(
-    console: Console, given: argparse.Namespace, peers: Sequence[Peer], *, of_gateways: bool
-) -> None:
+@attrs.frozen(kw_only=True)
+class Compared:
+    """What one table is made of."""
+
+    kind: str
+    pieces: Sequence[Piece]
+    sessions: int
+
+    @property
+    def ran(self) -> list[str]:
+        """The peers that answered, with their versions, and what of them was driven."""
+        return sorted({piece.ran for piece in self.pieces if piece.ran})
+
+    @property
+    def measured(self) -> str:
+        """Over what, and with which versions."""
+        versions = dict.fromkeys(ran.split(",")[0] for ran in self.ran)
+        return "; ".join([f"{self.sessions} recorded sessions", ", ".join(versions)])
+
+
+def compare(console: Console, given: argparse.Namespace, compared: Compared) -> None:
     """One table of costs and recall."""
-    jobs = [
-        Job(path=path, window=given.window, peers=peers, of_gateways=of_gateways)
-        for path in sessions()
-    ]
-    with ProcessPoolExecutor(given.jobs) as pool:
-        found = list(pool.map(one_session, jobs))
-    count = sum(bool(one.rows) for one in found)
-    for what, why in sorted({pair for one in found for pair in one.failed.items()}):
-        console.print(f"{what}: {why}", markup=False)
-    for line in sorted({text for one in found for text in one.ready.values()}):
+    for piece in compared.pieces:
+        if piece.failed:
+            console.print(f"{piece.engine} on {piece.session}: {piece.failed}", markup=False)
+    for line in compared.ran:
         console.print(f"ran: {line}", markup=False)
-    kind = "Gateways: the client's own requests" if of_gateways else "Engines"
-    title = (
-        f"{kind}; window {given.window:,}; means over {count} recorded sessions longer than that"
-    )
-    lines = list(shown(means(found, count)))
+    over = f"means over {compared.sessions} recorded sessions longer than that"
+    title = f"{TITLES[compared.kind]}; window {given.window:,}; {over}"
+    lines = list(shown(means(compared.pieces, compared.sessions)))
     show(console, title, lines)
     if given.keep:
-        name = "gateways" if of_gateways else "peers"
-        keep(f"{name}-{given.window}", lines)
-    if given.json:
-        rows = [[attrs.asdict(row) for row in one.rows] for one in found if one.rows]
-        with given.json.open("a") as file:
-            file.write("".join(json.dumps(line) + "\n" for line in rows))
+        keep_all(f"{FILES[compared.kind]}-{given.window}", lines, compared.measured)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, Any, Self
 
 import attrs
@@ -103,7 +104,7 @@ class Child:
 
     def __enter__(self) -> Self:
         """Start it."""
-        self._errors = (PLACES / f"{self.peer.name}.err").open("wb")
+        self._errors = TemporaryFile()  # not a shared one: several sessions run at once
         self._process = subprocess.Popen(
             self.peer.line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
         )
@@ -159,6 +160,6 @@ class Child:
         return answer
 
     def _last_words(self) -> str:
-        path = PLACES / f"{self.peer.name}.err"
-        lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        self._errors.seek(0)
+        lines = self._errors.read().decode(errors="replace").strip().splitlines()
         return lines[-1][:200] if lines else "it ended without a word"

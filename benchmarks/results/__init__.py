@@ -57,8 +57,20 @@ def kept(name: str) -> Results:
 
 def keep(name: str, rows: Iterable[Mapping[str, str]]) -> None:
     """Put new rows into the file of this name, and say when and on what they were measured."""
+    _write(name, msgspec.structs.replace(kept(name).with_rows(rows), measured=_now()))
+
+
+def keep_all(name: str, rows: Sequence[Mapping[str, str]], measured: str) -> None:
+    """The same with these rows alone, and their columns; `measured` says over what."""
+    found = msgspec.structs.replace(kept(name), columns=tuple(rows[0]), rows=())
+    _write(name, msgspec.structs.replace(found.with_rows(rows), measured=f"{measured}; {_now()}"))
+
+
+def _now() -> str:
     machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}"
-    measured = f"{time.strftime('%Y-%m-%d')}, {machine}, Python {platform.python_version()}"
-    results = msgspec.structs.replace(kept(name).with_rows(rows), measured=measured)
+    return f"{time.strftime('%Y-%m-%d')}, {machine}, Python {platform.python_version()}"
+
+
+def _write(name: str, results: Results) -> None:
     text = msgspec.json.format(msgspec.json.encode(results), indent=1)
     (FOLDER / f"{name}.json").write_bytes(text + b"\n")

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from collections import Counter
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     if program is None:
         raise UsageError(f"{client.program} is not installed here: {client.install}")
     code, savings = _wrapped(options, client, [program, *given])
-    with suppress(OSError):  # the terminal may be gone
+    with _terminal_or_none():
         _tell(options, savings)
     return code
 
@@ -79,7 +79,7 @@ def _wrapped(
 
     from timeline._serving import take_turns
     from timeline.gateway import GatewayServer
-    from timeline.gateway._child import run_child
+    from timeline.gateway._child import run_child, signals_passed
     from timeline.gateway.clients import Link
 
     environment = dict(os.environ)
@@ -88,7 +88,7 @@ def _wrapped(
     if options.upstream:
         upstreams = {maker: str(options.upstream) for maker in upstreams}
     token = token_urlsafe(TOKEN_BYTES)
-    with _notes_told(), _store(options) as store:
+    with signals_passed() as passing, _notes_told(), _store(options) as store:
         gateway = gateway_of(options, store, upstreams, token)
         take_turns()
         with GatewayServer(gateway=gateway) as server:
@@ -96,7 +96,7 @@ def _wrapped(
             link = Link(url=server.url, token=token, tools=tools, upstreams=upstreams)
             start = client.start(link, environment)
             run = [program, *start.arguments, *given, *start.more]
-            code = run_child(run, {**environment, **start.environment})
+            code = run_child(run, {**environment, **start.environment}, passing)
         return code, gateway.savings()  # now that the last answer is noted, too
 
 
@@ -147,8 +147,18 @@ def _notes_told() -> "Generator[None]":
     finally:
         log.propagate = before
         log.removeHandler(kept)
-        with suppress(OSError):  # the terminal may be gone
+        with _terminal_or_none():
             kept.tell()
+
+
+@contextmanager
+def _terminal_or_none() -> "Generator[None]":
+    """What is told when the terminal is gone is told nobody, also by what is left in the buffer at the end."""
+    try:
+        yield
+        sys.stderr.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 class _Kept(logging.Handler):

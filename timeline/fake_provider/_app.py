@@ -14,10 +14,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from render import Json, Model
 from timeline.fake_provider._body import json_of
+from timeline.fake_provider._chatgpt import CODEX, ROUTES
 from timeline.fake_provider._fault import ApiError, Fault
 from timeline.fake_provider._http_request import Recorded
 from timeline.fake_provider._provider import Exchange, FakeProvider
 from timeline.fake_provider.wires import MESSAGES, RESPONSES, WIRES, Wire
+
+_LOGGED_IN = f"{CODEX}/responses"
 
 
 def refusal(wire: Wire, error: ApiError, request_id: str) -> Response:
@@ -120,13 +123,15 @@ def app_of(provider: FakeProvider) -> ASGIApp:
     app = Starlette(
         routes=[
             Route("/", served.greeting),
-            Route(RESPONSES.path, served.socket),
+            *(Route(path, served.socket) for path in (RESPONSES.path, _LOGGED_IN)),
+            Route(_LOGGED_IN, partial(served.create, RESPONSES), methods=["POST"]),
             *(Route(w.path, partial(served.create, w), methods=["POST"]) for w in WIRES),
             *(
                 Route(w.path + w.counts, partial(served.count, w), methods=["POST"])
                 for w in WIRES
                 if w.counts
             ),
+            *ROUTES,
             Route("/v1/models", served.models),
             Route("/v1/models/{name}", served.model),
         ],

@@ -1,16 +1,18 @@
 """A client as a child process: it has the terminal, gets the signals, and its exit code is told.
 
 The child stays in the process group of its parent. So Ctrl-C and Ctrl-Z at a terminal reach both by themselves;
-the parent leaves it to the child what they mean, and is stopped when the child is.
+the parent leaves it to the child what they mean, and is stopped when the child is.  When the parent is killed, the
+child is told to end: without the gateway it could only fail.
 """
 
 import os
+import select
 import signal
 import subprocess
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import attrs
 
@@ -22,29 +24,91 @@ STDIN: Final = 0
 KILLED: Final = 128
 """A shell's exit code for a program that a signal ended: this, and its number."""
 SETTLE_SECONDS: Final = 0.05
+SIGNALS_MAX: Final = 4_096
+"""Looked at together."""
+_GUARD: Final = 'read -r client && { read -r ended || kill -TERM "$client"; }'
+"""Ends a process when the pipe is closed before it is told that the process has ended."""
 
 
-def run_child(command: Sequence[str], environment: Mapping[str, str]) -> int:
+def run_child(command: Sequence[str], environment: Mapping[str, str], passing: "Passing") -> int:
     """Run a program in the foreground until it ends; its exit code, as a shell tells it.
 
     Raises:
         OSError: it cannot be run.
     """
-    with _terminal_kept(), _signals_to() as passing:
+    typed = passing.leave if _is_in_front() else passing.forward
+    with _terminal_kept(), _guard() as guard, _handled(TYPED, typed), _woken() as sleep:
         child = subprocess.Popen(command, env=dict(environment))  # noqa: S603 -- what the user asked for
+        _tell(guard, str(child.pid))
         passing.begin(child.pid)
-        child.returncode = _waited_for(child.pid)
+        child.returncode = _waited_for(child.pid, sleep)
+        passing.end()
         return child.returncode
 
 
-def _waited_for(pid: int) -> int:
+@contextmanager
+def _guard() -> Generator[IO[bytes]]:
+    """A shell that waits at a pipe, away from the terminal; the system closes the pipe of who is killed."""
+    shell = subprocess.Popen(  # noqa: S603 -- the line above
+        ["/bin/sh", "-c", _GUARD],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        bufsize=0,
+    )
+    assert shell.stdin  # noqa: S101 -- just asked for
+    try:
+        yield shell.stdin
+        _tell(shell.stdin, "ended")
+    finally:
+        shell.stdin.close()
+        shell.wait()
+
+
+def _tell(guard: IO[bytes], word: str) -> None:
+    """It may be gone itself."""
+    with suppress(BrokenPipeError):
+        guard.write(f"{word}\n".encode())
+
+
+def _waited_for(pid: int, sleep: Callable[[], None]) -> int:
     while True:
-        _, status = os.waitpid(pid, os.WUNTRACED)
+        found, status = os.waitpid(pid, os.WUNTRACED | os.WNOHANG)
+        if not found:
+            sleep()
+            continue
         if not os.WIFSTOPPED(status):
             code = os.waitstatus_to_exitcode(status)
             return code if code >= 0 else KILLED - code
         if _stays_stopped(pid):
             os.kill(os.getpid(), signal.SIGSTOP)
+
+
+@contextmanager
+def _woken() -> Generator[Callable[[], None]]:
+    """Sleeps until the next signal, that of a child too, or not at all if one came since the last time. A call that
+    waits for the child would not see a signal that comes just before it."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    waking = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+
+    def heard(*_: object) -> None:
+        """Only what has a handler wakes."""
+
+    children = signal.signal(signal.SIGCHLD, heard)
+
+    def sleep() -> None:
+        select.select([reader], [], [])
+        os.read(reader, SIGNALS_MAX)
+
+    try:
+        yield sleep
+    finally:
+        signal.signal(signal.SIGCHLD, children)
+        signal.set_wakeup_fd(waking)
+        os.close(reader)
+        os.close(writer)
 
 
 def _stays_stopped(pid: int) -> bool:
@@ -56,7 +120,7 @@ def _stays_stopped(pid: int) -> bool:
 
 
 @attrs.define
-class _Passing:
+class Passing:
     """Passes signals on to a child; those that come before it is there, as soon as it is."""
 
     pid: int = 0
@@ -67,6 +131,10 @@ class _Passing:
         self.pid = pid
         for number in self.early:
             self.forward(number)
+
+    def end(self) -> None:
+        """There is none any more: what comes now changes nothing."""
+        self.pid = 0
 
     def forward(self, number: int, *_: object) -> None:
         """A signal came that the child has not got."""
@@ -81,21 +149,25 @@ class _Passing:
 
 
 @contextmanager
-def _signals_to() -> Generator[_Passing]:
-    """While this lasts, signals go to the child. A handler, unlike ignoring a signal, is not inherited by a program
-    that is run."""
-    passing = _Passing()
-    typed = passing.leave if _is_in_front() else passing.forward
-    handlers: dict[int, Any] = {
-        **dict.fromkeys(FORWARDED, passing.forward),
-        **dict.fromkeys(TYPED, typed),
-    }
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    try:
+def signals_passed() -> Generator[Passing]:
+    """While this lasts, signals are for the child: whoever prepares it and tidies up behind it is not ended by them,
+    as by the second hangup of a terminal that is closed."""
+    passing = Passing()
+    with _handled(FORWARDED, passing.forward):
         yield passing
+
+
+@contextmanager
+def _handled(numbers: Sequence[int], handler: Callable[..., None]) -> Generator[None]:
+    """A handler, unlike ignoring a signal, is not inherited by a program that is run. What is ignored already, as by
+    nohup, stays so for both."""
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before: dict[int, Any] = {number: signal.signal(number, handler) for number in heard}
+    try:
+        yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
 def _is_in_front() -> bool:

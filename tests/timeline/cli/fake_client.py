@@ -9,6 +9,7 @@
 It prints one line of JSON each time it has something to say.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -144,16 +145,18 @@ def stranger(gateway: Gateway) -> None:
             say(status=error.code)
 
 
-def wait(_: Gateway) -> None:
+def wait(gateway: Gateway) -> None:
     def tell(number: int, _: object) -> None:
-        say(signal=signal.Signals(number).name)
+        with contextlib.suppress(OSError):  # the terminal is closed
+            say(signal=signal.Signals(number).name)
         if number != signal.SIGINT:
             sys.exit(50)
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, tell)
-    say(pid=os.getpid())
-    time.sleep(60)
+    say(pid=os.getpid(), url=gateway.url)
+    for _ in range(600):
+        time.sleep(0.1)  # a signal just before a sleep is told after it
 
 
 def idle(_: Gateway) -> None:

@@ -56,9 +56,12 @@ class Desk:
             timeout=60,
         )
 
-    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+    def start(self, *arguments: str, ignoring: str = "") -> "subprocess.Popen[str]":
+        """In the background; `ignoring` are signals, in the words of a shell."""
+        line = self.command(*arguments)
+        shell = ["/bin/sh", "-c", f"trap '' {ignoring}; exec \"$@\"", "sh"]
         return subprocess.Popen(
-            self.command(*arguments),
+            [*shell, *line] if ignoring else line,
             cwd=self.folder,
             env=dict(self.environment),
             stdin=subprocess.DEVNULL,
@@ -205,24 +208,66 @@ def test_a_signal_goes_on_to_the_client_whose_exit_code_is_told(
 ) -> None:
     running = desk.start("claude", "wait")
     assert running.stdout
-    running.stdout.readline()
+    client = json.loads(running.stdout.readline())
     running.send_signal(number)
     out, told = running.communicate(timeout=30)
     assert out, (running.returncode, told)
     assert facts(out) == {"signal": number.name}
     assert running.returncode == 50
+    check_nothing_is_left(desk, client["url"])
+
+
+def test_of_an_agent_whose_gateway_is_killed_nothing_goes_on(desk: Desk) -> None:
+    running = desk.start("claude", "wait")
+    assert running.stdout
+    client = json.loads(running.stdout.readline())
+    guards = children(running.pid) - {client["pid"]}
+    running.kill()
+    out, _ = running.communicate(timeout=30)  # to the end of what the client says
+    assert facts(out) == {"signal": "SIGTERM"}
+    assert guards
+    wait_until_gone({client["pid"], *guards})
+    assert not any((desk.folder.parent / "tmp").rglob("*"))
+    assert not is_served(client["url"])
+    assert desk.wrap("claude", "ask", "1", "0").returncode == 0, "the store is free again"
+
+
+def test_a_signal_that_comes_again_does_not_end_the_tidying_up(desk: Desk) -> None:
+    """A terminal that is closed sends SIGHUP, and so does the shell in it."""
+    running = desk.start("claude", "wait")
+    assert running.stdout
+    client = json.loads(running.stdout.readline())
+    while running.poll() is None:
+        running.send_signal(signal.SIGHUP)
+        time.sleep(0.005)
+    running.communicate(timeout=30)
+    check_nothing_is_left(desk, client["url"])
+    assert not any(desk.folder.iterdir()), "no store for nothing"
+
+
+def test_a_signal_that_is_ignored_is_not_passed_on(desk: Desk) -> None:
+    """As by `nohup`, or by a shell for what runs in the background."""
+    running = desk.start("claude", "wait", ignoring="HUP INT")
+    assert running.stdout
+    running.stdout.readline()
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        running.send_signal(number)
+        time.sleep(0.05)
+    out, _ = running.communicate(timeout=30)
+    assert out.splitlines() == ['{"signal": "SIGTERM"}']
 
 
 def test_an_interrupt_is_for_the_client_to_understand(desk: Desk) -> None:
     running = desk.start("claude", "wait")
     assert running.stdout
-    running.stdout.readline()
+    client = json.loads(running.stdout.readline())
     running.send_signal(signal.SIGINT)
     assert json.loads(running.stdout.readline()) == {"signal": "SIGINT"}
     assert running.poll() is None, "it goes on"
     running.terminate()
     running.communicate(timeout=30)
     assert running.returncode == 50
+    check_nothing_is_left(desk, client["url"])
 
 
 def test_of_a_client_that_is_killed_the_rest_goes_as_always(desk: Desk) -> None:
@@ -248,6 +293,16 @@ def test_at_a_terminal_one_ctrl_c_is_one_interrupt(desk: Desk) -> None:
         assert os.waitstatus_to_exitcode(os.waitpid(running, 0)[1]) == 50
 
 
+def test_of_a_terminal_that_is_closed_nothing_is_left(desk: Desk) -> None:
+    with terminal(desk, "claude", "wait") as (running, screen):
+        client = json.loads(read_until(screen, b"}"))
+        others = children(running)
+    assert os.waitstatus_to_exitcode(os.waitpid(running, 0)[1]) == 50
+    assert client["pid"] in others
+    wait_until_gone(others)
+    check_nothing_is_left(desk, client["url"])
+
+
 def test_a_terminal_is_as_it_was_after_a_client_left_it_raw(desk: Desk) -> None:
     with terminal(desk, "claude", "raw") as (running, screen):
         read_until(screen, b"came by")
@@ -267,6 +322,27 @@ def test_who_stops_a_client_stops_both_and_both_go_on(desk: Desk) -> None:
         os.kill(running, signal.SIGTERM)
         read_until(screen, b"SIGTERM")
         assert os.waitstatus_to_exitcode(os.waitpid(running, 0)[1]) == 50
+
+
+def children(pid: int) -> set[int]:
+    """Of a process, those that it has now."""
+    asked = ["ps", "-A", "-o", "ppid=,pid="]
+    pairs = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()
+    return {int(child) for parent, child in map(str.split, pairs) if int(parent) == pid}
+
+
+def wait_until_gone(pids: set[int]) -> None:
+    end = time.monotonic() + 30
+    while left := {pid for pid in pids if is_running(pid)}:
+        assert time.monotonic() < end, left
+        time.sleep(0.02)
+
+
+def is_running(pid: int) -> bool:
+    """Whether it does anything; who is dead may still be in the list."""
+    asked = ["ps", "-p", str(pid), "-o", "stat="]
+    state = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    return bool(state) and not state.startswith("Z")
 
 
 @contextmanager

@@ -102,5 +102,17 @@ def test_an_instruction_stands_between_messages_where_the_model_takes_it() -> No
 def test_a_websocket_is_refused_so_that_the_agent_falls_back(practice: Practice) -> None:
     server = practice.serve()
     headers = {"connection": "upgrade", "upgrade": "websocket", "authorization": "Bearer x"}
-    assert httpx2.get(f"{server.url}/v1/responses", headers=headers).status_code == 426
-    assert httpx2.get(f"{server.url}/v1/responses").status_code == 405
+    for path in ("/v1/responses", "/backend-api/codex/responses"):
+        assert httpx2.get(f"{server.url}{path}", headers=headers).status_code == 426
+        assert httpx2.get(f"{server.url}{path}").status_code == 405
+
+
+def test_who_is_logged_in_with_chatgpt_asks_at_another_path(practice: Practice) -> None:
+    server = practice.serve()
+    headers = {"authorization": "Bearer x", "chatgpt-account-id": "mine"}
+    found = httpx2.get(f"{server.url}/backend-api/wham/accounts/check", headers=headers).json()
+    assert [account["id"] for account in found["accounts"]] == ["mine"]
+    asked = {"model": "gpt-5.4", "input": "Hello.", "store": False, "instructions": "Answer."}
+    said = posted(server, asked, headers, "/backend-api/codex/responses")
+    assert said.status_code == 200, said.text
+    assert posted(server, asked, {}, "/backend-api/codex/responses").status_code == 401

@@ -1,0 +1,189 @@
+"""Runs engines over sessions: one engine and one session at a time, in several processes; says how far it is."""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from datetime import timedelta
+from functools import lru_cache, partial
+from pathlib import Path
+from statistics import fmean
+from time import perf_counter
+from typing import TypeAlias
+
+import attrs
+import msgspec
+
+from benchmarks.peers.driver import Child, Peer, PeerFailedError
+from benchmarks.peers.gateways import our_gateway, theirs, untouched
+from benchmarks.peers.measure import Recording, Row, full_history, measured, ours, recorded
+from blocks import FoldlineError
+from persistence.sessions import read_session
+
+POLICIES = ("default", "frugal", "generous")
+Ran: TypeAlias = tuple[Row, str]
+"""The figures, and the version of the peer that answered."""
+
+
+@attrs.frozen(kw_only=True)
+class Engine:
+    """What is measured."""
+
+    name: str
+    run: Callable[[Recording], Ran]
+
+
+def _own(measure: Callable[[Recording], Row], recording: Recording) -> Ran:
+    return measure(recording), ""
+
+
+def _peer(peer: Peer, recording: Recording) -> Ran:
+    with Child(peer) as child:
+        row = (theirs if peer.is_gateway else measured)(child, recording)
+        return row, child.ready
+
+
+def engines(peers: Sequence[Peer]) -> list[Engine]:
+    """The peers of the first class, behind what they are held against."""
+    own = {"full history": full_history}
+    own |= {f"foldline {policy}": partial(ours, policy) for policy in POLICIES}
+    return _together(own, peers)
+
+
+def gateways(peers: Sequence[Peer]) -> list[Engine]:
+    """The same of the second."""
+    return _together({"no gateway": untouched, "foldline proxy": our_gateway}, peers)
+
+
+def _together(own: Mapping[str, Callable[[Recording], Row]], peers: Sequence[Peer]) -> list[Engine]:
+    first = [Engine(name=name, run=partial(_own, measure)) for name, measure in own.items()]
+    return [*first, *(Engine(name=peer.name, run=partial(_peer, peer)) for peer in peers)]
+
+
+@attrs.frozen(kw_only=True)
+class Candidate:
+    """A session that may be measured."""
+
+    path: Path
+    window: int
+    calls: int = 0
+    """Zero: it always fits, or never needs anything far back."""
+    unreadable: str = ""
+
+
+def candidate(path: Path, window: int) -> Candidate:
+    """Whether a session says anything in this window."""
+    try:
+        recording = _recording(path, window)
+    except FoldlineError as error:
+        return Candidate(path=path, window=window, unreadable=str(error))
+    is_telling = bool(recording.moments) and recording.is_long and full_history(recording).far
+    return Candidate(path=path, window=window, calls=len(recording.moments) if is_telling else 0)
+
+
+@lru_cache(maxsize=1)
+def _recording(path: Path, window: int) -> Recording:
+    return recorded(read_session(path), window)
+
+
+@attrs.frozen(kw_only=True)
+class Piece:
+    """One engine over one session, as it is kept in a file; `failed` says why there are no figures."""
+
+    session: str
+    window: int
+    engine: str
+    calls: int
+    seconds: float
+    row: Row | None = None
+    ran: str = ""
+    failed: str = ""
+
+
+def piece(session: Candidate, engine: Engine) -> Piece:
+    """Measure it."""
+    began = perf_counter()
+    made = partial(
+        Piece,
+        session=session.path.name,
+        window=session.window,
+        engine=engine.name,
+        calls=session.calls,
+    )
+    recording = _recording(session.path, session.window)
+    try:
+        row, ran = engine.run(recording)
+    except PeerFailedError as error:
+        return made(seconds=perf_counter() - began, failed=str(error))
+    return made(seconds=perf_counter() - began, row=row, ran=ran)
+
+
+@attrs.define(kw_only=True)
+class Run:
+    """What has been measured; with a file it is kept there, piece by piece, and not measured again."""
+
+    jobs: int
+    file: Path | None = None
+    pieces: list[Piece] = attrs.field(factory=list[Piece])
+
+    def __attrs_post_init__(self) -> None:
+        """Read what an earlier run has kept."""
+        if self.file and self.file.exists():
+            lines = self.file.read_bytes().splitlines()
+            self.pieces += [msgspec.json.decode(line, type=Piece) for line in lines]
+
+    def candidates(self, paths: Sequence[Path], window: int) -> list[Candidate]:
+        """Which of these sessions say anything, those with few calls first."""
+        with ProcessPoolExecutor(self.jobs) as pool:
+            found = pool.map(partial(candidate, window=window), paths)
+            return sorted(found, key=lambda session: (session.calls, session.path.name))
+
+    def measure(self, sessions: Sequence[Candidate], chosen: Sequence[Engine]) -> list[Piece]:
+        """Every engine over every session, as far as that has not been done; all of these pieces."""
+        wanted = [(session, engine) for session in sessions for engine in chosen]
+        known = {_key(each) for each in self.pieces}
+        new = [pair for pair in wanted if _named(*pair) not in known]
+        with ProcessPoolExecutor(self.jobs) as pool:
+            for number, done in enumerate(as_completed(_begun(pool, new)), 1):
+                self._keep(done.result())
+                print(f"{number:3}/{len(new)}  {self._told(new)}", file=sys.stderr, flush=True)
+        asked = {_named(*pair) for pair in wanted}
+        return [each for each in self.pieces if _key(each) in asked]
+
+    def _keep(self, done: Piece) -> None:
+        self.pieces.append(done)
+        if self.file and not done.failed:  # what failed is tried again
+            with self.file.open("ab") as file:
+                file.write(msgspec.json.encode(done) + b"\n")
+
+    def _told(self, new: Sequence[tuple[Candidate, Engine]]) -> str:
+        """What came last, and how long the rest may take."""
+        last = self.pieces[-1]
+        left = timedelta(seconds=round(self._seconds_left(new)))
+        how = f"failed: {last.failed}" if last.failed else f"{last.seconds:.0f} s"
+        return f"{last.engine} on {last.session} ({last.calls} calls): {how}; about {left} left"
+
+    def _seconds_left(self, new: Sequence[tuple[Candidate, Engine]]) -> float:
+        """By what a call took each engine so far."""
+        done = {_key(each) for each in self.pieces}
+        paces = {e: _pace([p for p in self.pieces if p.engine == e]) for _, _, e in done}
+        usual = fmean(paces.values())
+        left = (pair for pair in new if _named(*pair) not in done)
+        return sum(paces.get(e.name, usual) * session.calls for session, e in left) / self.jobs
+
+
+def _begun(
+    pool: ProcessPoolExecutor, pairs: Sequence[tuple[Candidate, Engine]]
+) -> Iterator[Future[Piece]]:
+    return (pool.submit(piece, session, engine) for session, engine in pairs)
+
+
+def _named(session: Candidate, engine: Engine) -> tuple[str, int, str]:
+    return session.path.name, session.window, engine.name
+
+
+def _key(done: Piece) -> tuple[str, int, str]:
+    return done.session, done.window, done.engine
+
+
+def _pace(pieces: Sequence[Piece]) -> float:
+    return sum(each.seconds for each in pieces) / max(1, sum(each.calls for each in pieces))

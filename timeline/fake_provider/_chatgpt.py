@@ -1,0 +1,41 @@
+"""What Codex asks of ChatGPT for who is logged in there: whose account it is, which settings and models it has.
+
+The answers of a model are asked for as in OpenAI's API, at another path.
+"""
+
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+CODEX: Final = "/backend-api/codex"
+"""In the place of `/v1`."""
+_ACCOUNTS: Final = "/backend-api/wham/accounts/check"
+_SETTINGS: Final = "/backend-api/wham/settings/user"
+
+
+async def _accounts(http: Request) -> Response:
+    """The account that asks, and no other place for its requests than the usual one."""
+    account = {
+        "id": http.headers.get("chatgpt-account-id", ""),
+        "workspace_backend_origin": "https://chatgpt.com",
+        "account_routing_override": "NO_CONSTRAINT",
+    }
+    return JSONResponse({"accounts": [account], "account_ordering": [account["id"]]})
+
+
+async def _models(_: Request) -> Response:
+    """None that Codex does not know by itself."""
+    return JSONResponse({"models": []})
+
+
+async def _settings(_: Request) -> Response:
+    return JSONResponse({})
+
+
+ROUTES: Final = (
+    Route(_ACCOUNTS, _accounts),
+    Route(_SETTINGS, _settings),
+    Route(f"{CODEX}/models", _models),
+)
