@@ -69,7 +69,7 @@ class Body:
     api: Api
     raw: bytes
     fields: dict[str, bytes]
-    """The JSON of each."""
+    """The JSON of each, but for the conversation's."""
     said: list[bytes]
     """That of each message, or item."""
     leads: int
@@ -83,10 +83,11 @@ class Body:
             UnreadableError: it holds no whole conversation.
         """
         try:
-            fields = {name: bytes(value) for name, value in _RAW_FIELDS.decode(raw).items()}
-            said = [*map(bytes, _RAW_LIST.decode(fields[api.said]))]
+            found = _RAW_FIELDS.decode(raw)
+            said = [*map(bytes, _RAW_LIST.decode(found[api.said]))]
         except (msgspec.DecodeError, KeyError) as error:
             raise UnreadableError(f"no JSON with a list {api.said!r}") from error
+        fields = {name: b"" if name == api.said else bytes(value) for name, value in found.items()}
         body = cls(api, raw, fields, said, _leads(api, said))
         if not said:
             raise UnreadableError("nothing was said")

@@ -10,6 +10,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import lru_cache
 from hashlib import sha256
 from threading import Event, Lock
 from typing import Any, Final
@@ -21,7 +22,7 @@ from persistence import EventStore
 from render import Rendered
 from timeline._timeline import Timeline
 from timeline.engine._history import History, HistoryReader
-from timeline.gateway._apis import Speaker
+from timeline.gateway._apis import Api, Speaker
 from timeline.gateway._body import Body, is_same
 
 log = logging.getLogger("foldline.gateway")
@@ -198,8 +199,15 @@ def _closed(conversation: Conversation) -> None:
 
 def _first(body: Body) -> str:
     """A hash of a history's first message, and of whether there are tools: a side call has none."""
-    opening = HistoryReader(format=body.api.provider)
-    opening.add(body.heard(0, body.leads + 1))
-    chain = opening.history().chain
-    tools = "tools" if body.fields.get("tools", b"[]") not in (b"[]", b"null") else ""
+    has_tools = body.fields.get("tools", b"[]") not in (b"[]", b"null")
+    opening = tuple(body.said[: body.leads + 1])
+    return _hashed(body.api, opening, body.leads, "tools" if has_tools else "")
+
+
+@lru_cache(maxsize=OPEN_MAX)
+def _hashed(api: Api, opening: tuple[bytes, ...], leads: int, tools: str) -> str:
+    """Of a first message behind `leads` others; it is asked for at every call of a conversation."""
+    reader = HistoryReader(format=api.provider)
+    reader.add(Body(api, b"", {}, [*opening], leads).heard())
+    chain = reader.history().chain
     return sha256(f"{chain[min(1, len(chain) - 1)]}{tools}".encode()).hexdigest()[:_LENGTH]
