@@ -1,5 +1,5 @@
-"""A round in the words that providers share: calls and what answers them, what else came, and the piece of a
-request that it all becomes.
+"""A round in the words that providers share: calls and what answers them, what else came, the piece of a request
+that it all becomes, and the conversation that pieces are put together as.
 
 Repairs, each with a notice; the log keeps the original:
 
@@ -11,15 +11,17 @@ Repairs, each with a notice; the log keeps the original:
 * text that is empty or white space is not shown; an image that cannot be read is named.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
+from itertools import chain, groupby
+from operator import attrgetter, eq, itemgetter
 from typing import Final
 
 import attrs
 import msgspec
 
 from blocks import Note, OpaqueBlock, Part, TextPart, ToolCall, ToolResult, clean_json
-from render.policy._provider import Piece, Spot
+from render.policy._provider import Piece, Spot, TokenCounter
 from render.providers._heard import heard
 from render.providers._names import CONTINUE, INTERRUPTED, NO_OUTPUT
 from render.view._group import Entry, Group, Place
@@ -27,6 +29,8 @@ from render.view._provider_blocks import Json, verbatim
 
 OTHERS: Final = frozenset({Place.USER, Place.LATE, Place.CARRIED})
 """Where what came besides results stands."""
+_ITEMS: Final = attrgetter("items")
+_ROLE: Final = itemgetter("role")
 
 
 @attrs.frozen(kw_only=True)
@@ -55,11 +59,14 @@ class Returned:
 class Scale:
     """What contents weigh."""
 
-    envelope: int
+    tokens: Callable[[Json, TokenCounter], int]
+    counter: TokenCounter
+    envelope: int = 0
     """Tokens of a message, whatever is in it."""
-    tokens: Callable[[Json], int]
-    kind: Callable[[Sent, Json], str]
-    """The provider's type of a content, and whose it is where the provider's cache asks for that."""
+    kind: Callable[[Json], str] = lambda content: str(content.get("type"))
+    """The provider's type of a content."""
+    said: str = ""
+    """What stands before that type where the model said it: of APIs that take no mark there."""
 
 
 def returned(group: Group, notices: list[str]) -> Iterator[Returned]:
@@ -150,7 +157,8 @@ def _spots(sent: Sent, scale: Scale) -> Iterator[Spot]:
     role = "assistant" if sent.by_model else "user"
     envelope = scale.envelope
     for version, content in sent.contents:
-        tokens, kind = envelope + scale.tokens(content), scale.kind(sent, content)
+        tokens = envelope + scale.tokens(content, scale.counter)
+        kind = scale.said * sent.by_model + scale.kind(content)
         yield Spot(version=version, role=role, tokens=tokens, kind=kind)
         envelope = 0
 
@@ -163,3 +171,43 @@ def _sendable(sent: Sent) -> Sent:
     """The same with what JSON cannot hold spelled out, as a store would have done."""
     contents = tuple((version, clean_json(content)) for version, content in sent.contents)
     return attrs.evolve(sent, item=clean_json(sent.item), contents=contents)
+
+
+# The conversation that pieces are put together as.
+
+
+def assembled(
+    pieces: Sequence[Piece],
+    marks: Iterable[tuple[int, int]],
+    mark: Callable[[Piece, frozenset[int]], Iterable[Json]],
+) -> list[Json]:
+    """The items of all pieces; of a piece that gets marks, what `mark` makes of it: the same objects for the
+    same marks."""
+    by_piece: dict[int, set[int]] = {}
+    for index, spot in marks:
+        by_piece.setdefault(index, set()).add(spot)
+    parts: list[tuple[Json, ...]] = list(map(_ITEMS, pieces))
+    for index, spots in by_piece.items():
+        marked, at = pieces[index].marked, frozenset(spots)
+        if at not in marked:
+            marked[at] = tuple(mark(pieces[index], at))
+        parts[index] = marked[at]
+    return list(chain.from_iterable(parts))
+
+
+def joined(messages: list[Json], as_one: Callable[[Sequence[Json]], Json]) -> list[Json]:
+    """Adjacent messages of one role as one; they are rare, and the others stay what they are."""
+    roles = list(map(_ROLE, messages))
+    if not any(map(eq, roles, roles[1:])):
+        return messages
+    runs = (list(run) for _, run in groupby(messages, _ROLE))
+    return [run[0] if len(run) == 1 else as_one(run) for run in runs]
+
+
+def behind(
+    messages: list[Json], said: Json, as_one: Callable[[Sequence[Json]], Json]
+) -> list[Json]:
+    """The messages with one of the user's behind everything, and so behind the last mark: never cached."""
+    if not messages or messages[-1]["role"] != "user":
+        return [*messages, said]
+    return [*messages[:-1], as_one([messages[-1], said])]

@@ -67,15 +67,8 @@ class Encoding:
         for version, parts in others(group, notices, answered=replied):
             heard += [(version, part_content(part, "user", self.refuses)) for part in parts]
         sent = in_two(said, heard, "assistant", "content")
-        return piece_of(group, sent, self._scale, notices)
-
-    @property
-    def _scale(self) -> Scale:
-        return Scale(
-            envelope=0,
-            tokens=lambda content: content_tokens(content, self.counter),
-            kind=lambda _, content: str(content.get("type")),
-        )
+        scale = Scale(tokens=content_tokens, counter=self.counter)
+        return piece_of(group, sent, scale, notices)
 
     def _said(self, group: Group, notices: list[str]) -> Iterator[Numbered]:
         """The assistant's message."""

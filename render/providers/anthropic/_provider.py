@@ -20,10 +20,10 @@ from render.policy._provider import (
     TokenCounter,
     Where,
 )
-from render.providers._assemble import assembled, behind, joined
 from render.providers._definitions import FREE_SCHEMA, definition_of, open_definitions
 from render.providers._names import MIDWAY, tool_name
 from render.providers._read import usage_in_response, wanted_of
+from render.providers._rounds import assembled, behind, joined
 from render.providers.anthropic._count import RESULT_TOKENS, tool_tokens
 from render.providers.anthropic._encode import Encoding
 from render.providers.anthropic._flatten import contents_of, segment_of, text_of_content

@@ -61,9 +61,7 @@ class Encoding:
     @property
     def _scale(self) -> Scale:
         return Scale(
-            envelope=MESSAGE_TOKENS,
-            tokens=lambda part: part_tokens(part, self.counter),
-            kind=lambda _, part: kind_of(part),
+            tokens=part_tokens, counter=self.counter, envelope=MESSAGE_TOKENS, kind=kind_of
         )
 
     def _said(self, group: Group, notices: list[str]) -> Iterator[tuple[int, Json]]:

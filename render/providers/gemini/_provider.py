@@ -18,9 +18,9 @@ from render.policy._provider import (
     TokenCounter,
     Where,
 )
-from render.providers._assemble import behind, joined
 from render.providers._definitions import definition_of, open_definitions
 from render.providers._names import MIDWAY
+from render.providers._rounds import behind, joined
 from render.providers.gemini._count import RESULT_TOKENS, definition_tokens
 from render.providers.gemini._encode import Encoding
 from render.providers.gemini._flatten import segment_of, text_of_content

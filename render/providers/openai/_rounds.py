@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 from blocks import Part, TextPart, ToolCall
 from blocks.formats import spelled
 from render.policy._provider import Piece, TokenCounter
-from render.providers._rounds import Returned, Scale, Sent, returned
+from render.providers._rounds import Returned, Scale, returned
 from render.providers.openai._count import MESSAGE_TOKENS, content_tokens
 from render.providers.openai._kinds import CUSTOM, CUSTOM_INPUT, MARK
 from render.view._group import Entry, Group
@@ -24,15 +24,11 @@ TAIL_ITEMS: Final = 40
 def scale_of(counter: TokenCounter) -> Scale:
     """What contents of either API weigh."""
     return Scale(
+        tokens=content_tokens,
+        counter=counter,
         envelope=MESSAGE_TOKENS,
-        tokens=lambda content: content_tokens(content, counter),
-        kind=_kind,
+        said="said ",  # what carries no mark; see `_limits`
     )
-
-
-def _kind(sent: Sent, content: Json) -> str:
-    """What the model said carries no mark; see `_limits`."""
-    return f"said {content.get('type')}" if sent.by_model else str(content.get("type"))
 
 
 def answers(group: Group, notices: list[str]) -> Iterator[tuple[Entry, int, Sequence[Part]]]:

@@ -1,6 +1,5 @@
 """Tests of `render/providers`: a module's suite has its name, or is given here.
 
-_assemble: anthropic/test_assemble.py
 _facts: anthropic/validator/test_validate.py, openai/responses/validator/test_rules.py
 _heard: anthropic/test_encode.py, test_logs.py
 _media: openai/test_parts.py, gemini/test_parts.py

@@ -72,6 +72,14 @@ class Desk:
         )
 
 
+@pytest.fixture(autouse=True)
+def hangups() -> Iterator[None]:
+    """A program inherits what is ignored, as by the nohup that the tests may run under."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
     programs, home, folder = (tmp_path / name for name in ("bin", "home", "project"))

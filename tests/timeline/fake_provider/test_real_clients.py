@@ -55,6 +55,20 @@ def test_models_are_listed_for_who_has_a_key(practice: Practice, version: dict[s
     assert httpx2.get(url, headers={"authorization": "Bearer x", **version}).status_code == 200
 
 
+def test_codex_logged_in_with_chatgpt_asks_for_its_account_and_for_answers_there(
+    practice: Practice,
+) -> None:
+    url = f"{practice.serve().url}/backend-api"
+    headers = {"authorization": "Bearer x", "chatgpt-account-id": "mine"}
+    found = httpx2.get(f"{url}/wham/accounts/check", headers=headers).json()
+    assert [account["id"] for account in found["accounts"]] == found["account_ordering"] == ["mine"]
+    assert httpx2.get(f"{url}/wham/settings/user", headers=headers).json() == {}
+    assert httpx2.get(f"{url}/codex/models", headers=headers).json() == {"models": []}
+    asked = {"model": "gpt-5.6-sol", "input": "Hello.", "store": False}
+    answer = httpx2.post(f"{url}/codex/responses", headers=headers, json=asked).json()
+    assert (answer["object"], answer["status"]) == ("response", "completed")
+
+
 def billed(line: str) -> list[dict[str, Any]]:
     rules = {"type": "text", "text": "A rule to follow. " * 500}
     mark = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}

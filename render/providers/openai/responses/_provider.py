@@ -17,10 +17,10 @@ from render.policy._provider import (
     TokenCounter,
     Where,
 )
-from render.providers._assemble import assembled
 from render.providers._definitions import definition_of, open_definitions
 from render.providers._names import MIDWAY, tool_name
 from render.providers._read import usage_in_response
+from render.providers._rounds import assembled
 from render.providers.openai._count import definition_tokens
 from render.providers.openai._flatten import segment_of, text_of_content
 from render.providers.openai._limits import limits_of
