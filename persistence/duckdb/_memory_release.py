@@ -1,4 +1,5 @@
-"""Gives back the memory in which DuckDB keeps what it has read and written.
+"""Gives back the memory in which DuckDB keeps what it has read and written, and writes a long log into the file
+behind an append that takes its time anyway.
 
 It would keep blocks of the file until they fill most of the machine.  A lasting `memory_limit` is no way
 out: a checkpoint that does not get what it needs leaves a database that nobody can use until it is
@@ -6,13 +7,14 @@ opened again.  So the limit is low for a moment only, in which nobody reads and 
 """
 
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from persistence.duckdb._cursors import CursorPool
 from persistence.duckdb._group_commit import GroupCommit
-from persistence.duckdb._schema import interrupts
+from persistence.duckdb._schema import cursor_of, interrupts
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -23,6 +25,10 @@ ENOUGH: Final = 4_000_000
 """Bytes read or written after which it is worth the while."""
 LOW: Final = "SET GLOBAL memory_limit = '8MB'"
 AGAIN: Final = "RESET GLOBAL memory_limit"
+LARGE: Final = 256_000
+"""Bytes of an append behind which the write-ahead log is looked at."""
+LOG_BYTES_MAX: Final = 8_000_000
+"""Half of what DuckDB lets gather there; then whoever commits next writes it into the file, and all others wait."""
 UNSAID = 4_000_000
 """What somebody has read or written who does not say how much."""
 
@@ -34,6 +40,7 @@ class Cache:
     _connection: "DuckDBPyConnection"
     _group: "GroupCommit[Append]"
     _cursors: CursorPool
+    _path: Path
     _passed: int = attrs.field(default=0, init=False)
 
     def passed(self, size: int = UNSAID) -> None:
@@ -44,6 +51,28 @@ class Cache:
         with self._group.alone_at_once() as is_alone:
             if is_alone and self._cursors.when_idle(self._drop):
                 self._passed = 0
+
+    def written(self, size: int) -> None:
+        """The same, of an append: a large one does not leave a long log to those who append little."""
+        if size >= LARGE and self._log_bytes() >= LOG_BYTES_MAX:
+            with self._group.alone_at_once() as is_alone:
+                if is_alone:
+                    self._fold_log()
+        self.passed(size)
+
+    def _log_bytes(self) -> int:
+        try:
+            return self._path.with_name(f"{self._path.name}.wal").stat().st_size
+        except OSError:  # there is none
+            return 0
+
+    @interrupts()
+    def _fold_log(self) -> None:
+        import duckdb
+
+        # Where it fails the log stays, and is as durable there.
+        with suppress(duckdb.Error), cursor_of(self._connection) as cursor:
+            cursor.execute("CHECKPOINT")
 
     @interrupts()
     def _drop(self) -> None:

@@ -94,7 +94,7 @@ class DuckDBStore(RetainingStore):
                 self._writer = Writer(self._connection, self.path, self._lock, heads)
             self._refuse_a_lost_tail()
             self._group = GroupCommit(self._writer.commit)
-            self._cache = Cache(self._connection, self._group, self._cursors)
+            self._cache = Cache(self._connection, self._group, self._cursors, self.path)
             self._reader = Reader(self.path, self._writer, self._cursors, self._cache)
             self._retention = Retention(
                 self._writer, self._reader, self._cursors, self._group.alone
@@ -128,7 +128,7 @@ class DuckDBStore(RetainingStore):
     def _append(self, append: Append) -> int:
         self._refuse_if_not_ours()
         self._group.submit(append)
-        self._cache.passed(sum(len(event.data) for event in append.events))
+        self._cache.written(sum(len(event.data) for event in append.events))
         if append.committed or self._is_there(append):
             self._watchers.grown(append.timeline)
             return append.expected + len(append.events)

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from blocks import (
+    BlockId,
     ClosedError,
     DamagedStoreError,
     Event,
@@ -19,6 +20,8 @@ from blocks import (
     StoreError,
     StoreLockedError,
     TimelineId,
+    TurnId,
+    UserPrompt,
     VersionConflictError,
     encode_event,
 )
@@ -86,6 +89,18 @@ def test_after_close_one_file_holds_everything(path: Path) -> None:
         store.append(T, many(3), expected_version=0)
         assert wal(path).exists()
     assert not wal(path).exists()
+
+
+def test_large_appends_leave_no_long_log_to_small_ones(path: Path) -> None:
+    """Left to itself DuckDB would let 16 MB gather, and then hold up whoever commits next, however little."""
+    with DuckDBStore(path) as store:
+        for version in range(45):
+            block = UserPrompt(id=BlockId(f"b{version}"), turn=TurnId("t1"), text="x" * 300_000)
+            event = msgspec.structs.replace(said(str(version)), block=block)
+            store.append(T, [event], expected_version=version)
+        assert 0 < wal(path).stat().st_size < 8_500_000
+    with DuckDBStore(path) as store:
+        assert store.head(T) == 45
 
 
 def test_a_process_that_never_closed_lost_nothing(died: Path) -> None:
