@@ -43,18 +43,34 @@ async def _message(reader: StreamReader) -> bytes:
     return head + await reader.readexactly(int.from_bytes(head[1:], "big") - 4)
 
 
+async def _closed(writer: StreamWriter) -> None:
+    writer.close()
+    with suppress(ConnectionError):
+        await writer.wait_closed()
+
+
 @attrs.define
 class _Pooler:
     server: Path
     _free: dict[str, Queue[_Lent]] = attrs.field(factory=dict[str, Queue[_Lent]])
+    _clients: set[asyncio.Task[None]] = attrs.field(factory=set[asyncio.Task[None]])
 
-    async def client(self, reader: StreamReader, writer: StreamWriter) -> None:
+    async def listening(self, place: Path) -> asyncio.Server:
+        """Take clients."""
+        return await asyncio.start_unix_server(self._arrived, place)
+
+    def _arrived(self, reader: StreamReader, writer: StreamWriter) -> None:
+        self._clients.add(asyncio.ensure_future(self._client(reader, writer)))
+
+    async def _client(self, reader: StreamReader, writer: StreamWriter) -> None:
         """Serve one, from its first message to its last."""
-        with suppress(asyncio.IncompleteReadError, ConnectionError):
-            user = await self._started(reader, writer)
-            while (message := await _message(reader))[:1] != b"X":
-                await self._transaction(user, message, reader, writer)
-        writer.close()
+        try:
+            with suppress(asyncio.IncompleteReadError, ConnectionError):
+                user = await self._started(reader, writer)
+                while (message := await _message(reader))[:1] != b"X":
+                    await self._transaction(user, message, reader, writer)
+        finally:
+            await _closed(writer)
 
     async def _started(self, reader: StreamReader, writer: StreamWriter) -> str:
         size = int.from_bytes(await reader.readexactly(4), "big")
@@ -100,13 +116,15 @@ class _Pooler:
         writer.write(answer)
         return answer == READY
 
-    async def ended(self) -> None:
-        """All clients have gone; go, too."""
+    async def ended(self, listening: asyncio.Server) -> None:
+        """Hang up on those who are left, and go."""
+        listening.close()
+        for client in self._clients:
+            client.cancel()
+        await asyncio.gather(*self._clients, return_exceptions=True)
         for queue in self._free.values():
             while not queue.empty():
-                writer = queue.get_nowait().writer
-                writer.close()
-                await writer.wait_closed()
+                await _closed(queue.get_nowait().writer)
 
 
 @contextmanager
@@ -122,10 +140,9 @@ def pooler(server: Path) -> Iterator[Path]:
 
     try:
         pooler = _Pooler(server)
-        listening = done(asyncio.start_unix_server(pooler.client, folder / SOCKET))
+        listening = done(pooler.listening(folder / SOCKET))
         yield folder
-        listening.close()
-        done(pooler.ended())
+        done(pooler.ended(listening))
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
