@@ -23,7 +23,7 @@ _IDLE_SECONDS: Final = 75
 """How long a connection is kept that nothing is asked on: an agent's tools take their time."""
 _BACKLOG: Final = 128
 _TURN_SECONDS: Final = 0.0005
-_FULL_COLLECTION_AFTER: Final = 100
+_FULL_COLLECTION_AFTER: Final = 30
 """Collections of the generation before; Python's own is 10."""
 
 
@@ -45,7 +45,7 @@ def take_turns() -> None:
     """Let nobody wait long in this process, which does nothing but serve.
 
     Threads take turns ten times as often as Python's own 5 ms: while one compacts, a request that comes in pieces
-    would wait that long for each of them.  Garbage is looked for in all that is held a tenth as often: with
+    would wait that long for each of them.  Garbage is looked for in all that is held a third as often: with
     sixteen long conversations that stops every thread for 0.3 s.
     """
     sys.setswitchinterval(_TURN_SECONDS)
