@@ -1,6 +1,7 @@
 """Generated logs of agents that talk to other APIs than Anthropic's, and how such an API's requests are looked at."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -13,15 +14,15 @@ from tests.strategies import Play
 
 
 @attrs.define
-class OwnPlay(Play):
+class OwnPlay(Play, ABC):
     """Does steps to a timeline whose model answers in the words of its own API."""
 
     native: bool = True
     """Whether what the model says is recorded as this API has it, and not as another's."""
 
+    @abstractmethod
     def response(self, name: str, made: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """What the API returns; `made`: the contents, as Anthropic has them."""
-        raise NotImplementedError
 
     def _do_respond(self, named: bool, contents: Sequence[tuple[Any, ...]]) -> None:  # noqa: FBT001 -- data
         if not self.native:

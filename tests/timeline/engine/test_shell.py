@@ -224,7 +224,7 @@ RAISES: dict[str, dict[type[Exception], _Call]] = {
     "render_at": {MisuseError: lambda t: t.render_at(99)},
     "recording": {ArgumentError: lambda t: t.recording("langchain")},
     "sync": {
-        MisuseError: lambda t: t.sync([], format="anthropic", rendered=5),  # type: ignore[arg-type]
+        MisuseError: lambda t: t.sync([], format="anthropic", rendered=5),  # type: ignore[arg-type]  # what a script gives that nobody checks
         ArgumentError: lambda t: t.sync("x", format="openai.chat"),
         HistoryDivergedError: lambda t: t.sync([EDITED], format="openai.chat"),
         CodecError: lambda t: t.sync(
