@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from contextlib import closing, contextmanager
 from importlib.util import find_spec
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from timeline.cli._console import UsageError, complain
@@ -186,6 +187,8 @@ def _tell(options: argparse.Namespace, savings: "Savings") -> None:
     elif savings.calls or savings.passed:
         for text in savings.lines():
             complain(text)
+        named = f" --store {quote(options.store)}" if options.store is not None else ""
+        complain(f"kept in {location(options)}: look at it with `foldline list{named}`")
     else:
         complain(
             f"no request came by; if {options.client} has asked a model, its own settings name another URL"

@@ -119,6 +119,7 @@ def test_a_client_runs_as_without_and_its_requests_go_through(desk: Desk, client
     first, *rest = ran.stderr.splitlines()
     assert first.startswith("foldline: 3 calls, ")
     assert any("sending everything" in line for line in rest)
+    assert rest[-1] == "foldline: kept in foldline.sqlite: look at it with `foldline list`"
     check_nothing_is_left(desk, said["url"])
 
 
