@@ -90,8 +90,7 @@ class Branching(Removing):
                 or `fork` this timeline before the change and continue in the fork, which the next call
                 finds again. `follow` is like `fork`, and also forks if the history ends before the
                 timeline does, because the program went back.
-            after: `messages` has only those after this version, as from a program that began with an empty history
-                there.
+            after: `messages` has only those after this version, because the program began anew there.
             rendered: The request that the newest answer in the history answers; None: the one rendered last.
 
         Raises:
