@@ -1,4 +1,4 @@
-"""Where a store is: what a path or a URL names, before it is opened."""
+"""The location of a store: what a path or a URL names, before it is opened."""
 
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class StoreLocation(Protocol):
-    """What a path or a URL names, whether there is a store already or not; `str` of it is for people."""
+    """The place that a path or a URL names, whether a store exists there or not; `str` of it is for people."""
 
     def exists(self) -> bool:
-        """Whether there is a store."""
+        """Whether a store exists here."""
         ...
 
     def open(self) -> EventStore:
@@ -61,5 +61,5 @@ class StoreLocation(Protocol):
         ...
 
     def remove(self) -> None:
-        """Take away a store that was opened for nothing: it is new, and closed again."""
+        """Remove a store that was created by `open` but not used, and is closed again."""
         ...

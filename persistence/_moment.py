@@ -1,8 +1,8 @@
-"""A database file, and the log beside it, as they are at one moment, while others write to them.
+"""Copies a database file and its write-ahead log in a consistent state while other processes write to them.
 
-Whoever writes adds to the log at its end and, now and then, folds it into the file.  A copy is of one moment
-unless it was folded meanwhile; then the copy is made again.  Its last commit may be cut off half-way: nobody
-was told of that one yet.
+Writers append to the write-ahead log and, from time to time, checkpoint it into the file.  A copy is consistent
+unless a checkpoint happened meanwhile; then the copy is made again.  Its last commit may be incomplete, but such a
+commit was not yet acknowledged.
 """
 
 import os
