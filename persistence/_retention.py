@@ -129,7 +129,7 @@ class Retains(Protocol):
         archive: "str | PathLike[str] | None" = None,
     ) -> Removed:
         """Remove the events older than version `before`; with the folder `archive`, move them into a
-        file there first.  What is not there any more is removed already.
+        file there first.  Events that were removed earlier are no error.
 
         Raises:
             UnknownTimelineError: no such timeline.
@@ -139,13 +139,12 @@ class Retains(Protocol):
         ...
 
     def rewrite(self, timeline_id: TimelineId, events: Mapping[int, Event]) -> Removed:
-        """Put other events in the place of those of these versions, archived ones included: of the same
-        id, kind, time and ref.
+        """Replace the events of these versions, even archived ones, by events of the same id, kind, time and ref.
 
         Raises:
             UnknownTimelineError: no such timeline.
-            MisuseError: one is not such an event, or the log has no such version.
-            ForgottenError: a version is gone.
+            MisuseError: an event differs in one of these, or the log has no such version.
+            ForgottenError: a version was forgotten.
         """
         ...
 
@@ -158,11 +157,11 @@ class Retains(Protocol):
         ...
 
     def erase(self) -> tuple[str, ...]:
-        """Leave nothing of what was removed in the files of the store; returned is where it may still be
-        that the store does not reach.
+        """Erase everything that was removed from the files of the store; return places where copies may remain
+        that the store cannot reach.
 
         Raises:
-            StoreError: that cannot be done now, or cannot be said.
+            StoreError: this is not possible now, or its success cannot be confirmed.
         """
         ...
 

@@ -1,8 +1,8 @@
 """One archive: the oldest events of a timeline as a Parquet file, their JSON byte for byte.
 
-A file is written under another name, synced, and renamed, all before a store removes a row; it is never
-changed afterwards.  Its hash is in the store's manifest, and a file that is not the one that was written
-is not read: `read_parquet` of any DuckDB shows it all the same.
+A file is written under another name, synced, and renamed, before the store removes any row; it is never
+changed afterwards.  Its hash is in the store's manifest, and a file with another hash is not read by the store.
+Any DuckDB can show the file with `read_parquet`.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The artifact store: every rule is applied here, whatever place the content lies in."""
+"""The artifact store: it applies all rules, wherever the content is stored."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""The protocol of every artifact store: `tests/persistence/artifacts/contract.py` holds them to it."""
+"""The protocol of every artifact store, tested by `tests/persistence/artifacts/contract.py`."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol, runtime_checkable

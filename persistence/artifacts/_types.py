@@ -1,4 +1,4 @@
-"""What is said about an artifact, who asks for one, and what is put on record."""
+"""The description of an artifact, the requester of one, and the audit record."""
 
 from collections.abc import Iterable
 from math import isfinite

@@ -1,12 +1,12 @@
-"""Group commit: those who wait together are committed together.
+"""Group commit: items of threads that wait at the same time are committed together.
 
-There is no writer thread.  Who comes first leads: it commits its own item and everything that waits,
-wakes those whose item it took, and makes the first of the others the next leader.  A lone appender
-pays for no hand-over, and 64 of them share one fsync.
+There is no writer thread.  The first thread becomes the leader: it commits its own item and all waiting items,
+wakes their threads, and makes the first remaining thread the next leader.  A single appender
+has no hand-over cost, and 64 appenders share one fsync.
 
-Those who append again at once come back one after the other. If the first of them committed alone, the
-others would wait for an fsync that does nothing for them, and then for a second one. So whoever leads
-first lets those come who were there a moment ago, as long as they keep coming.
+Threads that append again at once return one after the other. If the first of them committed alone, the
+others would wait for an fsync without their items, and then for a second one. So the leader
+first waits for the threads of the last batch, as long as they keep arriving.
 """
 
 from collections.abc import Callable, Generator, Sequence

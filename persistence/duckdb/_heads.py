@@ -1,9 +1,9 @@
-"""The heads of the timelines in a DuckDB file: read when they are first asked for, the latest kept.
+"""The heads of the timelines in a DuckDB file: read on first use, the most recently used ones cached.
 
-The tables are the truth, and nothing else is stored: the version of a timeline is its largest `seq`,
-which zone maps find among a million rows in a millisecond.  What is kept is true because the one writer
-publishes every head that it moves.  A load and a publication exclude each other, so a head that was read
-before a commit is never kept after it.
+Only the tables are authoritative, and no head is stored: the version of a timeline is its largest `seq`,
+which zone maps find among a million rows in a millisecond.  Cached heads are correct because the only writer
+publishes every head that it changes.  Loading and publishing exclude each other, so a head that was read
+before a commit is never cached after it.
 """
 
 from collections import OrderedDict

@@ -1,9 +1,9 @@
-"""Gives back the memory in which DuckDB keeps what it has read and written, and writes a long log into the file
-behind an append that takes its time anyway.
+"""Releases the memory in which DuckDB caches what it has read and written, and checkpoints a long write-ahead log
+after an append that is slow anyway.
 
-It would keep blocks of the file until they fill most of the machine.  A lasting `memory_limit` is no way
-out: a checkpoint that does not get what it needs leaves a database that nobody can use until it is
-opened again.  So the limit is low for a moment only, in which nobody reads and nobody writes.
+DuckDB would cache blocks of the file until they fill most of the machine's memory.  A permanent `memory_limit` is no
+solution: if a checkpoint does not get enough memory, the database is unusable until it is
+opened again.  So the limit is lowered only for a moment in which nothing is read or written.
 """
 
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Whether a DuckDB file holds together: every promise about stored bytes, checked one by one."""
+"""Checks whether a DuckDB file is consistent: every promise about stored bytes, one by one."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice

@@ -3,7 +3,7 @@
     SELECT type, count(*), sum(length(text)) FROM blocks GROUP BY type;
     SELECT * FROM compactions WHERE ratio > 0.5;
 
-They are part of the file and hold nothing themselves.  `happened_at` is UTC.
+They are part of the file and store no data.  `happened_at` is UTC.
 """
 
 from collections.abc import Iterator

@@ -1,9 +1,9 @@
-"""The one writer of a DuckDB file: judges waiting appends, and makes the good ones durable.
+"""The only writer of a DuckDB file: checks waiting appends, and commits the valid ones.
 
-Everything here runs under the lock of `GroupCommit`, one thread at a time.  The heads are
-what readers see; they move only after a commit, and after any failure they are read from the file
-again, because a commit that failed may still have happened.  A database that gave itself up, for
-instance because the disk was full during a checkpoint, is attached anew.
+Everything here runs under the lock of `GroupCommit`, one thread at a time.  Readers see the heads, which
+change only after a commit. After any failure they are read from the file
+again, because a commit that failed may still have happened.  A database that DuckDB has invalidated, for
+instance because the disk was full during a checkpoint, is attached again.
 """
 
 from collections.abc import Generator, Sequence

@@ -1,6 +1,6 @@
 """Connections to a PostgreSQL server, lent by a pool.
 
-A connection that broke is told as `LostError`: whoever writes finds out what became of it, and repeats.
+A broken connection raises a `LostError`: the writer then checks whether its write succeeded, and repeats it if not.
 """
 
 from collections.abc import Generator, Sequence

@@ -1,4 +1,4 @@
-"""What errors of PostgreSQL mean."""
+"""Translates errors of PostgreSQL into ours."""
 
 from typing import TYPE_CHECKING, Final
 

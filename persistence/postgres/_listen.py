@@ -1,7 +1,7 @@
-"""Hearing of what other processes append: a connection and a thread a store, while somebody watches.
+"""Listening for appends of other processes: one connection and one thread per store, while it has watchers.
 
-It is a hint.  Who watches looks from time to time whatever is heard, and is woken whenever something may have
-been missed: when a channel is listened to, when all who append must have noticed that, and when it has ended.
+Notifications are only hints.  Watchers also poll from time to time, and are woken whenever a notification may have
+been missed: when listening on a channel begins, when all appenders must have noticed this, and when it ends.
 """
 
 import time

@@ -1,9 +1,9 @@
-"""Telling those who listen, in other processes, that a timeline has grown.
+"""Notifying listeners in other processes that a timeline has grown.
 
-A NOTIFY holds a lock of the whole server until its transaction has ended, so in that of an append it would
-make all commits wait for one another's write to the disk.  Here it is a statement of its own that changes no
-row, so that the server writes nothing through for it.  It is sent from a thread of its own, so that no append
-waits for it, all that was appended meanwhile at once; and only if somebody listens.
+A NOTIFY holds a lock of the whole server until its transaction ends. Inside an append's transaction it would
+make all commits wait for one another's disk write.  Here it is a statement of its own that changes no
+row, so the server need not flush anything for it.  It is sent from a separate thread, so that no append
+waits for it; one statement covers all appends since the last one; and it is sent only if somebody listens.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""The store of many machines: a PostgreSQL database, one transaction an append."""
+"""The store for many machines: a PostgreSQL database, one transaction per append."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final

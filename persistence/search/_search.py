@@ -1,7 +1,7 @@
-"""Full-text search over the blocks of a store: whatever a prompt no longer shows is found here.
+"""Full-text search over the blocks of a store, including those that a prompt no longer shows.
 
-Two passes. The first looks at every candidate and keeps the best; the second works out the logical
-paths of those, for which it has to know how many blocks of their turn before them have the same stem.
+There are two passes. The first scores every candidate and keeps the best; the second computes their logical
+paths, for which it has to count the earlier blocks of the turn with the same stem.
 """
 
 from bisect import bisect_right

@@ -1,7 +1,7 @@
-"""Bodies of requests and responses, told by their shape: JSON, JSON in a text, or the text of a stream.
+"""Bodies of requests and responses, recognized by their form: JSON, JSON in a text, or the text of a stream.
 
-Who logs them names things in a way of his own, but what was sent and what came back is the provider's: so a body is
-looked for where anybody keeps it.
+Each logger uses its own names for the fields, but the bodies are in the provider's format, so a body is
+searched for in all known places.
 """
 
 from base64 import b64decode

@@ -1,4 +1,4 @@
-"""Our own export: a header line, then the events of one timeline as they are stored."""
+"""foldline's own export: a header line, then the events of one timeline as they are stored."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice

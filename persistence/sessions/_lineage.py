@@ -1,6 +1,6 @@
-"""Which request goes on with which answer: each brings its whole history, and a log has those of many talks.
+"""Finds which request continues which answer, in a log with many conversations whose requests have whole histories.
 
-A request follows the latest answer that stands in it.  What it says behind that answer is new.
+A request continues the latest answer that it contains.  Its messages after that answer are new.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,8 +1,8 @@
 """A session file, plain or compressed, line by line and within a limit.
 
-What a file becomes in memory has a limit, because a compressed file of a megabyte can unpack to
-gigabytes, and because two bytes of JSON can become a hundred of Python: so both bytes and values are
-counted while they come in, before anything is made of them.
+The size of a file in memory is limited, because a compressed file of a megabyte can unpack to
+gigabytes, and because two bytes of JSON can become a hundred bytes in Python. So both bytes and values are
+counted while they are read, before they are parsed.
 """
 
 import gzip

@@ -1,4 +1,4 @@
-"""Qwen Code's chats: Gemini's contents in a tree of records; a response may be several records of one id."""
+"""Qwen Code's chats: Gemini's contents in a tree of records; several records with one id may be one response."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The door: a path in, a session out, whatever agent wrote the file."""
+"""Reads the session file at a path, whatever agent wrote it."""
 
 import os
 from collections.abc import Callable, Mapping

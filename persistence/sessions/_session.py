@@ -1,4 +1,4 @@
-"""What every importer makes of its file: one neutral session, as it happened to the agent."""
+"""The neutral form of a session, which every importer returns."""
 
 from typing import Any, TypeAlias
 

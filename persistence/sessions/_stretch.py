@@ -1,4 +1,4 @@
-"""A model response while it is put together, with all that arrived until the next one."""
+"""A model response being built, with everything that arrived until the next response."""
 
 import math
 from collections.abc import Iterator

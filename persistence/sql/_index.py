@@ -1,7 +1,7 @@
-"""The block index of a database: it looks at the bytes of payloads, and gives what can match.
+"""The block index of a database: it searches the bytes of payloads, and returns possible matches.
 
-What matches is decided by who asks, so that every store finds the same; `persistence.search._likely` says
-what every payload that can match contains.
+The caller decides which ones match, so that every store finds the same; `persistence.search._likely` says
+what every possible match contains.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Rows of events: how they are written, and what they say when they are read."""
+"""Rows of events: writing and reading them."""
 
 from collections.abc import Iterable, Sequence
 from math import isfinite

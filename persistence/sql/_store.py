@@ -1,8 +1,8 @@
-"""A store in a relational database that many processes share, so nothing of a log is kept in memory.
+"""A store in a relational database that many processes share, so no part of a log is cached in memory.
 
-Who may write is decided by the key (timeline, version): an append inserts its events behind the version that
-it expects, in one statement, or nothing.  If it did not, the events at these positions tell whether it is a
-repeat of one that did.  So a connection that breaks does no harm: the append is sent again.
+Conflicts are decided by the key (timeline, version): in one statement, an append inserts all its events after the
+version that it expects, or nothing.  If it inserted nothing, the events at these versions show whether it repeats an
+append that succeeded.  So a broken connection does no harm: the append is sent again.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""A new SQLite file with what can be read of a damaged one: row by row, around pages that cannot be read.
+"""Copies the readable rows of a damaged SQLite file into a new one, row by row, around unreadable pages.
 
-Of an event that only an index knows there is a row without content, so that it can be said that it is lost.
+For an event that is found only in an index, the copy has a row without content, so that its loss can be reported.
 """
 
 import sqlite3

@@ -1,4 +1,4 @@
-"""What every store promises to threads that use it at once."""
+"""What every store promises to concurrent threads."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

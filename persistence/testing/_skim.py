@@ -1,4 +1,4 @@
-"""What a look at a little of many timelines promises."""
+"""What reading a small part of many timelines promises."""
 
 from collections.abc import Collection
 from pathlib import Path
