@@ -1,7 +1,7 @@
 """Reads events that are no longer in the rows: from archives, if they are there.
 
-The rows are always read first.  If they begin later than expected, `Kept` is read
-here, in one snapshot, which contains a removal as a whole or not at all.  An archive file may be replaced
+The rows are always read first.  If they begin later than expected, the rows and what was removed (`Kept`) are read
+here together, in one snapshot, which contains a removal as a whole or not at all.  An archive file may be replaced
 after that; then everything is read again.
 """
 

@@ -1,7 +1,7 @@
-"""The artifact service: moves content out of the prompt into an artifact store, brings back what
-the agent names, and looks at the sources of results that could be read again.
+"""The artifact service: moves content out of the prompt into an artifact store, brings back artifacts that
+the agent names, and checks the sources of results that could be read again.
 
-Whatever goes wrong here is logged, and the content stays where it is: the agent's loop never sees it.
+Errors here are logged, and the content stays where it is; the agent's loop never sees them.
 """
 
 import json

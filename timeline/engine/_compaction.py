@@ -1,4 +1,4 @@
-"""Compaction as a flow: ask the hooks, ask the summariser, put up with whatever it does."""
+"""Compaction as a flow: call the hooks, call the summariser, and handle every way in which it may fail."""
 
 import logging
 from collections.abc import Sequence

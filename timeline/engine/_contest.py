@@ -1,8 +1,8 @@
-"""What becomes of who was slower, when several timelines write one log.
+"""Retries after a version conflict, when several timelines write one log.
 
-It waits a little, longer each time and never in step with others, and tries again.  Nobody is starved by
-that: what is tried again is short (a render that was overtaken does not decide all anew, see
-`Journal.settle_behind`), and each conflict is somebody else's success.
+The slower writer waits, longer after each conflict and never in step with others, and tries again.  This starves
+no writer: what is retried is short (a render that lost a conflict need not decide everything anew, see
+`Journal.settle_behind`), and each conflict means that another writer succeeded.
 """
 
 from collections.abc import Callable

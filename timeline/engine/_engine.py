@@ -1,4 +1,4 @@
-"""The state of one timeline and the flows over it; knows no thread, no loop, no clock of its own."""
+"""The state of one timeline and its flows; it uses no threads, no event loop and no clock of its own."""
 
 from collections.abc import Callable, Generator, Sequence
 from difflib import get_close_matches

@@ -1,4 +1,4 @@
-"""What a timeline lacks of a foreign history, as blocks."""
+"""The blocks of a foreign history that a timeline lacks."""
 
 from collections.abc import Callable, Iterator
 

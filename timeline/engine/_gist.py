@@ -1,4 +1,4 @@
-"""What a timeline is about, for a row in a list: read from its ends, never from its history."""
+"""A short description of a timeline for a list, read only from the beginning and the window of its log."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final

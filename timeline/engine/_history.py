@@ -1,5 +1,4 @@
-"""A foreign history: what it says, piece by piece; what it has for the system prompt; and a hash for each of its
-beginnings."""
+"""A foreign history: its contents, piece by piece; its system prompt; and a hash of each of its prefixes."""
 
 from collections.abc import Iterator
 from hashlib import sha256

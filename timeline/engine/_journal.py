@@ -1,7 +1,7 @@
-"""What a timeline knows of its log: the view, what waits to be committed, and how it is committed.
+"""A timeline's access to its log: the view, the pending events, and committing them.
 
-Several timelines may write one log, in one process or in many.  Who was slower repeats: a fact as it is; what
-depends on the log is looked at again behind what others have appended; a decision is made anew.
+Several timelines may write one log, in one process or in many.  The slower writer retries: a fact is appended
+unchanged; what depends on the log is checked again after the other writers' events; a decision is made anew.
 """
 
 from collections.abc import Callable, Iterable, Sequence

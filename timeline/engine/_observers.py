@@ -1,4 +1,4 @@
-"""Telling observers and tracers what a render did, once it is committed."""
+"""Reporting to observers and tracers what a render did, once it is committed."""
 
 from typing import Final
 

@@ -1,11 +1,11 @@
 """How far a foreign history and a log agree.
 
-What was synced once is known by a hash of the whole history up to there, which stands with its last block
-(`BlockAppended.agrees`): nothing of it is compared again, and nothing of it can be edited unnoticed.  What was
-recorded in other ways since may lack a detail, or have one more, and is known by its ids: a message by its
-own, a call and its result by that of the call; by its content where it has none.
+Synced messages are recognized by a hash of the whole history so far, which is stored with the last block
+(`BlockAppended.agrees`): they are not compared again, and no edit of them goes unnoticed.  Messages that were
+recorded in other ways since then may differ in details. They are recognized by ids: a message by its
+own id, a call and its result by the id of the call; without ids, by their content.
 
-What the history need not have: thinking, notes, plans, notices, and what a user said meanwhile.
+The history need not contain thinking, notes, plans, notices, steers and follow-ups.
 """
 
 from collections.abc import Sequence

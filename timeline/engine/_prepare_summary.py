@@ -1,8 +1,8 @@
-"""Preparing a summary while the agent works, so that the compaction itself waits for no model.
+"""Preparing a summary while the agent works, so that the compaction itself need not wait for a model.
 
-Above a soft threshold (`Policy.prepare_ratio`) a plan is made and summarised in the background; the
-answer becomes an event of its own (`SummaryPrepared`).  When the compaction is due it is used, if
-its range is still what it was.  Appends meanwhile are legal, and a restart finds what was paid for.
+Above a soft threshold (`Policy.prepare_ratio`), a plan is made and summarised in the background; the
+answer becomes an event of its own (`SummaryPrepared`).  When the compaction is due, the answer is used if
+its range is unchanged.  Appends in the meantime are allowed, and a restart finds the summary that was paid for.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""A log as it may be handed on: without what somebody asked for to be hidden."""
+"""A log as it may be shown to others: without the content that was hidden on request."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType

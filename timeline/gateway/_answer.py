@@ -1,4 +1,4 @@
-"""What a provider's answer says of its cost, read while it goes by."""
+"""Reads the usage in a provider's answer while the answer streams through."""
 
 from collections.abc import Mapping
 from typing import Any, Final, cast

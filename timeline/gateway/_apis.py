@@ -1,4 +1,4 @@
-"""The APIs whose requests are rendered anew, and what clients say of themselves in the headers."""
+"""The APIs whose requests are re-rendered, and the headers with which clients name their sessions."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""The gateway over HTTP: what it takes, what it makes of it, and what it does when something of its own fails."""
+"""The gateway over HTTP: how it handles requests, and what it does when it fails itself."""
 
 import asyncio
 import hmac

@@ -1,7 +1,7 @@
-"""The JSON of a request: only what has to be read is read, and what is not changed stays as it was, byte for byte.
+"""The JSON of a request: only the necessary parts are parsed, and unchanged parts stay byte for byte the same.
 
-Cache marks move through a conversation from request to request; whether a message is one that was seen before
-is asked without them.
+Cache marks move through a conversation from request to request, so messages are compared with earlier ones without
+their marks.
 """
 
 import re

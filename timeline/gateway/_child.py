@@ -1,8 +1,8 @@
-"""A client as a child process: it has the terminal, gets the signals, and its exit code is told.
+"""Runs a client as a child process, which has the terminal and gets the signals; returns its exit code.
 
-The child stays in the process group of its parent. So Ctrl-C and Ctrl-Z at a terminal reach both by themselves;
-the parent leaves it to the child what they mean, and is stopped when the child is.  When the parent is killed, the
-child is told to end: without the gateway it could only fail.
+The child stays in the process group of its parent, so Ctrl-C and Ctrl-Z at a terminal reach both.
+The parent lets the child decide what they mean, and stops when the child stops.  If the parent is killed, the
+child gets a signal to end, because without the gateway it could only fail.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Bodies as they are sent: some clients compress theirs."""
+"""Decoding request bodies, which some clients compress."""
 
 import zlib
 from typing import Final

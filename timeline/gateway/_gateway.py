@@ -1,4 +1,4 @@
-"""The gateway as a program opens it, and as a server."""
+"""The gateway as an object for programs, and its server."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence

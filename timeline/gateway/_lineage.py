@@ -1,8 +1,9 @@
-"""From requests that each bring their whole history to the timelines that they go on with.
+"""Finds the timeline that a request continues, given that each request contains its whole history.
 
-A timeline is named by who speaks (the client's session and agent, where it says so) and by the first message of its
-history. A history that has all of a timeline extends it; one that has a part of it goes on in a fork; any other
-begins one of its own. All that is needed for it is in the store: after a restart a request finds the same timeline.
+A timeline's name is made from the client's session and agent, if the client names them, and from the first message of
+its history. A history that contains all of a timeline extends it; a history that contains a part of it continues in a
+fork; any other history begins a new timeline. The store has all data needed for this, so after a restart a request
+finds the same timeline.
 """
 
 import logging

@@ -1,8 +1,8 @@
 """What the calls of a gateway cost, and what the same calls would have cost without it.
 
-Paid is what the provider counted, at the model's prices. What sending everything would have cost is simulated,
-with the client's own cache marks and at the same times; the simulation counts tokens as the provider does:
-it is corrected by what that said of the requests that were sent.
+The amount paid is the provider's token count at the model's prices. The cost of sending everything is simulated,
+with the client's own cache marks and at the same times. The simulation's token counts are corrected by the provider's
+counts of the requests that were sent.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

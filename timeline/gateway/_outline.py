@@ -1,4 +1,4 @@
-"""What a timeline holds, a line for each block: the way to a path for who does not know one."""
+"""An outline of a timeline with one line for each block, for readers who do not know a path yet."""
 
 import re
 from collections.abc import Collection, Iterator

@@ -1,6 +1,6 @@
-"""What becomes of one request: synced into its timeline, rendered, and sent as rendered where that differs.
+"""Rewrites one request: it is synced into its timeline and rendered, and the rendered request is sent if it differs.
 
-As long as nothing was pruned, clipped or folded, the client's own bytes go on, with its own marks.
+As long as nothing was pruned, clipped or folded, the client's own bytes are sent, with its own cache marks.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence

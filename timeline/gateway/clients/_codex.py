@@ -1,6 +1,6 @@
 """Codex: overrides of its configuration on its command line.
 
-Its own provider stays the one that is used, at another URL: so it logs in as before, and a session goes on
+It keeps its own provider, at another URL, so it logs in as before, and a session can be resumed
 with or without the gateway.
 """
 
