@@ -37,7 +37,7 @@ PATH_SHOWN: Final = 300
 
 
 class FoldlineError(Exception):
-    """Root of everything this project raises on purpose."""
+    """The base class of all errors that foldline raises on purpose."""
 
 
 class MisuseError(FoldlineError):
@@ -52,7 +52,7 @@ class ArgumentError(MisuseError, TypeError, ValueError):
 
 
 class PolicyError(ArgumentError):
-    """A policy that does not exist, or whose fields hold what they cannot, or contradict each other."""
+    """A policy that does not exist, or whose fields have invalid values or contradict each other."""
 
 
 class RungError(MisuseError):
@@ -67,7 +67,7 @@ class RungError(MisuseError):
 
 
 class UnknownPathError(MisuseError):
-    """Nothing was ever appended at this path; `near` are those that it may have meant."""
+    """No block was ever appended at this path; `near` has similar paths."""
 
     def __init__(self, path: str, near: Sequence[str] = ()) -> None:
         asked = path if len(path) <= PATH_SHOWN else f"{path[:PATH_SHOWN]}…"
@@ -80,7 +80,7 @@ class UnknownPathError(MisuseError):
 
 
 class UnknownCallError(MisuseError):
-    """No tool call of this id waits for a result."""
+    """No open tool call has this id."""
 
     def __init__(self, call_id: str, open_calls: Sequence[str]) -> None:
         waiting = f"; open calls: {', '.join(open_calls)}" if open_calls else "; no call is open"
@@ -90,7 +90,7 @@ class UnknownCallError(MisuseError):
 
 
 class AlreadyRecordedError(MisuseError):
-    """What is in the log already; nothing was appended."""
+    """It is already in the log; nothing was appended."""
 
     def __init__(self, what: str, version: int) -> None:
         super().__init__(f"{what} is recorded already, at version {version}")
@@ -98,12 +98,12 @@ class AlreadyRecordedError(MisuseError):
 
 
 Refusal: TypeAlias = Literal["unknown", "tenant", "permission", "expired", "key"]
-"""Why an artifact is not handed out: there is none of this id, it belongs to another tenant, the
-requester lacks the permission, it has expired, or its key is not at hand."""
+"""Why a read of an artifact is refused: there is none with this id, it belongs to another tenant, the requester lacks
+the permission, it has expired, or its key is missing."""
 
 
 class AccessRefusedError(MisuseError):
-    """An artifact that this requester must not read; the refusal is on record."""
+    """The requester may not read this artifact; the refusal is recorded."""
 
     def __init__(self, artifact: str, reason: Refusal, advice: str) -> None:
         super().__init__(f"artifact {artifact!r} is not handed out ({reason}): {advice}")
@@ -112,7 +112,7 @@ class AccessRefusedError(MisuseError):
 
 
 class TooLargeError(MisuseError):
-    """More than a store takes at once; nothing of it was written."""
+    """The data is larger than a store takes at once; none of it was written."""
 
     def __init__(
         self, what: str, size: int, limit: int, advice: str, *, unit: str = "bytes"
@@ -129,11 +129,11 @@ class ClosedError(MisuseError):
 
 
 class DataError(FoldlineError):
-    """What was read is not what it should be; nothing was changed."""
+    """The data that was read is not valid; nothing was changed."""
 
 
 class CodecError(DataError):
-    """Bytes that are no event, or a value that JSON cannot hold."""
+    """Bytes that are not an event, or a value that JSON cannot represent."""
 
 
 class SessionFormatError(DataError):
@@ -141,7 +141,7 @@ class SessionFormatError(DataError):
 
 
 class HistoryDivergedError(DataError):
-    """A foreign history was edited, since it was synced or recorded; nothing was appended."""
+    """A foreign history was edited after it was synced or recorded; nothing was appended."""
 
     def __init__(self, timeline_id: str, *, message: int, version: int) -> None:
         super().__init__(
@@ -153,15 +153,15 @@ class HistoryDivergedError(DataError):
 
 
 class DamagedStoreError(DataError):
-    """The store's file does not hold together; the message names the recovery step."""
+    """The store is damaged; the message says how to recover it."""
 
 
 class StoreError(FoldlineError):
-    """The store could not do it now."""
+    """The store could not do this now."""
 
 
 class VersionConflictError(StoreError):
-    """Somebody else appended first; nothing of this append was written."""
+    """Another writer appended first; nothing of this append was written."""
 
     def __init__(self, *, expected: int, found: int, advice: str = "") -> None:
         super().__init__(advice or f"expected version {expected}, found {found}")
@@ -170,7 +170,7 @@ class VersionConflictError(StoreError):
 
 
 class TimelineExistsError(VersionConflictError):
-    """The name is taken: a fork begins a timeline and never adds to one."""
+    """There is already a timeline of this name; a fork must begin a new one."""
 
     def __init__(self, timeline_id: str, *, found: int) -> None:
         taken = f"there is a timeline {timeline_id!r} already, at version {found}"
@@ -180,7 +180,7 @@ class TimelineExistsError(VersionConflictError):
 
 
 class UnknownTimelineError(StoreError):
-    """The store holds no timeline of this name; `near` are names that it may have meant."""
+    """The store has no timeline of this name; `near` has similar names."""
 
     def __init__(self, timeline_id: str, near: Iterable[str] = ()) -> None:
         meant = did_you_mean(timeline_id, near)
@@ -192,7 +192,8 @@ class UnknownTimelineError(StoreError):
 
 
 class OutcomeUnknownError(StoreError):
-    """The connection broke in a commit and came back too late: the events were written, all or none."""
+    """The connection broke during a commit and could not be restored in time; it is unknown whether all events were
+    written, or none."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(
@@ -202,7 +203,7 @@ class OutcomeUnknownError(StoreError):
 
 
 class ForgottenError(StoreError):
-    """These events were removed from the store, as its retention asked; the others are there."""
+    """These events were removed from the store by its retention; the others are still there."""
 
     def __init__(self, timeline_id: str, first: int, what: str = "") -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""Fields picked out of a JSON text: what of a result stays when the rest of it goes."""
+"""Selecting fields of a JSON text: those that stay when the rest of a result is cleared."""
 
 from collections.abc import Iterable
 from typing import Any, Final, cast

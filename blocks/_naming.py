@@ -63,7 +63,7 @@ def path_of(block: Block, ordinal: int = 1) -> str:
 
 
 def path_at(block: Block, version: int) -> str:
-    """The path of the block of this version; every block has one, beside what it may be counted as."""
+    """The path of this block by its version; every block has such a path, besides the one with its number."""
     return f"at:{version}.{path_stem(block)[len('ar:') :]}"
 
 
@@ -73,13 +73,13 @@ def label_of(version: int) -> str:
 
 
 def version_in(path: str) -> int:
-    """The version that a path or a label, in brackets or not, names; 0: it names none."""
+    """The version that a path or a label (with or without brackets) names; 0: none."""
     found = _AT.match(path) or _LABEL.fullmatch(path)
     return int(found[1]) if found else 0
 
 
 def is_label(path: str) -> bool:
-    """Whether a path is a version and nothing else."""
+    """Whether a path is only a version."""
     return _LABEL.fullmatch(path) is not None
 
 
@@ -130,7 +130,8 @@ class _Filter:
 
 
 class Naming:
-    """Knows which names are free; to be told every block of a log, or of the part after a cut."""
+    """Computes paths, and knows which are free; it must be given every block of a log, or of the part after a cut, in
+    order."""
 
     __slots__ = ("_calls", "_is_counted", "_ordinals", "_since", "_turn", "_turns", "last_turn")
 
@@ -172,7 +173,7 @@ class Naming:
         return turn == self._turn and self._is_counted
 
     def named(self) -> Named:
-        """What the next compaction is to remember, its folded blocks named; see `cut`."""
+        """The state that the next compaction has to store, after its folded blocks were named; see `cut`."""
         return Named(
             turn=self._turn,
             is_counted=self._is_counted,

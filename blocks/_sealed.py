@@ -23,7 +23,7 @@ GONE: Final = "[confidential: its content is not shown any more ({}); it was art
 
 
 class SealedContent(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an artifact holds of a confidential result."""
+    """The content of a confidential result, as stored in an artifact."""
 
     parts: tuple[Part, ...]
     salt: str
@@ -32,12 +32,12 @@ class SealedContent(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def is_sealed(block: Block) -> bool:
-    """Whether a block is a result whose content the log does not hold."""
+    """Whether a block is a result whose content is not in the log."""
     return isinstance(block, ToolResult) and bool(block.artifact)
 
 
 def stands_for(block: Block) -> Block:
-    """What of a block may be written and quoted: of a sealed result, where its content is."""
+    """The form of a block that may be written and quoted: for a sealed result, a sentence and the artifact's id."""
     if not isinstance(block, ToolResult) or not block.artifact:
         return block
     parts = (TextPart(text=STANDS_FOR.format(block.artifact)),)
@@ -45,7 +45,7 @@ def stands_for(block: Block) -> Block:
 
 
 def without_content(block: ToolResult, reason: str) -> ToolResult:
-    """A sealed result whose content cannot be had."""
+    """A sealed result whose content is not available."""
     parts = (TextPart(text=GONE.format(reason, block.artifact)),)
     return msgspec.structs.replace(block, parts=parts)
 

@@ -1,4 +1,4 @@
-"""Anybody's message objects as JSON, read by what they can do: no framework is imported for it."""
+"""Message objects of any framework as JSON, read by their methods and attributes, without importing the framework."""
 
 import dataclasses
 import inspect

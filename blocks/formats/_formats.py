@@ -1,4 +1,4 @@
-"""The table of formats, and what one asks of it: parts, messages, a response."""
+"""The table of formats, and functions that use it: parts, messages, a response."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
@@ -17,7 +17,7 @@ from blocks.formats._parts import parts_of
 Format: TypeAlias = Literal[
     "anthropic", "openai.chat", "openai.responses", "gemini", "langchain", "pydantic_ai"
 ]
-"""Whose messages they are."""
+"""The format of messages."""
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 
 

@@ -1,4 +1,4 @@
-"""Foreign JSON, read without trust: what is not of the asked type is empty, never an error."""
+"""Reading foreign JSON: a value of the wrong type gives an empty value, never an error."""
 
 from json import dumps, loads
 from typing import Any, TypeAlias, cast

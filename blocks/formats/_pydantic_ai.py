@@ -1,5 +1,5 @@
-"""Messages of Pydantic AI: a request has parts of the system's, the user's and the tools'; a response has the
-model's."""
+"""Messages of Pydantic AI: a request has parts of the system, the user and the tools; a response has parts of the
+model."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
