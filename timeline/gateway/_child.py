@@ -17,9 +17,9 @@ from typing import IO, Any, Final
 import attrs
 
 FORWARDED: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-"""What somebody sends to the parent alone is meant for the child."""
+"""Signals that are sent to the parent alone are meant for the child."""
 TYPED: Final = (signal.SIGINT, signal.SIGQUIT)
-"""What a terminal sends to both when a key is pressed."""
+"""Signals that a terminal sends to both when a key is pressed."""
 STDIN: Final = 0
 KILLED: Final = 128
 """A shell's exit code for a program that a signal ended: this, and its number."""
@@ -27,7 +27,7 @@ SETTLE_SECONDS: Final = 0.05
 SIGNALS_MAX: Final = 4_096
 """Looked at together."""
 _GUARD: Final = 'read -r client && { read -r ended || kill -TERM "$client"; }'
-"""Ends a process when the pipe is closed before it is told that the process has ended."""
+"""Ends a process if the pipe is closed before a message says that the process has ended."""
 
 
 def run_child(command: Sequence[str], environment: Mapping[str, str], passing: "Passing") -> int:
@@ -121,23 +121,23 @@ def _stays_stopped(pid: int) -> bool:
 
 @attrs.define
 class Passing:
-    """Passes signals on to a child; those that come before it is there, as soon as it is."""
+    """Passes signals on to a child; signals that arrive before it runs are passed on as soon as it does."""
 
     pid: int = 0
     early: list[int] = attrs.field(factory=list[int])
 
     def begin(self, pid: int) -> None:
-        """There is a child."""
+        """Call this when the child runs."""
         self.pid = pid
         for number in self.early:
             self.forward(number)
 
     def end(self) -> None:
-        """There is none any more: what comes now changes nothing."""
+        """Call this when the child has ended; later signals are ignored."""
         self.pid = 0
 
     def forward(self, number: int, *_: object) -> None:
-        """A signal came that the child has not got."""
+        """A signal arrived that the child did not get."""
         if not self.pid:
             self.early.append(number)
             return
@@ -145,13 +145,13 @@ class Passing:
             os.kill(self.pid, number)
 
     def leave(self, *_: object) -> None:
-        """A signal came that the terminal has sent to the child as well."""
+        """A signal arrived that the terminal also sent to the child."""
 
 
 @contextmanager
 def signals_passed() -> Generator[Passing]:
-    """While this lasts, signals are for the child: whoever prepares it and tidies up behind it is not ended by them,
-    as by the second hangup of a terminal that is closed."""
+    """Inside this block, signals are for the child: they do not end the code that prepares the child and cleans up
+    after it, as a second SIGHUP of a closed terminal would."""
     passing = Passing()
     with _handled(FORWARDED, passing.forward):
         yield passing

@@ -33,17 +33,17 @@ class Gateway:
     """
 
     store: EventStore | Path | str
-    """A store, or where it is; made if missing."""
+    """A store, or its path or URL; created if missing."""
     upstream: str | Mapping[str, str] | None = None
-    """Where requests go: a URL, or one for each of `anthropic` and `openai`; None: to the makers."""
+    """The server to which requests go: a URL, or one each for `anthropic` and `openai`; None: the vendors' own."""
     window: int | None = None
     """Tokens that a prompt may have; None: the model's window less the output reserve."""
     policy: Policy | str = "default"
     record_only: bool = False
-    """Change nothing, and say what would have been saved."""
+    """Whether to change no request, and only report what would have been saved."""
     fail_closed: bool = False
     token: str | None = attrs.field(default=None, repr=False)
-    """What who asks has to know; None: nothing."""
+    """The token that clients must send; None: none."""
     clock: Callable[[], float] = time.time
     options: Options = attrs.field(factory=Options)
     """Further options for `Timeline.open`."""
@@ -61,7 +61,7 @@ class Gateway:
 
     @property
     def opened(self) -> EventStore:
-        """The store, open."""
+        """The open store."""
         return self._opened
 
     def app(self) -> "Starlette":

@@ -51,7 +51,7 @@ class Outline:
     withheld: Collection[str]
 
     def page(self, first: int, last: int, room: Room) -> ToolReply:
-        """The rows of the blocks from one version to another, as many as there is room for."""
+        """The rows of the blocks from one version to another, as many as fit."""
         head = self.store.head(self.timeline)
         if first > last:
             return refused(
