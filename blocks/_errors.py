@@ -33,7 +33,7 @@ from typing import Final, Literal, TypeAlias
 from blocks._nearest import did_you_mean
 
 PATH_SHOWN: Final = 300
-"""Characters of a path that is none, as an error quotes it."""
+"""Characters of an unknown path that an error quotes."""
 
 
 class FoldlineError(Exception):

@@ -122,7 +122,7 @@ class _Filter:
 
     @classmethod
     def of(cls, encoded: str | None) -> Self | None:
-        """None, or what is no filter, is None: nothing is known."""
+        """An invalid filter gives None: nothing is known."""
         try:
             return None if encoded is None else cls(encoded)
         except ValueError:

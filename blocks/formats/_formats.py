@@ -81,12 +81,12 @@ def messages_from(messages: object, format: Format) -> Iterator[Sequence[Message
 
 
 def messages_in(fields: Json, name: Format) -> tuple[Message, ...]:
-    """What one message holds that is JSON already; nothing, if it is none."""
+    """The content of one message that is JSON already; empty if it is not a message."""
     return tuple(_READERS[name].read(fields))
 
 
 def response_in(fields: Json, name: Format) -> Response | None:
-    """A response that is JSON already; None: it is none of this format."""
+    """A response that is JSON already; None: it is not a response of this format."""
     return _READERS[name].response(fields)
 
 

@@ -73,7 +73,7 @@ def _item(item: object, where: str) -> Json:
 
 
 def fields(value: object) -> Mapping[str, Any]:
-    """What an object has; nothing, if it is none."""
+    """The fields of an object; empty if it is not an object."""
     try:
         return as_json(value)
     except MisuseError:

@@ -82,7 +82,7 @@ def describe_model(name: str, *, provider: str, **fields: Any) -> Model:
 
 
 def guess_about(model: Model) -> str:
-    """What is to be said of a model that nobody described; empty: somebody did."""
+    """The notice about an undescribed model; empty: it is described."""
     if model.known:
         return ""
     near = did_you_mean(_bare(model.name), _by_name())

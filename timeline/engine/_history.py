@@ -66,7 +66,7 @@ class History:
         return self.steps[-1].number + 1 if self.steps else 0
 
     def agrees(self, count: int) -> Agreed:
-        """The mark of so many of its pieces."""
+        """The hash of its first pieces, with their number."""
         return Agreed(pieces=count, chain=self.chain[count])
 
     def is_like(self, mark: Agreed) -> bool:

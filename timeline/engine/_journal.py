@@ -42,8 +42,7 @@ from timeline.observe._traces import Traces
 
 _T = TypeVar("_T")
 Fit: TypeAlias = Callable[[View, Sequence[Event]], Sequence[Event]]
-"""A function that adapts events to a view after which they are appended; it raises a `MisuseError` if they must not be
-appended there."""
+"""Adapts events to the view after which they are appended; raises a `MisuseError` if they must not be there."""
 
 
 def as_they_are(_: View, events: Sequence[Event]) -> Sequence[Event]:
@@ -83,8 +82,7 @@ class Journal:
     _durable: View = attrs.field(factory=View, init=False)
     """The view without the pending events."""
     _behind: bool = attrs.field(default=False, init=False)
-    """Whether the store may hold more than the view, for example because a commit was interrupted; `load` resolves
-    this."""
+    """Whether the store may hold more than the view, after an interrupted commit for example; `load` clears it."""
 
     def load(self) -> Flow[None]:
         """Read the window from the store; pending events stay pending, unless the store has them."""
@@ -170,7 +168,7 @@ class Journal:
         return (yield from self.append_here(fitted))
 
     def append_here(self, events: Sequence[Event]) -> Flow[int]:
-        """Append events right behind the view; the new version.
+        """Append events directly after the view; return the new version.
 
         Raises:
             VersionConflictError: somebody else was faster; see `repeated`.
@@ -195,7 +193,7 @@ class Journal:
             raise
 
     def repeated(self, decide: Callable[[], Flow[_T]]) -> Flow[_T]:
-        """Decide and commit under the version decided on; anew from a fresh view after a conflict.
+        """Decide, and commit at the version of the decision; after a conflict, decide again on a fresh view.
 
         Raises:
             VersionConflictError: somebody appended each time, though asked to hold back.
@@ -242,7 +240,7 @@ class Journal:
             raise ClosedError(f"timeline {self.id!r} is closed; open it again to go on")
 
     def check_current(self, view: View) -> None:
-        """Whether a view is what this one has become by decisions alone.
+        """Whether a view differs from this one only by decisions.
 
         Raises:
             ClosedError: the timeline was closed meanwhile.
@@ -275,7 +273,7 @@ class Journal:
         return version
 
     def settle_behind(self, decided: Sequence[Event], version: int) -> Flow[bool]:
-        """Commit what was decided at a version, if others have only appended since; whether it is done.
+        """Commit what was decided at a version, if others have only appended since; return whether it was committed.
 
         What a decision is about lies before that version, so it is as right behind what came then; but
         not if others have hidden, restored or compacted something, or undone it.
