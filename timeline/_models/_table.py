@@ -31,7 +31,7 @@ def known_models() -> tuple[Model, ...]:
     """Every model of the table, and of the user's own file (`foldline models --from FILE`).
 
     Raises:
-        MisuseError: the file is none of models; it says where and why.
+        MisuseError: the user's file is not a valid file of models; the message says where and why.
     """
     return tuple(built(_table()).values())
 

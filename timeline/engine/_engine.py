@@ -95,7 +95,7 @@ class Engine(Journal):
         """Append events right behind the view, confidential results in artifacts; the new version.
 
         Raises:
-            VersionConflictError: somebody else was faster; see `repeated`.
+            VersionConflictError: another writer was faster; see `repeated`.
         """
         sealed = yield from self.sealing.sealed(events, self.view)
         try:

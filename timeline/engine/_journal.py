@@ -171,7 +171,7 @@ class Journal:
         """Append events directly after the view; return the new version.
 
         Raises:
-            VersionConflictError: somebody else was faster; see `repeated`.
+            VersionConflictError: another writer was faster; see `repeated`.
         """
         self.check_open()
         yield from self._write((*self.pending, *events), self.version)

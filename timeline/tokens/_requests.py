@@ -61,7 +61,7 @@ class RequestCounter:
         """One definition of a tool.
 
         Raises:
-            MisuseError: it is no object.
+            MisuseError: it is not an object.
         """
         return self._tokens((), [_checked(tool)], ())
 
