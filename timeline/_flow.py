@@ -1,12 +1,12 @@
-"""Flows: whatever takes time is written once, as a generator that asks for it; drivers do what it asks.
+"""Flows: logic with slow operations is written once, as a generator; drivers carry out the operations.
 
-A flow yields what is to be done and is sent the result (or has the error thrown in).  The sync driver
-does it itself, the async one awaits it; the logic in between exists once.
+A flow yields an operation and is sent its result (or has its error thrown in).  The sync driver
+runs the operation in place, the async driver awaits it; the logic in between exists once.
 
-The flow of a timeline holds the timeline's lock, but not while it waits for other people's code.  A hook,
+The flow of a timeline holds the timeline's lock, but not while other people's code runs.  A hook,
 an observer or a summariser may use the timeline that called it, from its own thread or task or from
-another one that it waits for.  So the lock is free meanwhile, and the flow finds out afterwards whether
-the timeline has moved on.
+another one that it waits for.  So the lock is released meanwhile, and the flow checks afterwards whether
+the timeline's version has changed.
 """
 
 import contextlib
@@ -25,16 +25,16 @@ from timeline.observe._hooks import acall, call
 _T = TypeVar("_T")
 
 Calls: TypeAlias = Generator[Callable[[], Any], Any, _T]
-"""A flow that yields functions to be called; what they return is to be awaited where asyncio runs it."""
+"""A flow that yields functions to be called; under asyncio, their results are awaited."""
 
 
 def done(do: Callable[[], Any]) -> Any:
-    """Perform what a flow of `Calls` asks for."""
+    """Call a function that a flow of `Calls` yielded."""
     return do()
 
 
 def drive(flow: Generator[Any, Any, _T], perform: Callable[[Any], Any] = done) -> _T:
-    """Run a flow to its end; what it returned."""
+    """Run a flow to its end, and return its result."""
     step: Callable[[], Any] = partial(next, flow)
     with contextlib.closing(flow):  # an interrupt ends it half way
         while True:
@@ -52,7 +52,7 @@ def drive(flow: Generator[Any, Any, _T], perform: Callable[[Any], Any] = done) -
 async def adrive(
     flow: Generator[Any, Any, _T], perform: Callable[[Any], Awaitable[Any]] = done
 ) -> _T:
-    """Run a flow to its end, awaiting what it asks for."""
+    """Run a flow to its end, awaiting each operation, and return its result."""
     step: Callable[[], Any] = partial(next, flow)
     with contextlib.closing(flow):
         while True:
@@ -72,14 +72,14 @@ async def adrive(
 
 @attrs.frozen
 class RunBlocking:
-    """Something blocking, such as a commit."""
+    """Run something blocking, such as a commit."""
 
     do: Callable[[], Any]
 
 
 @attrs.frozen
 class AskSummarizer:
-    """Somebody outside is needed: for a summary, or to count."""
+    """Call an external service: for a summary, or to count tokens."""
 
     ask: Callable[[], Any]
     aask: Callable[[], Awaitable[Any]]
@@ -88,7 +88,7 @@ class AskSummarizer:
 
 @attrs.frozen
 class CallHook:
-    """A hook is to be called; the answer is what it returned."""
+    """Call a hook; the result is the hook's return value."""
 
     hook: Callable[[Any], Any]
     argument: object
@@ -96,14 +96,14 @@ class CallHook:
 
 @attrs.frozen
 class Begin:
-    """A flow is to run in the background, under the same lock; the answer is what `Await` waits for."""
+    """Run a flow in the background, under the same lock; the result is an object for `Await`."""
 
     flow: Generator[Any, Any, None]
 
 
 @attrs.frozen
 class Await:
-    """What was begun is to end first, however it ends."""
+    """Wait until a background flow has ended, successfully or not."""
 
     work: Any
     """A future, or for asyncio a task."""
@@ -111,18 +111,18 @@ class Await:
 
 @attrs.frozen
 class Pause:
-    """Nothing is to be done for a while."""
+    """Wait for some seconds."""
 
     seconds: float
 
 
 @attrs.frozen
 class Doze:
-    """Nothing is to be done until something happens elsewhere; the answer is what the wait returns."""
+    """Wait until something happens elsewhere; the result is the return value of the wait."""
 
     wait: Callable[[], Any]
     await_: Callable[[], Awaitable[Any]]
-    """The same for asyncio, which no thread may wait for."""
+    """The same for asyncio, without blocking a thread."""
 
 
 Effect: TypeAlias = RunBlocking | AskSummarizer | CallHook | Begin | Await | Pause | Doze
@@ -133,7 +133,7 @@ Flow: TypeAlias = Generator[Effect, Any, _T]
 
 
 def run(flow: Flow[_T], lock: Any = None) -> _T:
-    """Run a flow to its end, holding a `threading` lock but while other people's code is called."""
+    """Run a flow to its end, holding a `threading` lock except while other people's code runs."""
     with _Hold(lock) as hold:
         return drive(flow, hold.perform)
 
@@ -164,7 +164,7 @@ class _Hold:
 
     @contextlib.contextmanager
     def away(self) -> Generator[None]:
-        """Others may go on.  An interrupt ends the flow, so that it needs the lock no more."""
+        """Release the lock for others.  After an interrupt the flow ends, so it does not take the lock again."""
         self.__exit__()
         try:
             yield
@@ -215,7 +215,7 @@ class _AsyncHold:
 
     @contextlib.asynccontextmanager
     async def away(self) -> AsyncGenerator[None]:
-        """As above; being cancelled ends the flow, too."""
+        """Release the lock for others; a cancellation ends the flow, too."""
         await self.__aexit__()
         try:
             yield
@@ -249,10 +249,10 @@ class _AsyncHold:
 
 
 async def _finished(effect: RunBlocking, flow: Flow[Any]) -> object:
-    """What blocking work gave.
+    """The result of blocking work.
 
-    A thread cannot be cancelled: when its task is, what it commits is waited for, and the flow is
-    told, so that the timeline does not lose sight of what its store now holds.
+    A thread cannot be cancelled.  If its task is cancelled, this waits for the thread's commit and tells the flow, so
+    that the timeline knows what its store now holds.
     """
     import asyncio
 
@@ -273,7 +273,7 @@ async def _finished(effect: RunBlocking, flow: Flow[Any]) -> object:
 
 
 def in_thread(work: Callable[[], _T]) -> Future[_T]:
-    """A call in a thread of its own that no exit waits for."""
+    """Call a function in a thread of its own, for which the process does not wait at exit."""
     answer: Future[_T] = Future()
     answer.set_running_or_notify_cancel()
     context = contextvars.copy_context()

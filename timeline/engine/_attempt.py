@@ -1,8 +1,8 @@
-"""What a render has heard from other people's code, and what becomes of it.
+"""The answers of hooks and summarisers during a render, and how they are applied.
 
-A hook or a summariser is called once, also when the timeline moves on meanwhile (it may have appended
-something itself) and everything is decided again: what was heard holds then, too.  A hook's edit becomes
-the plan with another cut or another summary, or the reason why not.
+A hook or a summariser is called once.  If the timeline changes meanwhile (perhaps because the hook itself appended
+something) and everything is decided again, its answer is used again.  A hook's edit gives
+the plan another cut or another summary, or a logged reason why it cannot be applied.
 """
 
 import logging
@@ -144,7 +144,7 @@ class Attempt:
 
 
 Edited: TypeAlias = tuple[PlannedCompaction, Summary | None]
-"""A plan, and the summary that it is to have if nobody is to be asked."""
+"""A plan, and its summary if no summariser has to be called."""
 
 
 class NoSuchEditError(Exception):

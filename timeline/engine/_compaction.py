@@ -1,4 +1,4 @@
-"""Compaction as a flow: ask the hooks, ask the summariser, put up with whatever it does."""
+"""Compaction as a flow: call the hooks, call the summariser, and handle every way in which it may fail."""
 
 import logging
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ log = logging.getLogger("foldline")
 
 @attrs.frozen(kw_only=True)
 class Compactor(PaidSummaries):
-    """Decides with `render`, waits for nobody but the summariser and the hooks."""
+    """Decides with `render`, and waits only for the summariser and the hooks."""
 
     hooks: Hooks = attrs.field(factory=Hooks)
     patience: Patience = attrs.field(factory=Patience)

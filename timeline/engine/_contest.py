@@ -1,8 +1,8 @@
-"""What becomes of who was slower, when several timelines write one log.
+"""Retries after a version conflict, when several timelines write one log.
 
-It waits a little, longer each time and never in step with others, and tries again.  Nobody is starved by
-that: what is tried again is short (a render that was overtaken does not decide all anew, see
-`Journal.settle_behind`), and each conflict is somebody else's success.
+The slower writer waits, longer after each conflict and never in step with others, and tries again.  This starves
+no writer: what is retried is short (a render that lost a conflict need not decide everything anew, see
+`Journal.settle_behind`), and each conflict means that another writer succeeded.
 """
 
 from collections.abc import Callable
@@ -23,15 +23,15 @@ REST_SECONDS_MAX: Final = 0.1
 
 
 def rest_after(name: str, conflicts: int) -> float:
-    """How long to wait after so many conflicts in a row: longer each time, and not in step with others,
-    who have other names."""
+    """How long to wait after this many conflicts in a row: longer each time, and not in step with other writers, which
+    have other names."""
     longest = min(REST_SECONDS * 2.0 ** min(conflicts, 10), REST_SECONDS_MAX)
     return longest * crc32(f"{name} {conflicts}".encode()) / 2**32
 
 
 @attrs.define
 class Contest:
-    """One thing to be written, tried until nobody else is faster."""
+    """A write that is retried until no other writer is faster."""
 
     _timeline: TimelineId
     _rest: Callable[[str, int], float]

@@ -1,4 +1,4 @@
-"""Asking the provider how many tokens a request has, to correct our estimate: only when somebody wants it."""
+"""Asking the provider, on request only, how many tokens a request has, to correct our estimate."""
 
 import inspect
 from collections.abc import Awaitable, Callable

@@ -1,6 +1,6 @@
-"""What an append depends on: its turn, and that it is not in the log yet.
+"""Conditions of an append: its turn, and that it is not in the log yet.
 
-It is looked at behind whatever others have appended, each time that one of them was faster.
+After each version conflict they are checked again, on the log with the other writers' events.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""What `follow` gives: the events of a timeline as they come, for threads and for asyncio."""
+"""The iterators that `follow` returns: the events of a timeline as they come, for threads and for asyncio."""
 
 from typing import Self
 
@@ -22,7 +22,7 @@ class _Followed:
         return self._following.version
 
     def close(self) -> None:
-        """End it: no more events, also for one who waits for the next. Idempotent, from any thread."""
+        """End it, even while a thread waits for the next event. Idempotent, callable from any thread."""
         self._following.close()
 
 
@@ -46,7 +46,7 @@ class Follower(_Followed):
 
 
 class AsyncFollower(_Followed):
-    """The same for `async for` and `async with`."""
+    """A `Follower` for `async for` and `async with`."""
 
     def __aiter__(self) -> Self:
         return self

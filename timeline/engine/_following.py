@@ -1,8 +1,8 @@
-"""Following a log: what is there after a version, then what comes, each event once and in order.
+"""Following a log: first the events after a version, then each new one, each event once and in order.
 
-Whoever appends, in this process or in another, is found out by asking the store, less often the longer
-nothing comes.  A store that is `Watchable` wakes who waits, so that nothing is late inside one process; one
-that hears of what other processes append is asked as a precaution only.
+Appends of any process are found by polling the store, less often the longer nothing is appended.  A
+`Watchable` store wakes the follower, so that there is no delay inside one process.  A store that also hears of
+appends of other processes is polled only as a precaution.
 """
 
 from collections import deque
@@ -20,16 +20,16 @@ from timeline.engine._journal import Journal
 from timeline.engine._signal import Signal
 
 FOLLOW_SECONDS: Final = (0.02, 1.0)
-"""Between two looks at the store: at first, and after nothing has come for a while."""
+"""Between two polls of the store: at first, and after nothing has come for a while."""
 PRECAUTION: Final = 10
-"""So many times rarer a store is asked that hears of what anybody appends: a hint that got lost costs seconds,
-and a thousand who follow ask a hundred times a second."""
+"""A store that hears of all appends is polled less often by this factor: a lost notification then costs seconds,
+and a thousand followers poll a hundred times a second in all."""
 PAGE: Final = 500
 
 
 @attrs.define(kw_only=True, eq=False)
 class Following:
-    """One who follows a log. `version` is where it is: who begins again there misses nothing."""
+    """A follower of a log. `version` is its position: a follower that begins there misses nothing."""
 
     journal: Journal
     version: int
@@ -50,11 +50,11 @@ class Following:
 
     @property
     def is_over(self) -> bool:
-        """Whether it was closed, or its timeline."""
+        """Whether it or its timeline was closed."""
         return self._closed or self.journal.closed
 
     def close(self) -> None:
-        """Whoever waits for the next event is told that none comes. Idempotent, from any thread."""
+        """End it; a thread that waits for the next event gets None. Idempotent, callable from any thread."""
         self._closed = True
         self._signal.say()
         if self._end:
@@ -90,7 +90,7 @@ class Following:
         return self.at_hand()
 
     def _pauses(self) -> tuple[float, float]:
-        """Between two looks, at first and at most."""
+        """Seconds between two polls, at first and at most."""
         (first, longest), store = self.interval, self.journal.store
         if isinstance(store, HearsOthers) and store.hears_others():
             return longest, PRECAUTION * longest

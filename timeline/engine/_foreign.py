@@ -1,4 +1,4 @@
-"""What a timeline lacks of a foreign history, as blocks."""
+"""The blocks of a foreign history that a timeline lacks."""
 
 from collections.abc import Callable, Iterator
 from itertools import groupby
@@ -98,7 +98,7 @@ class Filler:
         return BlockMaker(new_id=self.new_id, turn=self._turn)
 
     def _opened(self) -> Iterator[Block]:
-        """A turn, if there is none yet."""
+        """The header of a turn, if no turn is open."""
         return iter(()) if self._turn else self._next_turn()
 
     def _next_turn(self) -> Iterator[Block]:

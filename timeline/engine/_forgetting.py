@@ -1,8 +1,8 @@
-"""Forgetting on request: a timeline, a block, an artifact is removed from the store, not only hidden.
+"""Forgetting on request: a timeline, a block or an artifact is removed from the store, not only hidden.
 
-A block is hidden first, so that the view and whoever else writes this timeline are as after `hide`; then
-every stored event that held or quoted it is replaced.  Last, the store's files are written anew.
-Nothing here reaches a copy: the statement says where there may be one.
+A block is hidden first, so that the view and all other writers of this timeline are in the same state as after
+`hide`; then every stored event that contains or quotes the block is replaced.  Last, the store's files are rewritten.
+Copies are not reached; the result says where there may be one.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ REPEATED: Final = "other blocks that say the same, and a model's words for it"
 
 @attrs.frozen(kw_only=True)
 class Forgotten:
-    """What is gone, and where it may still be."""
+    """What was removed, and where copies may remain."""
 
     timeline: TimelineId
     events: int = 0

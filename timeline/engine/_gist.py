@@ -1,4 +1,4 @@
-"""What a timeline is about, for a row in a list: read from its ends, never from its history."""
+"""A short description of a timeline for a list, read only from the beginning and the window of its log."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
@@ -22,7 +22,7 @@ FIRST_EVENTS: Final = 32
 """The first prompt is among them, or there is none worth a look."""
 PROMPT_MAX: Final = 200
 KINDS: Final = ("BlocksHidden", "BlocksRestored", "RequestRendered", "UsageRecorded")
-"""What it takes to know the size of a timeline, and what nobody may see of it."""
+"""The kinds of events that determine the size of a timeline and its hidden blocks."""
 
 
 @attrs.frozen(kw_only=True)

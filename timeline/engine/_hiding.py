@@ -1,9 +1,9 @@
-"""Hiding on request, and showing again: a block, and whatever quotes it.
+"""Hiding and restoring blocks on request, with everything that quotes them.
 
-What is hidden while it is visible is quoted by nothing that comes later: the view holds only what
-stands for it.  What a compaction has already folded, or a rung has quoted in a pointer, is taken back
-in the same commit: the summaries in force are replaced by what they would say without it, and so are
-the texts of pointers and dropped spans.  That reads the log once; nothing else costs more than before.
+If a block is hidden while it is visible, nothing later can quote it, because the view holds only its
+replacement.  If a compaction has already folded it, or a rung has quoted it in a pointer, the quotations are removed
+in the same commit: the summaries in force, and the texts of pointers and dropped spans, are replaced by what they
+would say without the block.  This reads the log once.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -75,7 +75,7 @@ def restore(engine: Engine, keys: Sequence[str]) -> Flow[int]:
 
 
 def _settled(engine: Engine, plan: Callable[[], Flow[list[Event]]]) -> Flow[int]:
-    """Commit what was planned for the view as it is; plan anew when somebody else was faster."""
+    """Commit what was planned for the current view; if another writer was faster, plan again."""
     engine.check_open()
 
     def settled() -> Flow[int]:

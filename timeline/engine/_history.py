@@ -1,5 +1,4 @@
-"""A foreign history: what it says, piece by piece; what it has for the system prompt; and a hash for each of its
-beginnings."""
+"""A foreign history: its contents, piece by piece; its system prompt; and a hash of each of its prefixes."""
 
 from collections.abc import Iterator
 from hashlib import sha256
@@ -67,7 +66,7 @@ class History:
         return self.steps[-1].number + 1 if self.steps else 0
 
     def agrees(self, count: int) -> Agreed:
-        """The mark of so many of its pieces."""
+        """The hash of its first pieces, with their number."""
         return Agreed(pieces=count, chain=self.chain[count])
 
     def is_like(self, mark: Agreed) -> bool:
@@ -86,7 +85,7 @@ def history_of(messages: object, format: Format, after: int = 0) -> History:  # 
 
     Raises:
         ArgumentError: it is none, or one of the messages is none.
-        CodecError: one holds what cannot be stored.
+        CodecError: one holds a value that cannot be stored.
     """
     reader = HistoryReader(format=format, after=after)
     reader.add(messages)
@@ -121,7 +120,7 @@ class HistoryReader:
 
         Raises:
             ArgumentError: they are no list of messages of the format; it says which one is none.
-            CodecError: one holds what cannot be stored.
+            CodecError: one holds a value that cannot be stored.
         """
         for read in messages_from(messages, self.format):
             for message in read:

@@ -25,12 +25,12 @@ from timeline.observe._traces import Traces
 from timeline.summarizers._summarizer import ExtractiveSummarizer
 
 CACHE_KEY_LENGTH: Final = 32
-"""Of the hash of a timeline's name, which is nobody's business but ours."""
+"""Characters of the hash of a timeline's name; the name itself is not sent to the provider."""
 
 
 @attrs.define
 class Opening:
-    """A timeline on its way. Whoever drives `flow` calls `give_up` when it does not come through."""
+    """A timeline that is being opened. If `flow` fails, its driver must call `give_up`."""
 
     name: str
     options: Options
@@ -53,16 +53,16 @@ class Opening:
         self.operations = verbs_of(name, store, settings, options)
 
     def give_up(self) -> None:
-        """Let go of the file."""
+        """Close the store if it was opened here."""
         if self.owned is not None:
             self.owned.close()
 
 
 def _store_of(options: Options) -> "EventStore | str | PathLike[str]":
-    """The store, or where it is.
+    """The store that was given, or its path or URL.
 
     Raises:
-        MisuseError: it is neither.
+        MisuseError: it is none of these.
     """
     store = cast("object", options.get("store"))
     if store is None:
@@ -78,7 +78,7 @@ def _store_of(options: Options) -> "EventStore | str | PathLike[str]":
 def verbs_of(
     name: TimelineId, store: EventStore, settings: Settings, options: Options
 ) -> Operations:
-    """What one can do to the timeline, which is still to be loaded."""
+    """The operations of a timeline that is not loaded yet."""
     clock = options.get("clock", time.time)
     artifact_service = ArtifactService(
         timeline=name,

@@ -1,8 +1,9 @@
-"""Summaries that a model was paid for: in this timeline, and of equal content in others of the same store.
+"""Finds summaries that a model was already paid for: in this timeline, or for equal content in another timeline of the
+same store.
 
-This timeline's are in its log.  Those of others are found through the artifact store, which keeps tenants
-apart and puts on record who asks: an artifact whose content is a key (`shared_key`) says in which log, and where,
-the summary is.  Nothing of what it says is there, so it goes with its log.
+This timeline's summaries are in its log.  Those of others are found through the artifact store, which separates
+tenants and records every search: an artifact whose content is a key (`shared_key`) names the log and the version of
+the summary.  It does not contain the summary, which is removed together with its log.
 """
 
 import logging

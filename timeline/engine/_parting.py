@@ -1,11 +1,11 @@
 """How far a foreign history and a log agree.
 
-What was synced once is known by a hash of the whole history up to there, which stands with its last block
-(`BlockAppended.agrees`): nothing of it is compared again, and nothing of it can be edited unnoticed.  What was
-recorded in other ways since may lack a detail, or have one more, and is known by its ids: a message by its
-own, a call and its result by that of the call; by its content where it has none.
+Synced messages are recognized by a hash of the whole history so far, which is stored with the last block
+(`BlockAppended.agrees`): they are not compared again, and no edit of them goes unnoticed.  Messages that were
+recorded in other ways since then may differ in details. They are recognized by ids: a message by its
+own id, a call and its result by the id of the call; without ids, by their content.
 
-What the history need not have: thinking, notes, plans, notices, and what a user said meanwhile.
+The history need not contain thinking, notes, plans, notices, steers and follow-ups.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ class Parting:
     found: int = 0
     """How many steps there are up to the last one that the log has."""
     diverged: int | None = None
-    """How many steps there are before the first that the log has in another way; None: there is none."""
+    """Number of steps before the first one that differs in the log; None: none differs."""
     version: int = 0
     """Version of the block that stands in its place."""
     ahead: int = 0
@@ -138,7 +138,7 @@ class _Walk:
         return (*own, piece)
 
     def _take(self, piece: Piece | Own) -> bool:
-        """Take the block that is this; of results, which come in any order, one of those that come next."""
+        """Take the block that matches this one; for results, which may come in any order, one of the next results."""
         is_result = isinstance(piece, Result)
         for index in range(self._at, len(self._known)):
             known = self._known[index]
@@ -202,7 +202,7 @@ def _is_same(piece: Piece | Own, block: Block) -> bool:
 
 
 def _are_words(parts: Sequence[Part], block: Block) -> bool:
-    """Whether a block says what a user's message says: its text or, where there is none, its parts."""
+    """Whether a block has the content of a user's message: its text or, if it has none, its parts."""
     if isinstance(block, UserAttachment):
         return tuple(parts) == (block.part,)
     if not isinstance(block, UserPrompt | UserSteer | UserFollowup):

@@ -1,8 +1,8 @@
-"""Preparing a summary while the agent works, so that the compaction itself waits for no model.
+"""Preparing a summary while the agent works, so that the compaction itself need not wait for a model.
 
-Above a soft threshold (`Policy.prepare_ratio`) a plan is made and summarised in the background; the
-answer becomes an event of its own (`SummaryPrepared`).  When the compaction is due it is used, if
-its range is still what it was.  Appends meanwhile are legal, and a restart finds what was paid for.
+Above a soft threshold (`Policy.prepare_ratio`), a plan is made and summarised in the background; the
+answer becomes an event of its own (`SummaryPrepared`).  When the compaction is due, the answer is used if
+its range is unchanged.  Appends in the meantime are allowed, and a restart finds the summary that was paid for.
 """
 
 import logging
@@ -83,7 +83,7 @@ class Preparation:
 def _still_useful(
     view: View, events: Sequence[Event], withheld: Collection[BlockId]
 ) -> Sequence[Event]:
-    """Not what may quote what was hidden meanwhile, nor what somebody else has prepared, too."""
+    """Leave out summaries that may quote blocks hidden meanwhile, or that another writer has also prepared."""
     known = {event.key for event in view.prepared}
     is_known = any(isinstance(e, SummaryPrepared) and e.key in known for e in events)
     return () if is_known or view.state.withheld != withheld else events

@@ -1,5 +1,5 @@
-"""A model that summarises has read the confidential results of the prompt; what it quotes of them is taken
-out of its summary before that is written anywhere."""
+"""Removing quotations of confidential results from a model's summary before it is stored, because the model has read
+these results in the prompt."""
 
 import msgspec
 

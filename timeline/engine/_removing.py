@@ -1,4 +1,4 @@
-"""Operations that remove something from the store: what the window does not need, or what somebody wants gone."""
+"""Operations that remove content from the store: what the window does not need, or what is to be forgotten."""
 
 from functools import partial
 from os import PathLike
@@ -21,8 +21,8 @@ class Removing(Appending):
     def retain(
         self, retention: Keeping, *, archive: "str | PathLike[str] | None" = None
     ) -> Flow[Removed]:
-        """Remove (`"forget"`) what the window does not need, or move it into a file in the folder `archive`
-        (`"archive"`); how much that was.  Where artifacts expire (`Policy.artifact_seconds`), those whose time is over go
+        """Remove the events that the window does not need (`"forget"`), or move them into a file in the folder
+        `archive` (`"archive"`); return how many.  Artifacts that have expired (`Policy.artifact_seconds`) are removed
         in any case.
 
         Raises:
@@ -41,12 +41,12 @@ class Removing(Appending):
         return done
 
     def forget(self, path: str | None = None, *, artifact: str | None = None) -> Flow[Forgotten]:
-        """Remove a block, an artifact, or without either the whole timeline, from the store for good; what
-        is gone, and where it may still be.
+        """Remove a block, an artifact, or without either the whole timeline, from the store for good; return what
+        was removed, and where copies may remain.
 
         Raises:
-            UnknownPathError: nothing was ever appended at this path.
-            ForgottenError: it is gone already.
+            UnknownPathError: no block was ever appended at this path.
+            ForgottenError: it was forgotten already.
             MisuseError: no such artifact, both were given, or the store cannot remove events.
         """
         if path is not None and artifact is not None:

@@ -1,11 +1,11 @@
-"""Retention: what a timeline's store keeps of what the window does not need any more.
+"""Retention: what happens to events that the window no longer needs.
 
-    keep      everything
-    archive   older events go into files in a folder, and are read from there
-    forget    they are removed
+    keep      all events stay in the store
+    archive   older events are moved into files in a folder, and are read from there
+    forget    older events are removed
 
-It is applied once a compaction is committed.  What goes wrong then is logged, and observers are told: the
-compaction holds, and the next one catches up.
+Retention is applied after a compaction is committed.  An error is logged and reported to observers; the
+compaction stays valid, and the next one tries again.
 """
 
 import logging
@@ -46,7 +46,7 @@ class Retention:
     keeping: Keeping = "keep"
     folder: str = ""
     observers: tuple[Observer, ...] = ()
-    """Who is told when it fails."""
+    """The observers that are told if it fails."""
 
     @classmethod
     def of(

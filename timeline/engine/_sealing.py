@@ -1,8 +1,8 @@
-"""Confidential results: their content goes into the artifact store before the log hears of them, and comes
+"""Confidential results: their content is put into the artifact store before anything is written to the log, and read
 from there when the log is read; see `blocks._sealed`.
 
-What cannot be had any more (expired, forgotten, its key lost) is shown as a sentence that says so: a log
-always renders.
+Content that is no longer available (expired, forgotten, or its key lost) is shown as a sentence that says so, so that
+a log always renders.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -179,7 +179,7 @@ class Sealing:
 
 
 def confidential(what: str) -> str:
-    """What to do about a confidential result that nobody can keep."""
+    """The message about a confidential result that cannot be kept."""
     return (
         f"{what} is confidential, and there is nowhere to keep it but the log, which is not encrypted. Open the timeline with keys=Keys(...) and an artifact store, or say"
         ' that it is not confidential: sensitivity="internal", of the tool or of the policy'

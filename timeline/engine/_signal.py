@@ -1,4 +1,4 @@
-"""A signal from any thread to one who waits, in a thread or in a task."""
+"""A signal from any thread to a waiting thread or task."""
 
 import contextlib
 import threading

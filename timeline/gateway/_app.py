@@ -1,4 +1,4 @@
-"""The gateway over HTTP: what it takes, what it makes of it, and what it does when something of its own fails."""
+"""The gateway over HTTP: how it handles requests, and what it does when it fails itself."""
 
 import asyncio
 import hmac
@@ -28,19 +28,19 @@ Content: TypeAlias = bytes | AsyncIterator[bytes]
 log = logging.getLogger("foldline.gateway")
 
 RENDERED_BYTES_MAX: Final = 2**25
-"""A larger body goes on as it is: no provider takes it."""
+"""A larger body is forwarded unchanged, because no provider accepts it."""
 BODY_BYTES_MAX: Final = 2**28
 """A larger one is refused."""
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _GONE: Final = 499
-"""Seen by nobody."""
+"""The status of a request whose client has disconnected."""
 _TOO_LONG: Final = (400, 413)
-"""What providers answer when a prompt is too long, among others."""
+"""HTTP statuses with which providers answer, among other things, a prompt that is too long."""
 
 
 @attrs.frozen(kw_only=True)
 class Served:
-    """What is done with each request."""
+    """Handles each request."""
 
     rewriter: Rewriter
     upstream: Upstream
@@ -49,7 +49,7 @@ class Served:
     fails_closed: bool = False
 
     def app(self, *more: BaseRoute) -> Starlette:
-        """The application; `more`: routes of its own, before everything else."""
+        """The application; `more` are further routes, matched before all others."""
         own = [
             Route("/foldline/savings", self.savings),
             *more,
@@ -63,14 +63,14 @@ class Served:
         await self.upstream.close()
 
     async def savings(self, http: Request) -> Response:
-        """What was saved so far."""
+        """The savings so far."""
         if (refused := self._refused(http)) is not None:
             return refused
         found = self.meter.savings()
         return JSONResponse({**attrs.asdict(found), "caching": found.caching, "saved": found.saved})
 
     async def relay(self, http: Request) -> Response:
-        """Pass a request on, rendered where it can be."""
+        """Forward a request, rendered if possible."""
         if _is_browser(http):
             return RedirectResponse(f"/foldline/{'?' * bool(http.url.query)}{http.url.query}")
         if (refused := self._refused(http)) is not None:
@@ -201,7 +201,7 @@ class Served:
         return Relayed(response, _unread, _done)
 
     def _refused(self, http: Request) -> Response | None:
-        """A refusal for who does not know the token."""
+        """The refusal of a request without the right token."""
         if self.token is None or _knows(http, self.token):
             return None
         said = (
@@ -212,7 +212,7 @@ class Served:
 
 _OF_BODY: Final = ("content-length", "content-encoding")
 _PLAIN: Final = ("accept-encoding", "identity")
-"""What an answer costs is read while it goes by."""
+"""Read the usage of an answer while it streams through."""
 
 
 def _is_browser(http: Request) -> bool:

@@ -1,8 +1,8 @@
-"""A client as a child process: it has the terminal, gets the signals, and its exit code is told.
+"""Runs a client as a child process, which has the terminal and gets the signals; returns its exit code.
 
-The child stays in the process group of its parent. So Ctrl-C and Ctrl-Z at a terminal reach both by themselves;
-the parent leaves it to the child what they mean, and is stopped when the child is.  When the parent is killed, the
-child is told to end: without the gateway it could only fail.
+The child stays in the process group of its parent, so Ctrl-C and Ctrl-Z at a terminal reach both.
+The parent lets the child decide what they mean, and stops when the child stops.  If the parent is killed, the
+child gets a signal to end, because without the gateway it could only fail.
 """
 
 import os
@@ -17,9 +17,9 @@ from typing import IO, Any, Final
 import attrs
 
 FORWARDED: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-"""What somebody sends to the parent alone is meant for the child."""
+"""Signals that are sent to the parent alone are meant for the child."""
 TYPED: Final = (signal.SIGINT, signal.SIGQUIT)
-"""What a terminal sends to both when a key is pressed."""
+"""Signals that a terminal sends to both when a key is pressed."""
 STDIN: Final = 0
 KILLED: Final = 128
 """A shell's exit code for a program that a signal ended: this, and its number."""
@@ -27,7 +27,7 @@ SETTLE_SECONDS: Final = 0.05
 SIGNALS_MAX: Final = 4_096
 """Looked at together."""
 _GUARD: Final = 'read -r client && { read -r ended || kill -TERM "$client"; }'
-"""Ends a process when the pipe is closed before it is told that the process has ended."""
+"""Ends a process if the pipe is closed before a message says that the process has ended."""
 
 
 def run_child(command: Sequence[str], environment: Mapping[str, str], passing: "Passing") -> int:
@@ -48,7 +48,8 @@ def run_child(command: Sequence[str], environment: Mapping[str, str], passing: "
 
 @contextmanager
 def _guard() -> Generator[IO[bytes]]:
-    """A shell that waits at a pipe, away from the terminal; the system closes the pipe of who is killed."""
+    """A shell that waits at a pipe, detached from the terminal; if the parent is killed, the operating system closes
+    the pipe."""
     shell = subprocess.Popen(  # noqa: S603 -- the line above
         ["/bin/sh", "-c", _GUARD],
         stdin=subprocess.PIPE,
@@ -67,7 +68,7 @@ def _guard() -> Generator[IO[bytes]]:
 
 
 def _tell(guard: IO[bytes], word: str) -> None:
-    """It may be gone itself."""
+    """The process may have ended already."""
     with suppress(BrokenPipeError):
         guard.write(f"{word}\n".encode())
 
@@ -121,23 +122,23 @@ def _stays_stopped(pid: int) -> bool:
 
 @attrs.define
 class Passing:
-    """Passes signals on to a child; those that come before it is there, as soon as it is."""
+    """Passes signals on to a child; signals that arrive before it runs are passed on as soon as it does."""
 
     pid: int = 0
     early: list[int] = attrs.field(factory=list[int])
 
     def begin(self, pid: int) -> None:
-        """There is a child."""
+        """Call this when the child runs."""
         self.pid = pid
         for number in self.early:
             self.forward(number)
 
     def end(self) -> None:
-        """There is none any more: what comes now changes nothing."""
+        """Call this when the child has ended; later signals are ignored."""
         self.pid = 0
 
     def forward(self, number: int, *_: object) -> None:
-        """A signal came that the child has not got."""
+        """A signal arrived that the child did not get."""
         if not self.pid:
             self.early.append(number)
             return
@@ -145,13 +146,13 @@ class Passing:
             os.kill(self.pid, number)
 
     def leave(self, *_: object) -> None:
-        """A signal came that the terminal has sent to the child as well."""
+        """A signal arrived that the terminal also sent to the child."""
 
 
 @contextmanager
 def signals_passed() -> Generator[Passing]:
-    """While this lasts, signals are for the child: whoever prepares it and tidies up behind it is not ended by them,
-    as by the second hangup of a terminal that is closed."""
+    """Inside this block, signals are for the child: they do not end the code that prepares the child and cleans up
+    after it, as a second SIGHUP of a closed terminal would."""
     passing = Passing()
     with _handled(FORWARDED, passing.forward):
         yield passing

@@ -1,4 +1,4 @@
-"""Bodies as they are sent: some clients compress theirs."""
+"""Decoding request bodies, which some clients compress."""
 
 import zlib
 from typing import Final
@@ -6,11 +6,11 @@ from typing import Final
 from timeline.gateway._body import UnreadableError
 
 DECODED_BYTES_MAX: Final = 2**26
-"""Of a body, unpacked."""
+"""Largest size of a decoded body."""
 
 
 class TooLargeError(Exception):
-    """A request that is larger than anything that a provider takes."""
+    """A request that is larger than any provider accepts."""
 
 
 def decoded(raw: bytes, coding: str) -> bytes:

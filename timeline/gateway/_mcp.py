@@ -1,6 +1,6 @@
 """The reading tools as an MCP server: over stdio, or as a route of an HTTP server.
 
-Over HTTP each request is answered for itself, with JSON: there are no sessions, and nothing is left behind
+Over HTTP each request is answered independently, with JSON: there are no sessions, and nothing remains
 when the server stops.
 """
 

@@ -1,4 +1,4 @@
-"""What a timeline holds, a line for each block: the way to a path for who does not know one."""
+"""An outline of a timeline with one line for each block, for readers who do not know a path yet."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -51,7 +51,7 @@ class Outline:
     withheld: Collection[str]
 
     def page(self, first: int, last: int, room: Room) -> ToolReply:
-        """The rows of the blocks from one version to another, as many as there is room for."""
+        """The rows of the blocks from one version to another, as many as fit."""
         head = self.store.head(self.timeline)
         if first > last:
             return refused(

@@ -1,6 +1,6 @@
-"""What other programs may read of a store: pieces of timelines, artifacts, hits of a search; as tools.
+"""Tools with which other programs read a store: pieces of timelines, artifacts, search hits.
 
-Only what is public or internal is given out, and nothing that was hidden on request.  No answer is longer
+They return only public and internal content, and nothing that was hidden on request.  No answer is longer
 than a result may be in a prompt; longer content comes in pieces, and each piece says how to go on.
 """
 

@@ -1,6 +1,6 @@
-"""What becomes of one request: synced into its timeline, rendered, and sent as rendered where that differs.
+"""Rewrites one request: it is synced into its timeline and rendered, and the rendered request is sent if it differs.
 
-As long as nothing was pruned, clipped or folded, the client's own bytes go on, with its own marks.
+As long as nothing was pruned, clipped or folded, the client's own bytes are sent, with its own cache marks.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -24,23 +24,23 @@ from timeline.gateway._lineage import Conversation, Lineage
 from timeline.react._retry import measured
 
 LONG_BETA: Final = "context-1m"
-"""How the beta is called that gives a model a window of a million tokens."""
+"""The name of the beta that gives a model a window of a million tokens."""
 LONG_WINDOW: Final = 1_000_000
 _SECONDS: Final = {"1h": 3_600.0}
 
 
 @attrs.frozen
 class Opening:
-    """What a request's timeline is opened with."""
+    """The settings with which a request's timeline is opened."""
 
     model: Model
     ttl_seconds: float | None
-    """How long the client asks the provider to keep what is cached; None: as the policy says."""
+    """How long the client asks the provider to keep cache entries; None: as in the policy."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Asked:
-    """What a client asked, read."""
+    """A client's request, parsed."""
 
     body: Body
     conversation: Conversation
@@ -51,7 +51,8 @@ class Asked:
 
     @property
     def seconds(self) -> int | None:
-        """How long the client's marks ask the provider to keep things; None: it sets none, or as is usual."""
+        """How long the client's cache marks ask the provider to keep entries; None: it sets no mark, or asks for the
+        default."""
         found = _seconds(self.control)
         return None if found is None else int(found)
 
@@ -64,12 +65,12 @@ class Call:
     timeline: Timeline
     rendered: Rendered
     body: bytes
-    """What is sent."""
+    """The request that is sent."""
     at: float
 
     @property
     def is_rewritten(self) -> bool:
-        """Whether what is sent is another request than what came."""
+        """Whether the request that is sent differs from the client's."""
         return self.body is not self.asked.body.raw
 
     @property
@@ -95,12 +96,12 @@ class Call:
 
 @attrs.define(kw_only=True, eq=False)
 class Rewriter:
-    """Makes of each request the one that is sent."""
+    """Turns each request into the one that is sent."""
 
     lineage: Lineage
     clock: Callable[[], float]
     record_only: bool = False
-    """Send what came, whatever is rendered."""
+    """Whether to send the client's request, whatever is rendered."""
 
     def call(self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes) -> Call:
         """The request that is sent for one that came.
@@ -144,7 +145,7 @@ class Rewriter:
             return rewritten(asked, rendered, more)
 
     def smaller(self, call: Call, overflow: Overflow) -> Call | None:
-        """Another try after the provider said that the prompt is too long; None: it cannot be made shorter."""
+        """Another request after the provider said that the prompt is too long; None: it cannot be made shorter."""
         asked = call.asked
         with asked.conversation.lock:
             call.timeline.learn(measured(call.rendered, overflow))
@@ -154,7 +155,7 @@ class Rewriter:
             return self._made(asked, rendered)
 
     def learn(self, call: Call, usage: UsageRecorded) -> None:
-        """Note what the provider counted."""
+        """Record the provider's token count."""
         known = replace(usage, estimated=call.rendered.account.estimated)
         with call.conversation.lock:
             if not call.conversation.is_closed:
@@ -167,7 +168,7 @@ class Rewriter:
     def _read(
         self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes
     ) -> Generator[tuple[Asked, History, Opening]]:
-        """A request and its history; meanwhile its conversation is nobody else's."""
+        """A request and its history, with its conversation locked."""
         body = Body.of(raw, api)
         control = body.control()
         opening = Opening(_model(body, headers), _seconds(control))
@@ -225,7 +226,7 @@ def _plain(content: Json) -> Json:
 
 
 def rewritten(asked: Asked, rendered: Rendered, further: Sequence[bytes] = ()) -> bytes:
-    """The body with what was rendered, and further messages of the client's, in place of the conversation."""
+    """The body with the rendered conversation, and further messages of the client, in place of its own conversation."""
     body, provider = asked.body, rendered.provider
     messages = with_control(rendered.messages, asked.control)
     request = provider.request((), (), messages, rendered.cache_key)
@@ -236,7 +237,7 @@ def rewritten(asked: Asked, rendered: Rendered, further: Sequence[bytes] = ()) -
 
 
 def policy_for(policy: Policy, ttl_seconds: float | None) -> Policy:
-    """A policy that knows how long the client has the provider keep things."""
+    """A policy with the time for which the client asks the provider to keep cache entries."""
     return policy if ttl_seconds is None else attrs.evolve(policy, ttl_seconds=ttl_seconds)
 
 

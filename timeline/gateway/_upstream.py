@@ -1,4 +1,4 @@
-"""The way to the provider: what came goes on, byte for byte, and what comes back is passed on as it comes."""
+"""The connection to the provider: forwards requests byte for byte, and streams answers back as they arrive."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Final

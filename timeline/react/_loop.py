@@ -1,10 +1,10 @@
-"""The loop itself: ask, record, run the tools, until the model gives the floor back.
+"""The loop of the agent: call the model, record its answer, run its tools, until the model ends its turn.
 
     user --> [ before_step -> ask -> record -> run tools -> after_step ] --> outcome
                    ^                                            |
                    +---- tool_use, pause_turn, cut off, silent -+
 
-Knows neither threads nor asyncio: it yields effects (`_flow`), and two shells do them.
+It knows neither threads nor asyncio: it yields effects (`_flow`), which two shells carry out.
 """
 
 import logging
@@ -49,7 +49,7 @@ WINDOW: Final = "model_context_window_exceeded"
 _GO_ON: Final = frozenset({"pause_turn", "compaction"})
 """The provider stopped in the middle of its own work, and goes on when asked again."""
 _RUN: Final = frozenset({"tool_use", "max_tokens"})
-"""Only after these are calls run; of a `max_tokens` stop those that are complete."""
+"""Calls are run only after these stop reasons; after `max_tokens`, only complete calls."""
 _NUDGES_MAX: Final = 1
 """Times in a row that a model is told to go on."""
 _ROOM: Final = 0.5
@@ -83,7 +83,7 @@ class Loop:
     """One run of an agent."""
 
     timeline: Any
-    """A `Timeline`, or an `AsyncTimeline`: the same methods, only that they are awaited."""
+    """A `Timeline`, or an `AsyncTimeline`, whose methods are awaited."""
     settings: AgentSettings
     rounds: int = attrs.field(default=0, init=False)
     _usage: Usage = attrs.field(factory=Usage, init=False)
@@ -97,7 +97,7 @@ class Loop:
     # A run.
 
     def run(self, prompt: str, *parts: Given) -> Flow[Outcome]:
-        """A turn: what the user asks, and everything that the agent does about it."""
+        """A turn: append the user's prompt, then run rounds until the model stops."""
         self._check_tools()
         if self.timeline.open_calls:
             yield self.timeline.close_calls
@@ -106,7 +106,7 @@ class Loop:
         return (yield from self._rounds())
 
     def resume(self) -> Flow[Outcome]:
-        """Go on where a crash or an error ended a run; calls left open are closed first."""
+        """Continue a run that a crash or an error ended; open calls are closed first."""
         self._check_tools()
         yield self.timeline.close_calls
         yield from self._started("resume")
@@ -115,10 +115,10 @@ class Loop:
         return (yield from self._rounds())
 
     def _check_tools(self) -> None:
-        """Before a model is paid for, refuse tools whose results could not be kept.
+        """Refuse confidential tools if their results could not be kept, before a model is paid for.
 
         Raises:
-            MisuseError: there are confidential ones.
+            MisuseError: there are such tools.
         """
         settings = self.timeline.settings
         own = settings.policy.tools
@@ -147,7 +147,7 @@ class Loop:
     # A round.
 
     def _round(self) -> Flow[str]:
-        """One call of the model and its tools; why to stop, or "" to go on."""
+        """One call of the model and its tools; return the reason to stop, or "" to continue."""
         self.rounds += 1
         yield Notify(self.settings.hooks.before_step, StepStarted(round=self.rounds))
         try:
@@ -189,7 +189,7 @@ class Loop:
             yield Notify(self.settings.hooks.on_session_start, started)
 
     def _too_long(self, error: Exception) -> Flow[str]:
-        """Compaction cannot help any more: keep what there is and end the run."""
+        """Compaction cannot help any more: keep what was recorded and end the run."""
         log.warning("the run ends: %s", error)
         if isinstance(error, WindowExceededError):
             self._hear(text_in(error.response, error.rendered.provider))
@@ -224,12 +224,12 @@ class Loop:
         return stop
 
     def _decline(self, stop: str) -> Flow[None]:
-        """Calls of an answer that was stopped must not be run, but they must be answered."""
+        """Answer the calls of a stopped answer without running them."""
         if open_calls(self.timeline.view):
             yield lambda: self.timeline.close_calls(NOT_RUN.format(stop))
 
     def _cut_off(self, rendered: Rendered) -> Flow[str]:
-        """Go on after an answer that was too long; make room where the prompt left little."""
+        """Continue after an answer that was cut off; compact first if the prompt left little room."""
         stop = yield from self._nudge(CUT_OFF, "max_tokens")
         if not stop and rendered.tokens > _ROOM * rendered.account.limit:
             definitions = self.settings.definitions
@@ -263,6 +263,6 @@ def is_done(view: View) -> bool:
 
 
 def was_told_more(view: View) -> bool:
-    """Whether the user spoke while the newest answer was on its way, so that it is no answer to that."""
+    """Whether the user said something after the request of the newest answer, which so is not an answer to it."""
     newest = view.groups[-1].entries if view.groups else ()
     return any(isinstance(entry.block, UserSteer | UserFollowup) for entry in newest)

@@ -1,7 +1,7 @@
-"""A summariser that asks a model, through the client of its provider, sync or async.
+"""A summariser that calls a model through its provider's client, sync or async.
 
-It asks once, and once more when the first answer is no good; after that it gives up with
-`SummaryFailedError`, and the timeline's policy decides what stands in.
+It calls the model once, and a second time if the first answer is not usable. Then it gives up with a
+`SummaryFailedError`, and the timeline's policy decides what is used instead.
 """
 
 from collections.abc import Mapping
@@ -105,24 +105,24 @@ def _kept_1h(response: object) -> int:
 
 @attrs.frozen(kw_only=True)
 class ModelSummarizer:
-    """Asks a model for the structured summary; with an async client it is for `AsyncTimeline`.
+    """Calls a model for the structured summary; with an async client, use it in an `AsyncTimeline`.
 
     Raises, when called:
-        SummaryFailedError: two tries, and no usable answer.
+        SummaryFailedError: two tries gave no usable answer.
     """
 
     client: Any
-    """Of the provider of the model that is asked: an `anthropic.Anthropic`, an `openai.OpenAI`, or the async one."""
+    """The client of the model's provider: an `anthropic.Anthropic`, an `openai.OpenAI`, or their async versions."""
     model: str = ""
-    """Another model than the timeline's; it cannot read the timeline's cache."""
+    """Another model than the timeline's; it cannot read the timeline's cache. Empty: the timeline's model."""
     answer_tokens: int = ANSWER_TOKENS
     options: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
-    """Further arguments of every call. Those that the agent's own calls have (thinking, effort)
-    belong here: the provider's cache is keyed by them, too."""
+    """Further arguments of every call. Pass those of the agent's own calls (thinking, effort) here, because the
+    provider's cache depends on them, too."""
 
     @property
     def name(self) -> str:
-        """What prepared summaries are kept under."""
+        """The name under which prepared summaries are kept."""
         return self.model or "timeline"
 
     def __call__(self, request: SummaryRequest, /) -> Any:
@@ -132,7 +132,7 @@ class ModelSummarizer:
         return (adrive if api.is_async(self.client) else drive)(self._calls(request))
 
     def _calls(self, request: SummaryRequest) -> Calls[Summary]:
-        """The calls to make, one after the other; is sent their answers."""
+        """Yields the calls to make, one after the other, and is sent their answers."""
         context = request.context
         model = self._model(context)
         spent = _Spent(model)
@@ -151,7 +151,7 @@ class ModelSummarizer:
         return model_named(self.model) if self.model else context.model
 
     def _reading(self, context: Context, model: Model) -> Context:
-        """What the prompt is made with: another model has another window, tokenizer and rules."""
+        """The context for the prompt: another model has another window, tokenizer and rules."""
         if model == context.model:
             return context
         return attrs.evolve(
@@ -165,7 +165,7 @@ class ModelSummarizer:
     def _ask(
         self, prompt: Prompt, request: SummaryRequest, spent: _Spent
     ) -> Calls[StructuredSummary]:
-        """One summary, with one more try when the first gave none."""
+        """One summary, with a second try if the first fails."""
         failure: Exception | None = None
         api, model = api_of(spent.model.provider), spent.model.name
         for _ in range(TRIES_MAX):
@@ -189,11 +189,11 @@ class ModelSummarizer:
 
 
 def _text(response: object, spent: _Spent) -> str:
-    """What the model answered; what it cost is noted.
+    """The text of the model's answer; its cost is added to `spent`.
 
     Raises:
-        RejectedAnswerError: it is no response (some proxies answer with pages), or the model refused, was cut
-            off, or said nothing.
+        RejectedAnswerError: it is not a response (some proxies answer with HTML pages), or the model refused, was
+            cut off, or said nothing.
     """
     provider = provider_of(spent.model)
     try:
@@ -214,4 +214,4 @@ def _text(response: object, spent: _Spent) -> str:
 
 
 AnthropicSummarizer = ModelSummarizer
-"""Its former name, when there was one provider."""
+"""The former name of `ModelSummarizer`, when there was only one provider."""

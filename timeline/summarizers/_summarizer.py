@@ -1,10 +1,10 @@
-"""Summarisers: who writes the text that stands for folded blocks, and how long to wait for it.
+"""Summarisers, which write the text that replaces folded blocks, and the time limit for them.
 
 The default is extractive: it quotes, needs no model, and gives the same text every time.
 
-Any other is foreign code that talks to a network.  It is called in a thread of its own (or, if it is
-async, in a task of its own), and given up when it takes longer than the policy's `summary_seconds`.  A
-thread cannot be ended: it is left behind, and as long as it hangs the summariser is not asked again.
+Any other summariser is other people's code that uses a network.  It is called in a thread of its own (or, if it
+is async, in a task of its own), and abandoned when it takes longer than the policy's `summary_seconds`.  A thread
+cannot be ended, so it is left running; as long as it hangs, the summariser is not called again.
 """
 
 import inspect
@@ -29,12 +29,12 @@ class SummaryFailedError(FoldlineError):
     """The summariser gave no usable summary; the message says what it gave instead."""
 
     provenance: Provenance | None = None
-    """What was spent for nothing."""
+    """The cost of the failed calls."""
 
 
 @attrs.frozen(kw_only=True)
 class SummaryRequest:
-    """What a summariser is given."""
+    """The input of a summariser."""
 
     plan: RangePlan
     view: View = attrs.field(repr=False)
@@ -42,7 +42,7 @@ class SummaryRequest:
 
 
 class Summarizer(Protocol):
-    """Writes a summary for a plan. May be a coroutine function where an `AsyncTimeline` asks."""
+    """Writes a summary for a plan. In an `AsyncTimeline` it may be a coroutine function."""
 
     def __call__(self, request: SummaryRequest, /) -> Any:
         """A `Summary`, or an awaitable of one."""
@@ -50,23 +50,23 @@ class Summarizer(Protocol):
 
 
 class ExtractiveSummarizer:
-    """Quotes instead of writing: deterministic, free, never fails."""
+    """Quotes blocks instead of calling a model: deterministic, free, never fails."""
 
     def __call__(self, request: SummaryRequest, /) -> Summary:
         return extractive(request.plan)
 
 
 def model_asked(summarizer: Summarizer, timelines: str) -> str:
-    """The model that a summariser asks, given the timeline's; empty when it asks none, which costs nothing."""
+    """The model that a summariser calls, given the timeline's; empty if it calls none and so costs nothing."""
     name: str | None = getattr(summarizer, "name", "")
     return timelines if name == "timeline" else name or ""
 
 
 def summarize(summarizer: Summarizer, request: SummaryRequest) -> Summary:
-    """Ask a sync summariser.
+    """Call a sync summariser.
 
     Raises:
-        TypeError: it answered with something else than a `Summary`.
+        TypeError: its answer is not a `Summary`.
     """
     answer = summarizer(request)
     if inspect.iscoroutine(answer):
@@ -76,10 +76,10 @@ def summarize(summarizer: Summarizer, request: SummaryRequest) -> Summary:
 
 
 def checked_summary(summary: StructuredSummary) -> StructuredSummary:
-    """The summary as it can be stored and sent.
+    """The summary, made fit to be stored and sent.
 
     Raises:
-        msgspec.ValidationError: a field holds what it cannot.
+        msgspec.ValidationError: a field has an invalid value.
     """
     return msgspec.convert(clean_json(msgspec.to_builtins(summary)), StructuredSummary)
 
@@ -179,7 +179,7 @@ class Patience:
 
 
 def _is_quick(summarizer: Summarizer, request: SummaryRequest) -> bool:
-    """Whether nothing can hang, or nobody minds."""
+    """Whether the call cannot hang, or may take any time."""
     is_ours = isinstance(summarizer, ExtractiveSummarizer)
     return is_ours or not request.context.policy.summary_seconds
 
@@ -195,6 +195,6 @@ def _too_long(seconds: float) -> SummaryFailedError:
 
 
 def _heard(task: "Task[Any]") -> None:
-    """Nobody waits for it any more: what it raised is not to be reported as forgotten."""
+    """Retrieve the exception of an abandoned task, so that asyncio does not report it."""
     if not task.cancelled():
         task.exception()

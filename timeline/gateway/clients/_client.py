@@ -1,4 +1,4 @@
-"""What is known of a client, and what it is started with."""
+"""The description of a client, and the arguments and environment with which it is started."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias

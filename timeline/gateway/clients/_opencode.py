@@ -1,4 +1,4 @@
-"""opencode: a configuration in a variable, which it reads over its files."""
+"""opencode: a configuration in an environment variable, which overrides its files."""
 
 import json
 from typing import Any, Final, cast

@@ -1,4 +1,4 @@
-"""pi: an extension on its command line, which is told the rest by variables."""
+"""pi: an extension on its command line, which reads its settings from environment variables."""
 
 from pathlib import Path
 from typing import Final
