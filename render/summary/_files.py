@@ -49,6 +49,25 @@ class _File:
     """Of its lines those that may only be a part of one: an edit can begin and end within a line."""
     runs: list[Run] = attrs.field(factory=list[Run])
     """What the agent wrote and has not changed since."""
+    waiting: list[tuple[Source, set[str] | None]] = attrs.field(
+        factory=list[tuple[Source, set[str] | None]]
+    )
+    """Sources whose lines are to be known once something else comes of the file, and of which only these
+    lines hold (None: all but the stale ones).  Most files are named only once."""
+
+    def known(self) -> "_File":
+        """The same, with the lines of what was waiting."""
+        for source, held in self.waiting:
+            lines = _lines(source)
+            if held is not None:
+                lines = [line for line in lines if line[2] in held]
+            elif source.stale:
+                lines = [line for line in lines if line[0] not in source.stale]
+            self.add(source, lines)
+            if held is None and source.is_call:
+                self.fragments.update(text for _, _, text in lines)
+        self.waiting.clear()
+        return self
 
     def read(self, source: Source, lines: Sequence[Line], since: int) -> None:
         """Lines were shown, asked for at a version; earlier copies of them are no longer needed."""
@@ -128,13 +147,7 @@ def follow(earlier: Iterable[Source], folded: Sequence[tuple[Entry, Sequence[Sou
     files = dict[str, _File]()
     for source in earlier:
         if source.file:
-            held = _lines(source)
-            if source.stale:
-                held = [line for line in held if line[0] not in source.stale]
-            file = _file(files, source.file)
-            file.add(source, held)
-            if source.is_call:
-                file.fragments.update(text for _, _, text in held)
+            _file(files, source.file).waiting.append((source, None))
     calls = {e.pair: (e.version, e.block) for e, _ in folded if isinstance(e.block, ToolCall)}
     done = {e.pair: (e.version, e.block) for e, _ in folded if isinstance(e.block, ToolResult)}
     for entry, sources in folded:
@@ -179,7 +192,7 @@ def _apply(
     """A call changed files; what it wrote holds, if it is in one."""
     numbers = {change.file: list[int]() for change in changes}
     for change in changes:
-        file = _file(files, change.file)
+        file = _file(files, change.file).known()
         numbers[change.file].append(file.change(change))
         file.runs = runs_after(file.runs, change, done)
     names = {change.file for change in changes if change.new or change.old}
@@ -190,7 +203,7 @@ def _apply(
     new = _left(change for change in changes if change.file == name)
     for source in sources:
         source.file, source.line = name, line
-        files[name].add(source, [line for line in _lines(source) if line[2] in new])
+        files[name].waiting.append((source, new))
 
 
 def _left(changes: Iterable[Change]) -> set[str]:
@@ -222,7 +235,7 @@ def _show(
         lines = _lines(source)
         if lines and (any(number for _, number, _ in lines) or not is_change):
             source.file = name_of(shown.file)
-            _file(files, source.file).read(source, lines, since)
+            _file(files, source.file).known().read(source, lines, since)
 
 
 def shown_by(call: ToolCall, result: ToolResult) -> Shown | None:

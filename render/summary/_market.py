@@ -1,8 +1,7 @@
 """What an index is made of, bought piece by piece: the best first for its tokens, as long as they last."""
 
-from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, count
 from typing import Final, TypeAlias
 
 import attrs
@@ -38,6 +37,8 @@ SIZE_POWER: Final = 0.8
 """Worth is divided by tokens to this power: what is long is not quite as dear as it is long."""
 CHARACTERS_PER_TOKEN: Final = 3.6
 """For ranking; what is bought is counted."""
+NAME_MIN: Final = 2
+"""Tokens that a name in a list costs at least, with the end of its line."""
 LABEL_TOKENS: Final = 2
 """The brackets around a label, and the end of its line."""
 
@@ -50,7 +51,7 @@ class IndexBudget:
     is_naming: bool = True
 
 
-@attrs.define(eq=False)
+@attrs.frozen(eq=False)
 class Known:
     """What is known about identifiers while the index is built.
 
@@ -59,21 +60,17 @@ class Known:
     """
 
     uses: dict[str, int]
+    """How often the agent has written each; 0 where it has not."""
     seen: dict[str, int]
-    sources: defaultdict[str, list[Source]] = attrs.field(
-        factory=lambda: defaultdict[str, list[Source]](list)
-    )
-    """Texts that a name occurs in, in the order in which they were read."""
+    """The newest version that each occurs at."""
 
     def add(self, names: set[str]) -> int:
         """Know of these names; how many of them are new."""
         new = names.difference(self.uses)
         self.uses.update(dict.fromkeys(new, 0))
-        self.seen.update(dict.fromkeys(new, 0))
         return len(new)
 
 
-_NOWHERE: Final[Sequence[Source]] = ()
 _BITS: Final = 32
 _NUMBERS: Final = (1 << _BITS) - 1
 _NAMES: Final = 0
@@ -89,6 +86,10 @@ class Market:
     """What is on offer, and what was bought."""
 
     sources: Sequence[Source]
+    noted: Sequence[set[str]]
+    """Of each source, the names that count."""
+    in_sight: Sequence[Source]
+    """Texts that the model sees anyway."""
     ranked: Sequence[str]
     known: Known
     reader: Reader
@@ -108,32 +109,70 @@ class Market:
     def buy(self, budget: IndexBudget) -> None:
         """Buy what is worth most for its tokens, as long as it can be paid for."""
         self._is_naming = budget.is_naming
-        offers: _Offers = dict(self._names(is_naming=budget.is_naming))
+        ranks = dict(zip(self.ranked, count(), strict=False))
+        around = _surrounded(self.in_sight, ranks.keys())
+        worths = self._worths(ranks.keys() - around)
+        self._spread(worths, ranks)
         self._value_own_lines()
-        offers.update(self._pieces())
+        offers: _Offers = dict(self._pieces())
+        if budget.is_naming:
+            offers.update(self._names(worths, ranks))
         left = budget.tokens
         for offer in sorted(sorted(offers), key=offers.__getitem__):
             if left <= 0:
                 break
             place, number = (offer >> _BITS) & _NUMBERS, offer & _NUMBERS
             if place == _NAMES:
-                if self.ranked[number] not in self._shown:
+                if left >= NAME_MIN and self.ranked[number] not in self._shown:
                     left -= self._list(self.ranked[number], left)
-            elif (source := self.sources[place - 1]).costs[number] <= left:
+                continue
+            source = self.sources[place - 1]
+            if source.costs[number] <= left and (
+                left > LABEL_TOKENS or source.seen in self._labels
+            ):
                 left -= self._cut(source, number, left)
 
-    def _names(self, *, is_naming: bool) -> Iterator[tuple[int, float]]:
-        """Give the pieces that hold names their worth; offer the names that nothing visible shows."""
-        newest, known = self._newest(), self.known
-        for rank, term in enumerate(self.ranked):
-            seen, sources = known.seen[term], known.sources.get(term, _NOWHERE)
-            worth = UNUSED + min(known.uses[term], USES_MAX) + REPEATED * (len(sources) > 1)
-            worth *= _decay(newest - seen)
-            if sources and not _spread(term, sources, worth):
-                continue
-            if is_naming and (not sources or sources[-1].path):
-                size = len(term) / CHARACTERS_PER_TOKEN + 1
-                yield _offer(seen, _NAMES, rank), -BARE * worth / size**SIZE_POWER
+    def _worths(self, names: Iterable[str]) -> dict[str, float]:
+        """What each of these names is worth."""
+        newest, uses, seen = self._newest(), self.known.uses, self.known.seen
+        repeated = _repeated(chain(self.noted, (source.names for source in self.in_sight)))
+        return {
+            term: (UNUSED + min(uses[term], USES_MAX) + REPEATED * (term in repeated))
+            * _decay(newest - seen[term])
+            for term in names
+        }
+
+    def _spread(self, worths: Mapping[str, float], ranks: Mapping[str, int]) -> None:
+        """Give the pieces that a name occurs in with something around it what it is worth: in the newest
+        text the last mention, and a part of that in the one before.
+
+        Text by text, and in each by rank, so that sums are the same whatever the order of a set.
+        """
+        last, before = set(worths), set[str]()
+        for source, names in zip(reversed(self.sources), reversed(self.noted), strict=True):
+            firsts = names & last
+            for term in sorted(firsts | (names & before), key=ranks.__getitem__):
+                position = _mentioned(source, term)
+                if position < 0:
+                    continue
+                if term in firsts:
+                    last.discard(term)
+                    before.add(term)
+                    _value(source, position, term, worths[term])
+                else:
+                    before.discard(term)
+                    _value(source, position, term, EARLIER * worths[term])
+
+    def _names(
+        self, worths: Mapping[str, float], ranks: Mapping[str, int]
+    ) -> Iterator[tuple[int, float]]:
+        """Offer the names that nothing visible shows."""
+        seen = self.known.seen
+        in_sight = set[str]().union(*(source.names for source in self.in_sight))
+        for term in worths.keys() - in_sight:
+            size = len(term) / CHARACTERS_PER_TOKEN + 1
+            worth = -BARE * worths[term] / size**SIZE_POWER
+            yield _offer(seen[term], _NAMES, ranks[term]), worth
 
     def _newest(self) -> int:
         return max((source.seen for source in self.sources), default=0)
@@ -187,7 +226,8 @@ class Market:
         if not self._is_naming:
             return left - room + cost
         shown = f"{source.file}\n{text}" if is_new else text
-        terms = self.reader.names(shown) & self.known.uses.keys()
+        names = source.names if source.is_whole and not is_new else self.reader.names(shown)
+        terms = names & self.known.uses.keys()
         self._shown.update(terms)
         given_back = sum(self.bare.pop(term) for term in terms & self.bare.keys())
         return left - room + cost - given_back
@@ -216,28 +256,37 @@ def _decay(age: int) -> float:
     return 1 / (1 + age / HALF_AGE)
 
 
-def _spread(term: str, sources: Sequence[Source], worth: float) -> bool:
-    """Give the pieces that a name occurs in with something around it what it is worth: in the newest text
-    the last mention, and a part of that in the one before; False: what it stands in last is visible."""
-    is_last, least = True, len(term) + SURROUNDINGS_MIN
-    for source in reversed(sources):
-        position = source.text.rfind(term)
-        if source.stale:
-            position = _holding(source, term, position)
-        if position < 0:
-            continue
-        number = bisect_right(source.starts, position) - 1
-        is_long = source.ends[number] - source.starts[number] >= least and not source.is_whole
-        if not (is_long or _is_surrounded(source.text, position, least)):
-            continue
-        if is_last and not source.path:
-            return False
-        if source.path:
-            _value(source, number, position + len(term), worth)
-        if not is_last:
-            break
-        is_last, worth = False, EARLIER * worth
-    return True
+def _repeated(texts: Iterable[set[str]]) -> set[str]:
+    """The names that more than one text has."""
+    once, again = set[str](), set[str]()
+    for names in texts:
+        again |= once & names
+        once |= names
+    return again
+
+
+def _surrounded(sources: Iterable[Source], names: Collection[str]) -> set[str]:
+    """Those of the names that occur in one of the texts with something around them."""
+    found = set[str]()
+    for source in sources:
+        new = (source.names & names) - found
+        found.update(term for term in new if _mentioned(source, term) >= 0)
+    return found
+
+
+def _mentioned(source: Source, term: str) -> int:
+    """Where a text names a term last, in what still holds; -1: with nothing around it, or nowhere."""
+    position = source.text.rfind(term)
+    if source.stale:
+        position = _holding(source, term, position)
+    if position < 0:
+        return -1
+    least = len(term) + SURROUNDINGS_MIN
+    if not source.is_whole:
+        number = source.piece_at(position)
+        if source.ends[number] - source.starts[number] >= least:
+            return position
+    return position if _is_surrounded(source.text, position, least) else -1
 
 
 def _holding(source: Source, term: str, position: int) -> int:
@@ -259,11 +308,13 @@ def _is_surrounded(text: str, position: int, least: int) -> bool:
     return (len(text) if end < 0 else end) - start > least
 
 
-def _value(source: Source, first: int, end: int, worth: float) -> None:
-    """Let the pieces of a name be worth more, and their neighbours; `end`: of the name."""
-    source.add(first, worth)
+def _value(source: Source, position: int, term: str, worth: float) -> None:
+    """Let the pieces that a name stands in be worth more, and their neighbours."""
     if source.is_whole:
+        source.add(0, worth)
         return
+    first, end = source.piece_at(position), position + len(term)
+    source.add(first, worth)
     last, ends, most = first, source.ends, len(source.ends) - 1
     while last < most and end > ends[last]:
         last += 1
