@@ -26,7 +26,8 @@ from typing import Any, Final, cast
 from msgspec import structs
 
 from blocks import AssistantCompletion, Excerpt, Index, Layer, Term, ToolCall, is_sealed
-from render.summary._files import follow, line_at
+from render.summary._file_lines import line_at
+from render.summary._files import follow
 from render.summary._identifiers import searched
 from render.summary._market import USES_MAX, IndexBudget, Known, Market
 from render.summary._output import texts_of
@@ -94,13 +95,16 @@ def _in_sight(visible: Iterable[str]) -> Iterable[str]:
 
 def _ranked(known: Known) -> Sequence[str]:
     """The first of the names: what the agent has used first, then the newest."""
-    alike = defaultdict[int, defaultdict[int, list[str]]](lambda: defaultdict(list))
+    alike = defaultdict[int, list[str]](list)
     for term, uses in known.uses.items():
-        alike[min(uses, USES_MAX)][known.seen[term]].append(term)
+        alike[min(uses, USES_MAX)].append(term)
     ranked = list[str]()
-    for _, versions in sorted(alike.items(), reverse=True):
-        for _, terms in sorted(versions.items(), reverse=True):
-            ranked += sorted(terms)
+    for _, terms in sorted(alike.items(), reverse=True):
+        terms.sort()
+        terms.sort(key=known.seen.__getitem__, reverse=True)
+        ranked += terms
+        if len(ranked) >= TERMS_MAX:
+            break
     return ranked[:TERMS_MAX]
 
 

@@ -1,28 +1,24 @@
 """What an index is made of, bought piece by piece: the best first for its tokens, as long as they last."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain, count
 from typing import Final, TypeAlias
 
 import attrs
 
 from blocks import label_of
+from render.summary._mentions import repeated, spread, surrounded
 from render.summary._pieces import Source
 from render.summary._reading import Reader
 from render.summary._text import file_heading
 
-SURROUNDINGS_MIN: Final = 8
-"""A piece with less than that besides a term says nothing about it."""
 USES_MAX: Final = 4
 """An agent that wrote a name four times knows it; more says nothing more."""
 REPEATED: Final = 0.5
 """What it adds to a name's worth that several texts say it."""
 UNUSED: Final = 0.35
 """What a name is worth that the agent has not written."""
-EARLIER: Final = 0.2
-"""Of a name's worth, what the place before its last one has."""
-NEIGHBOUR: Final = 0.3
-"""Of a name's worth, what the pieces before and behind it have."""
 OWN: Final = 1.5
 """What a line that the agent has written is worth by itself, when it is new."""
 OWN_CHARACTERS: Final = 60
@@ -39,6 +35,8 @@ CHARACTERS_PER_TOKEN: Final = 3.6
 """For ranking; what is bought is counted."""
 NAME_MIN: Final = 2
 """Tokens that a name in a list costs at least, with the end of its line."""
+SIZES_KNOWN: Final = 512
+"""Lengths whose price is remembered: no piece is longer, but a line without a blank."""
 LABEL_TOKENS: Final = 2
 """The brackets around a label, and the end of its line."""
 
@@ -110,9 +108,9 @@ class Market:
         """Buy what is worth most for its tokens, as long as it can be paid for."""
         self._is_naming = budget.is_naming
         ranks = dict(zip(self.ranked, count(), strict=False))
-        around = _surrounded(self.in_sight, ranks.keys())
+        around = surrounded(self.in_sight, ranks.keys())
         worths = self._worths(ranks.keys() - around)
-        self._spread(worths, ranks)
+        spread(self.sources, self.noted, worths, ranks)
         self._value_own_lines()
         offers: _Offers = dict(self._pieces())
         if budget.is_naming:
@@ -135,33 +133,13 @@ class Market:
     def _worths(self, names: Iterable[str]) -> dict[str, float]:
         """What each of these names is worth."""
         newest, uses, seen = self._newest(), self.known.uses, self.known.seen
-        repeated = _repeated(chain(self.noted, (source.names for source in self.in_sight)))
+        again = repeated(chain(self.noted, (source.names for source in self.in_sight)))
+        decays = {version: _decay(newest - version) for version in set(seen.values())}
         return {
-            term: (UNUSED + min(uses[term], USES_MAX) + REPEATED * (term in repeated))
-            * _decay(newest - seen[term])
+            term: (UNUSED + min(uses[term], USES_MAX) + REPEATED * (term in again))
+            * decays[seen[term]]
             for term in names
         }
-
-    def _spread(self, worths: Mapping[str, float], ranks: Mapping[str, int]) -> None:
-        """Give the pieces that a name occurs in with something around it what it is worth: in the newest
-        text the last mention, and a part of that in the one before.
-
-        Text by text, and in each by rank, so that sums are the same whatever the order of a set.
-        """
-        last, before = set(worths), set[str]()
-        for source, names in zip(reversed(self.sources), reversed(self.noted), strict=True):
-            firsts = names & last
-            for term in sorted(firsts | (names & before), key=ranks.__getitem__):
-                position = _mentioned(source, term)
-                if position < 0:
-                    continue
-                if term in firsts:
-                    last.discard(term)
-                    before.add(term)
-                    _value(source, position, term, worths[term])
-                else:
-                    before.discard(term)
-                    _value(source, position, term, EARLIER * worths[term])
 
     def _names(
         self, worths: Mapping[str, float], ranks: Mapping[str, int]
@@ -170,8 +148,7 @@ class Market:
         seen = self.known.seen
         in_sight = set[str]().union(*(source.names for source in self.in_sight))
         for term in worths.keys() - in_sight:
-            size = len(term) / CHARACTERS_PER_TOKEN + 1
-            worth = -BARE * worths[term] / size**SIZE_POWER
+            worth = -BARE * worths[term] / _size(len(term))
             yield _offer(seen[term], _NAMES, ranks[term]), worth
 
     def _newest(self) -> int:
@@ -196,8 +173,7 @@ class Market:
         for place, source in enumerate(self.sources, 1):
             first, starts, ends = _offer(source.seen, place, 0), source.starts, source.ends
             for number, worth in source.worth.items():
-                size = (ends[number] - starts[number]) / CHARACTERS_PER_TOKEN + 1
-                yield first + number, -worth / size**SIZE_POWER
+                yield first + number, -worth / _size(ends[number] - starts[number])
 
     def _list(self, term: str, left: int) -> int:
         """List a name that nothing shows; what it cost."""
@@ -252,74 +228,11 @@ def _is_beyond(line: str, tokens: int) -> bool:
     return len(line) > tokens and len(line.split(maxsplit=max(tokens, 0))) > tokens
 
 
+@lru_cache(maxsize=SIZES_KNOWN)
+def _size(characters: int) -> float:
+    """What worth is divided by."""
+    return float((characters / CHARACTERS_PER_TOKEN + 1) ** SIZE_POWER)
+
+
 def _decay(age: int) -> float:
     return 1 / (1 + age / HALF_AGE)
-
-
-def _repeated(texts: Iterable[set[str]]) -> set[str]:
-    """The names that more than one text has."""
-    once, again = set[str](), set[str]()
-    for names in texts:
-        again |= once & names
-        once |= names
-    return again
-
-
-def _surrounded(sources: Iterable[Source], names: Collection[str]) -> set[str]:
-    """Those of the names that occur in one of the texts with something around them."""
-    found = set[str]()
-    for source in sources:
-        new = (source.names & names) - found
-        found.update(term for term in new if _mentioned(source, term) >= 0)
-    return found
-
-
-def _mentioned(source: Source, term: str) -> int:
-    """Where a text names a term last, in what still holds; -1: with nothing around it, or nowhere."""
-    position = source.text.rfind(term)
-    if source.stale:
-        position = _holding(source, term, position)
-    if position < 0:
-        return -1
-    least = len(term) + SURROUNDINGS_MIN
-    if not source.is_whole:
-        number = source.piece_at(position)
-        if source.ends[number] - source.starts[number] >= least:
-            return position
-    return position if _is_surrounded(source.text, position, least) else -1
-
-
-def _holding(source: Source, term: str, position: int) -> int:
-    """Where a term occurred last, be it inside a longer name, in what still holds; `position`: in all."""
-    while position >= 0 and source.is_stale(source.piece_at(position)):
-        position = source.text.rfind(term, 0, position)
-    return position
-
-
-def _is_surrounded(text: str, position: int, least: int) -> bool:
-    """Whether a position's line and the lines around it have so many characters."""
-    start, end = text.rfind("\n", 0, position), text.find("\n", position)
-    if (len(text) if end < 0 else end) - start > least:
-        return True
-    if start > 0:
-        start = text.rfind("\n", 0, start)
-    if end >= 0:
-        end = text.find("\n", end + 1)
-    return (len(text) if end < 0 else end) - start > least
-
-
-def _value(source: Source, position: int, term: str, worth: float) -> None:
-    """Let the pieces that a name stands in be worth more, and their neighbours."""
-    if source.is_whole:
-        source.add(0, worth)
-        return
-    first, end = source.piece_at(position), position + len(term)
-    source.add(first, worth)
-    last, ends, most = first, source.ends, len(source.ends) - 1
-    while last < most and end > ends[last]:
-        last += 1
-        source.add(last, worth)
-    if first > 0:
-        source.add(first - 1, NEIGHBOUR * worth)
-    if last < most:
-        source.add(last + 1, NEIGHBOUR * worth)
