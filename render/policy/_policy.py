@@ -123,7 +123,7 @@ class Policy:
     """The beginning of a split turn, a room apart; at most an eighth of the limit."""
     digest_ratio: float = attrs.field(default=0.015, validator=checks.share())
     """The digest without its index."""
-    index_ratio: float = attrs.field(default=0.45, validator=checks.share())
+    index_ratio: float = attrs.field(default=0.5, validator=checks.share())
     """The digest's index of rare identifiers with excerpts."""
     index_wide: float = attrs.field(default=0.6, validator=checks.share())
     """Has no effect any more: what an index holds is bought with one budget. Taken, so that older policies load."""
@@ -142,7 +142,7 @@ class Policy:
     until they have 2.5 times that."""
     user_tokens_each: int = attrs.field(default=800, validator=checks.whole())
     """One folded user text."""
-    clip_ratio: float = attrs.field(default=0.04, validator=checks.share())
+    clip_ratio: float = attrs.field(default=0.03, validator=checks.share())
     """What one tool result has in any case, and half of what all results of one round have together."""
     clip_room: float = attrs.field(default=0.0, validator=checks.share())
     """Of the room below the trigger, what new results may fill to be shown whole before one that is
