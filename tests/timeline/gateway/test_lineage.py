@@ -14,7 +14,7 @@ from timeline.fake_provider import FakeServer
 from timeline.gateway import _lineage
 
 pytestmark = pytest.mark.network
-WINDOW = 6_500
+WINDOW = 5_000
 SESSION = {"x-claude-code-session-id": "5e55"}
 
 
@@ -118,9 +118,9 @@ def test_a_restart_at_any_request_changes_nothing_of_what_is_sent(tmp_path: Path
         store.close()
         return up.requests
 
-    with provider(working(20)) as up:
+    with provider(working(14)) as up:
         whole = sent(up, tmp_path / f"a-{url}", restarts=False)
-    with provider(working(20)) as up:
+    with provider(working(14)) as up:
         broken = sent(up, tmp_path / f"b-{url}", restarts=True)
     assert any(len(r["messages"]) < 2 * n for n, r in enumerate(whole)), "there are compactions"
     assert broken == whole
@@ -128,11 +128,11 @@ def test_a_restart_at_any_request_changes_nothing_of_what_is_sent(tmp_path: Path
 
 def test_the_same_request_again_is_the_same_bytes() -> None:
     with (
-        provider(working(20)) as up,
+        provider(working(14)) as up,
         gateway(store=MemoryStore(), upstream=up.url, window=WINDOW) as server,
     ):
         agent = Agent(server.url)
-        agent.work(rounds_max=19)
+        agent.work(rounds_max=13)
         agent.post()
         agent.post()
         first, second = up.requests[-2:]
