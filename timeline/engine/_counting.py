@@ -14,7 +14,7 @@ from timeline.engine._engine import Engine
 def calibrate(
     engine: Engine, context: Context, count: Callable[[Json], Any] | None
 ) -> Flow[Account]:
-    """Have the request that would be shown counted, record the answer, and account for it again."""
+    """Let the provider count the next request, record the count, and return the corrected account."""
     engine.check_open()
     if count is None:
         raise MisuseError(
