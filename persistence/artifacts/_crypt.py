@@ -25,15 +25,15 @@ _SEAL_NONCE = b"\xff" * NONCE_BYTES
 
 
 class KeyRing(Protocol):
-    """The keys that a caller provides; forgetting one erases all that was encrypted with it."""
+    """The keys that a caller provides; forgetting a key erases all content that was encrypted with it."""
 
     @property
     def current(self) -> str:
-        """The id of the key to encrypt with from now on."""
+        """The id of the key for new content."""
         ...
 
     def key(self, key_id: str) -> bytes | None:
-        """The 32 bytes of a key, or None if there is no such key (any more)."""
+        """The 32 bytes of a key, or None if there is no such key."""
         ...
 
 
@@ -70,7 +70,7 @@ class Keys:
 
 @attrs.frozen
 class Cipher:
-    """Seals and opens one slot."""
+    """Encrypts and decrypts one slot."""
 
     _aead: "AESGCM" = attrs.field(repr=False)
     _tenant: bytes

@@ -20,12 +20,12 @@ import attrs
 T = TypeVar("T")
 
 BATCH_MAX = 1024
-"""Items in one commit; keeps a single one from growing without limit."""
+"""Largest number of items in one commit."""
 
 MOMENT = 0.00001
-"""Seconds, to which the system adds some 60 us; in them, several threads can come back."""
+"""Seconds of one pause, to which the operating system adds some 60 us; several threads can return during it."""
 MOMENTS_MAX = 16
-"""Before one commit."""
+"""Largest number of such pauses before one commit."""
 
 
 def _locked() -> Lock:
@@ -48,18 +48,18 @@ class _Ticket(Generic[T]):
 
 @attrs.define(eq=False)
 class GroupCommit(Generic[T]):
-    """Runs `commit` on batches, one at a time; `commit` reports through the items themselves."""
+    """Runs `commit` on batches, one batch at a time; `commit` reports results in the items."""
 
     _commit: Callable[[Sequence[T]], None]
     _waiting: list[_Ticket[T]] = attrs.field(factory=list[_Ticket[T]], init=False)
     _busy: bool = attrs.field(default=False, init=False)
     _around: int = attrs.field(default=0, init=False)
-    """How many were in the last commit or waited for it to end."""
+    """Number of items that were in the last commit or waited for its end."""
     _mutex: Lock = attrs.field(factory=Lock, init=False)
     _committing: Lock = attrs.field(factory=Lock, init=False)
 
     def submit(self, item: T) -> None:
-        """Return once `commit` has seen `item`; items keep the order of their arrival."""
+        """Submit an item, and return once `commit` has handled it; items are handled in the order of their arrival."""
         ticket = _Ticket(item)
         try:
             with self._mutex:
@@ -126,13 +126,13 @@ class GroupCommit(Generic[T]):
 
     @contextmanager
     def alone(self) -> Generator[None]:
-        """Nothing is committed inside this block but what the block itself commits."""
+        """Inside this block, only the block itself commits."""
         with self._committing:
             yield
 
     @contextmanager
     def alone_at_once(self) -> Generator[bool]:
-        """The same without waiting: False if something is being committed."""
+        """The same without waiting; gives False if a commit is running."""
         is_alone = self._committing.acquire(blocking=False)
         try:
             yield is_alone

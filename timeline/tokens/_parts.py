@@ -129,7 +129,7 @@ _ROUNDING = 1e-9
 
 
 def image_tokens(data: str, model: Model) -> int:
-    """Tokens of an image given as base64; of unknown size: the most an image may cost."""
+    """Tokens of an image given as base64; if its size is unknown, the largest number that an image may have."""
     size = image_size(data)
     if size is None or model.image_rule == "flat":
         return ceil(model.image_tokens_max * model.image_factor)
