@@ -4,7 +4,7 @@ from blocks import MisuseError
 
 
 def lacking(extra: str, error: ModuleNotFoundError) -> MisuseError:
-    """The error for an adapter whose framework cannot be imported; `extra`: what brings it."""
+    """The error for an adapter whose framework cannot be imported; `extra` is the extra that installs it."""
     return MisuseError(
         f"timeline.integrations needs {error.name} for this: pip install 'foldline[{extra}]'"
     )
