@@ -1,30 +1,30 @@
-"""The tree of errors; which branch an error hangs on says whose fault it is.
+"""The tree of errors; the branch of an error says where the fault lies.
 
     FoldlineError
-    ├── MisuseError                 the caller's: fix the call
-    │   ├── ArgumentError           an argument or an option that does not exist, or is none
+    ├── MisuseError                 the caller's fault: fix the call
+    │   ├── ArgumentError           an argument or an option that does not exist, or is not valid
     │   │   └── PolicyError         a policy that does not exist or contradicts itself
-    │   ├── RungError               a rung of your own that fails, or proposes what may not be
-    │   ├── UnknownPathError        nothing was ever appended at this path
-    │   ├── UnknownCallError        no tool call of this id waits for a result
-    │   ├── AlreadyRecordedError    this response, or the result of this call, is in the log
-    │   ├── AccessRefusedError      an artifact that this requester must not read
-    │   ├── TooLargeError           more than what a store takes at once
+    │   ├── RungError               a rung of your own that fails, or makes an invalid proposal
+    │   ├── UnknownPathError        no block was ever appended at this path
+    │   ├── UnknownCallError        no open tool call has this id
+    │   ├── AlreadyRecordedError    this response, or a result of this call, is already in the log
+    │   ├── AccessRefusedError      an artifact that this requester may not read
+    │   ├── TooLargeError           more than a store takes at once
     │   └── ClosedError             used after close(), or in a forked child
-    ├── DataError                   the data's: look at what was read
-    │   ├── CodecError              bytes that are no event, values that no JSON can hold
-    │   ├── HistoryDivergedError    a foreign history that is no longer the one in the log
-    │   ├── SessionFormatError      a session file of no known format, or unreadable
-    │   └── DamagedStoreError       a store whose file does not hold together
-    └── StoreError                  the world's: retry, wait, or move
-        ├── VersionConflictError    somebody else appended first
-        │   └── TimelineExistsError a fork onto the name of a timeline that is there
+    ├── DataError                   the data's fault: look at what was read
+    │   ├── CodecError              bytes that are not an event, values that JSON cannot represent
+    │   ├── HistoryDivergedError    a foreign history that differs from the log
+    │   ├── SessionFormatError      a session file of an unknown format, or unreadable
+    │   └── DamagedStoreError       a damaged store
+    └── StoreError                  the environment's fault: retry, wait, or move
+        ├── VersionConflictError    another writer appended first
+        │   └── TimelineExistsError a fork with the name of an existing timeline
         ├── UnknownTimelineError    no such timeline in this store
-        ├── OutcomeUnknownError     the connection broke: what was written is not known
+        ├── OutcomeUnknownError     the connection broke: it is unknown whether the events were written
         ├── ForgottenError          events that were removed from the store
         └── StoreLockedError        another process holds the file
 
-A prompt that cannot be made to fit is no error: render returns it as a value (`CannotFit`).
+A prompt that cannot be made to fit is not an error: render returns a value (`CannotFit`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ from typing import Final, Literal, TypeAlias
 from blocks._nearest import did_you_mean
 
 PATH_SHOWN: Final = 300
-"""Characters of a path that is none, as an error quotes it."""
+"""Characters of an unknown path that an error quotes."""
 
 
 class FoldlineError(Exception):

@@ -1,22 +1,22 @@
-"""Logical paths: how a block is named to a model and to a person, one after the other in the order of the log.
+"""Logical paths: names of blocks for models and people, computed one after the other in the order of the log.
 
-    ar:<turn>.user.prompt              what was said, by kind; .2, .3 for further ones of the turn
+    ar:<turn>.user.prompt              texts, by kind; .2, .3 for further ones of the turn
     ar:<turn>.assistant.completion.2
-    tc:<turn>.<call id>.call           tool traffic, by call
+    tc:<turn>.<call id>.call           tool calls and results, by call id
     tc:<turn>.<call id>.result
     su:<turn>.conv.range.summary       summaries
     fi:<turn>.<name>                   files that came with the user's words
-    at:<version>.<turn>...             a block that counting could not tell from others
-    v<version>                         any block, as short as can be: its label, `[v57]` where it is shown
+    at:<version>.<turn>...             a block that a number would not identify with certainty
+    v<version>                         any block in short form: its label, shown as `[v57]`
 
-A path is derived and never stored, so it costs nothing and cannot disagree with the log; and it names one
+A path is derived and never stored, so it needs no space and cannot disagree with the log; and it names the same
 block for ever.
 
-A turn is counted from its first block until another turn begins.  Whoever comes later (a late result, a
-turn that is entered again) is named by version, and so is whatever cannot be told from an older block with
-certainty: of the names that a compaction has folded only a filter is remembered, which takes a few new ones
-for old.  So a name by count is only given where the count over the whole log is known, and the same block is
-found at it by counting, whatever is appended later.
+The blocks of a turn are numbered from its first block until another turn begins.  A block that joins the turn later
+(a late result, a turn that is resumed) is named by its version, and so is a block that might be confused with an
+older one: for folded blocks there is only a filter of their names, which takes a few new names for old ones.  So a
+block gets a number only if its count over the whole log is known; whatever is appended later, counting finds the same
+block.
 """
 
 import re
@@ -122,7 +122,7 @@ class _Filter:
 
     @classmethod
     def of(cls, encoded: str | None) -> Self | None:
-        """None, or what is no filter, is None: nothing is known."""
+        """An invalid filter gives None: nothing is known."""
         try:
             return None if encoded is None else cls(encoded)
         except ValueError:

@@ -1,11 +1,11 @@
-"""Confidential results: their content lies in the artifact store, and the log only says where.
+"""Confidential results: their content is in the artifact store, and the log only has its id.
 
     in the log      stands_for(block): a sentence in place of the parts, and the artifact's id
     in memory       the block with its parts and the id; `sealed` makes of it what is written
     artifact        `SealedContent` as JSON: the parts, and a text that nobody can guess, so that the id, a hash
                     of it all, is no way to try out what a short content may be
 
-Whatever is written is sealed first; whatever is read is opened before it is shown to a model.
+Everything is sealed before it is written, and opened after it is read, before a model sees it.
 """
 
 from typing import Final

@@ -44,7 +44,7 @@ def copy_of_a_moment(
 
 
 def is_writable(path: Path) -> bool:
-    """Whether the system lets us write to a file and to its folder."""
+    """Whether the operating system permits writing to a file and its folder."""
     return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
 
 

@@ -69,5 +69,5 @@ def written(arguments: Any) -> Json:
 
 
 def spelled(given: Json) -> str:
-    """Arguments as text, where nobody knows how a model wrote them."""
+    """Arguments as text, if the model's original text is not known."""
     return dumps(given, ensure_ascii=False, separators=(",", ":"))

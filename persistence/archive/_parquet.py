@@ -107,7 +107,7 @@ def archived_rows(archive: ArchivedRange, first: int, last: int) -> list[Row]:
     """The rows of an archive that are among these versions.
 
     Raises:
-        DamagedStoreError: the file is not there, or is not the one that was written.
+        DamagedStoreError: the file is missing, or is not the one that was written.
     """
     first, last = max(first, archive.first), min(last, archive.last)
     _check(archive)
@@ -122,7 +122,7 @@ def archived_events(archive: ArchivedRange, first: int, last: int) -> list[Recor
     """The same as events.
 
     Raises:
-        DamagedStoreError: the file is not there, or is not the one that was written.
+        DamagedStoreError: the file is missing, or is not the one that was written.
     """
     try:
         return [(v, decode_event(data)) for v, data in archived_rows(archive, first, last)]

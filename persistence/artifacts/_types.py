@@ -87,7 +87,7 @@ def _frozen(permissions: Iterable[str]) -> frozenset[str]:
 @checked_calls()
 @attrs.frozen
 class Requester:
-    """Who asks, for which tenant, and what they may read.
+    """The requester of an artifact: its id, tenant and permissions.
 
     `read` opens what is public and internal, `read:confidential` and `read:restricted` what their
     names say.  No permission implies another.

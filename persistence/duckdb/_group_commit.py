@@ -39,7 +39,7 @@ class _Ticket(Generic[T]):
     item: T
     leads: bool = False
     is_seen: bool = False
-    """Whether somebody else has committed the item."""
+    """Whether another thread has committed the item."""
     has_left: bool = False
     """Whether the lead, if it was this ticket's, was passed on."""
     turn: Lock = attrs.field(factory=_locked)
@@ -94,7 +94,7 @@ class GroupCommit(Generic[T]):
                 _wake(batch)  # those that an interrupt left out
 
     def _gather(self) -> None:
-        """Let those come who were there a moment ago; who is alone waits for nobody."""
+        """Wait for the threads of the last batch to return; a single thread does not wait."""
         seen = 0
         for _ in range(MOMENTS_MAX):
             if not seen < len(self._waiting) < self._around:
@@ -142,7 +142,7 @@ class GroupCommit(Generic[T]):
 
 
 def _wake(batch: Sequence[_Ticket[T]]) -> None:
-    """Let those go on whose item was committed, each once."""
+    """Wake the threads whose items were committed, each once."""
     for ticket in batch:
         if not ticket.is_seen:
             ticket.is_seen = True

@@ -69,7 +69,7 @@ ADD_TRIM: Final = "INSERT INTO trims VALUES (?, ?, ?, ?, ?, ?)"
 
 @attrs.define(eq=False)
 class Retention:
-    """Changes what is there; one caller at a time, and only the last step while nobody appends."""
+    """Changes stored data; one caller at a time, and only the last step blocks appends."""
 
     _writer: Writer
     _reader: Reader

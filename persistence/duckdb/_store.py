@@ -247,7 +247,7 @@ class DuckDBStore(RetainingStore):
 
     @contextmanager
     def _writing(self) -> "Generator[DuckDBPyConnection]":
-        """A cursor to write beside the log with, while nobody appends to it."""
+        """A cursor for writing outside the log, while no thread appends."""
         self._refuse_if_not_ours()
         with self._group.alone(), self._reading() as cursor:
             yield cursor

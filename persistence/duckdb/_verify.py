@@ -68,7 +68,7 @@ WHERE timeline BETWEEN ? AND ?
 
 
 def verify_file(path: Path, keys: KeyRing | None) -> StoreReport:
-    """The report on a file that nobody has open."""
+    """The report on a file that is not open."""
     if not path.exists():
         raise MisuseError(f"no file {path} to verify")
     lock = FileLock.acquire(path)  # first: to open and close a file drops the database's own lock

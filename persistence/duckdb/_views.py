@@ -206,7 +206,7 @@ GROUP BY timeline, tool
 ALL = (LOG, BLOCKS, COMPACTIONS, REQUESTS, TOOL_USAGE, QUALITY)
 
 MARK = sha256("".join(ALL).encode()).hexdigest()[:16]
-"""Tells these views from those that another version has put into a file."""
+"""Distinguishes these views from those that another version has written into a file."""
 CURRENT = "SELECT comment FROM duckdb_views() WHERE view_name = 'quality' AND NOT internal"
 
 

@@ -86,7 +86,7 @@ class Writer:
 
     @interrupts()
     def commit(self, batch: Sequence[Append]) -> None:
-        """Write those that name the right version, in one durable commit; tell the others."""
+        """Write the appends that name the right version, in one durable commit; report a conflict to the others."""
         if self.is_suspect:
             self.refresh()
         known = self._known(batch)
@@ -263,7 +263,7 @@ class Writer:
 
     @contextmanager
     def changing(self) -> "Generator[DuckDBPyConnection]":
-        """The writing cursor, for what is no append; memory is put right when that goes wrong."""
+        """The writing cursor, for writes other than appends; after an error, the state in memory is restored."""
         if self.is_suspect:
             self.refresh()
         if error := self._refusal():

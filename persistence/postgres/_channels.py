@@ -20,7 +20,7 @@ LOCKS: Final = 731003324
 """The first number of all these locks; it means nothing."""
 ANYBODY: Final = CHANNELS
 LOOK_SECONDS: Final = 1.0
-"""So long who appends believes what it has found out about listeners."""
+"""Seconds for which an appender relies on its last check for listeners."""
 SCOPE: Final = f"to_regclass('stored_events')::oid::bigint, {TENANT}"
 
 

@@ -28,9 +28,9 @@ WHERE: Final = f"SELECT {SCOPE}"
 HOLD: Final = f"SELECT pg_advisory_lock_shared({LOCKS}, ?)"
 LET_GO: Final = f"SELECT pg_advisory_unlock_shared({LOCKS}, ?)"
 PATIENCE: Final = "SET lock_timeout = '2s'"
-"""Nobody who means well holds one of these locks longer."""
+"""No well-behaved process holds one of these locks longer."""
 KNOWN_SECONDS: Final = LOOK_SECONDS + 0.2
-"""After so long, who appends knows of a new listener."""
+"""Seconds after which appenders know of a new listener."""
 PAUSES: Final = (0.1, 30.0)
 """Between two attempts to connect: at first, and at most."""
 CLOSE_SECONDS: Final = 2.0
@@ -134,7 +134,7 @@ class _Ear:
 
 @attrs.define(eq=False)
 class Listener:
-    """Wakes those who watch when others append; there is a thread for it while anybody watches."""
+    """Wakes watchers when other processes append; it has a thread while there are watchers."""
 
     _connect: Callable[[], "Connection[Any]"]
     _watchers: Watchers

@@ -39,7 +39,7 @@ _TALKS: Final = ("messages", "contents", "input")
 _BLOCKS: Final = frozenset({"tool_use", "tool_result", "thinking"})
 _DATA: Final = "data:"
 _SEARCHED: Final = 8
-"""Events in which a stream says whose it is; there are pings among them."""
+"""Number of first events in which a stream shows its format; some are pings."""
 
 
 def at_path(record: Json, path: str) -> Any:
@@ -82,7 +82,7 @@ def _has_block(message: Json) -> bool:
 
 
 def answer_in(record: Json) -> Response | None:
-    """The response that a record holds, or is; None: there is none, or none that could be read."""
+    """The response that a record contains, or is; None: there is none, or it cannot be read."""
     for path in _RESPONSES:
         if found := _answer(at_path(record, path)):
             return found

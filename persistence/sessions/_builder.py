@@ -114,7 +114,7 @@ class Builder:
         self._fresh = False
 
     def attach(self, parts: Sequence[Part], at: float | None, name: str = "context") -> None:
-        """Context that is nobody's prompt."""
+        """Context that is not a prompt."""
         self.tick(at)
         if parts:
             header = () if self._turn else self._next_turn()

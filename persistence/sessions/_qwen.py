@@ -46,7 +46,7 @@ def read(source: Source) -> Session:
 
 
 def _active(records: tuple[Record, ...]) -> list[Record]:
-    """The branch of what was said last, or of what was gone back to."""
+    """The branch of the last record, or of the record to which the user went back."""
     places = {string(record.get("uuid")): place for place, (_, record) in enumerate(records)}
     last = [place for place, (_, record) in enumerate(records) if _leads(record)]
     if not last:

@@ -51,7 +51,7 @@ class Stretch:
     _asked: dict[CallId, Asked] = attrs.field(factory=dict[CallId, Asked], init=False)
 
     def say(self, text: str) -> None:
-        """Text of the model; blank text is none."""
+        """Text of the model; blank text is ignored."""
         if text.strip():
             block = AssistantCompletion(id=NEW, turn=self.turn, response=self.id, text=text)
             self.blocks.append(block)

@@ -110,5 +110,5 @@ class Database(Protocol):
         ...
 
     def close(self) -> None:
-        """Let nobody new in, and let go of what nobody uses any more."""
+        """Accept no new users, and close everything that is not in use."""
         ...

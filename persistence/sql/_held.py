@@ -48,7 +48,7 @@ class Held:
 def append_plain(
     database: Database, timeline: TimelineId, expected: int, stored: Sequence[StoredEvent]
 ) -> bool:
-    """`Database.append` of events behind the window's beginning, which wait for nobody."""
+    """`Database.append` of events after the window's beginning, which take no lock."""
     return database.append(timeline, expected, stored)
 
 

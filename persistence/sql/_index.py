@@ -23,7 +23,7 @@ from persistence.search._likely import (
 from persistence.sql._rows import VERSION_MAX, damaged
 
 ROWS: Final = 64
-"""Events in memory at once, as long as nobody knows how large they are."""
+"""Number of events loaded at once while their sizes are unknown."""
 BYTES: Final = 1_000_000
 """Of payloads in memory at once, about."""
 OF_ALL: Final = """

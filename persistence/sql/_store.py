@@ -238,7 +238,7 @@ class SQLStore(SQLRetaining):
         return SQLIndex(self._rows, self._database.dialect)
 
     def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
-        """Read everything, and report what does not hold together; see `persistence.verify`."""
+        """Read everything, and report what is damaged or inconsistent; see `persistence.verify`."""
         from persistence.sql._verify import verify_tables
 
         return verify_tables(self._database, self._backend(time.time), keys)

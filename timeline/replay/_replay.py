@@ -1,8 +1,8 @@
-"""Replay: a recorded session through the engine, call by call, as it happened to the agent.
+"""Replays a recorded session through the engine, call by call, as it happened to the agent.
 
-For each item of the session the clock is set to its time; before a response the next request is
-rendered, priced and dumped, then what really happened is appended.  Recorded compactions play no
-part, nor does recorded usage: it belongs to other prompts.
+For each item of the session, the clock is set to its time. Before a response, the next request is
+rendered, priced and dumped; then the recorded item is appended.  Recorded compactions are ignored,
+and so is recorded usage, because it belongs to other prompts.
 """
 
 from collections.abc import Callable, Sequence

@@ -45,12 +45,12 @@ def replay(
     dump: Dump | None = None,
     progress: Progress | None = None,
 ) -> ReplayResult:
-    """Replay a session; with `store`, the path or URL of one, keep its log there.
+    """Replay a session; with `store`, the path or URL of a store, keep its log there.
 
     Raises:
-        MisuseError: no such counter or policy; a window that cannot even hold system prompt and
-            tools; the store has a timeline of this name.
-        StoreLockedError: another process holds the store.
+        MisuseError: there is no such counter or policy; the window cannot even hold system prompt and
+            tools; or the store already has a timeline of this name.
+        StoreLockedError: another process has the store open.
     """
     return replay_with_log(session, options, store=store, dump=dump, progress=progress).result
 

@@ -67,7 +67,7 @@ class Search:
         return self.best is not before
 
     def _move(self, field: str, steps: Sequence[int]) -> bool:
-        """Try the values so many places away; whether one of them is better."""
+        """Try the values this many places away; return whether one of them is better."""
         values = self._values(field)
         at = values.index(getattr(self.best.policy, field))
         places = [at + step for step in steps if 0 <= at + step < len(values)]
@@ -83,7 +83,7 @@ class Search:
         return sorted({*self.space[field], getattr(self.base, field)})
 
     def _try(self, moves: Sequence[Mapping[str, Any]]) -> Sequence[Trial]:
-        """The trials of what these moves lead to, where nobody was before."""
+        """The trials of the policies to which these moves lead, if they were not tried before."""
         fresh = [made for move in moves if (made := self._made(move))]
         found = self.evaluate(fresh[: self.trials_max - len(self.trials)])
         self.trials += found

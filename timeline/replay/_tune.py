@@ -159,7 +159,7 @@ class _Bench:
     def first(
         self, sessions: Sequence[Session], given: tuple[Policy, Mapping[str, Any]], trials: int
     ) -> Trial:
-        """The policy to begin with on all sessions; from then on only those that count."""
+        """Try the first policy on all sessions; later policies are tried only on sessions that count."""
         base, changes = given
         self.total = trials * len(sessions)
         results = self._replayed([(session, base) for session in sessions])
@@ -209,7 +209,7 @@ def _counts(result: ReplayResult) -> bool:
 
 @contextmanager
 def _mapped(processes: int) -> Generator[_Map]:
-    """A `map` over so many processes; with one, in this one."""
+    """A `map` over this many processes; with one, in this process."""
     if processes == 1:
         yield map
         return
