@@ -1,4 +1,4 @@
-"""`python -m timeline.fake_provider`: the fake provider by hand."""
+"""`python -m timeline.fake_provider`: the fake provider as a command."""
 
 import argparse
 import sys

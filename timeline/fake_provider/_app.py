@@ -1,4 +1,4 @@
-"""The fake provider over HTTP: its routes, its answers as JSON or as server-sent events, damaged where asked for."""
+"""The fake provider over HTTP: its routes, and its answers as JSON or server-sent events, damaged by faults."""
 
 import asyncio
 import json

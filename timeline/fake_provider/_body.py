@@ -1,4 +1,4 @@
-"""The body of a request: its size, how it was compressed, its JSON."""
+"""Reads the body of a request: size, compression, JSON."""
 
 import gzip
 import json

@@ -1,6 +1,6 @@
-"""What Codex asks of ChatGPT for who is logged in there: whose account it is, which settings and models it has.
+"""The requests that Codex sends to ChatGPT for a logged-in user: the account, its settings and its models.
 
-The answers of a model are asked for as in OpenAI's API, at another path.
+Requests to models have the form of OpenAI's API, at another path.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""What goes wrong on demand: with the request, with the connection, or with the answer."""
+"""Faults that can be injected: in the response, the connection, or the answer."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, Self, TypeAlias

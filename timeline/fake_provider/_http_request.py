@@ -1,4 +1,4 @@
-"""What arrives over HTTP, whatever becomes of it: kept for tests to look at, without keys."""
+"""The HTTP requests as they arrived, kept without keys for tests to inspect."""
 
 import json
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
-"""The fake provider without its wires: requests in, answers or refusals out.
+"""The fake provider without HTTP: takes requests, and gives answers or refusals.
 
-Rules come first: a request that breaks one is refused and uses up neither a fault nor an answer of
-the script.  Then come the faults that were asked for, one a request, and last the responder.  Tokens are
-counted, and what the prompt cache has of them, for each model apart.
+Rules are checked first: a request that breaks one is refused, and uses up neither a fault nor an answer of the script.
+Then come injected faults, one per request, and last the responder.  Tokens and the prompt cache are counted
+separately for each model.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""What the fake provider's model says in one response, cut where the output has no more room."""
+"""The reply of the fake provider's model, cut where it exceeds the room for output."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,8 +1,8 @@
-"""Who answers for the fake provider's model: a script, or a small model that is always the same.
+"""The responders of the fake provider: a script, or a small deterministic model.
 
-The model reads on from file to file: a name that the user or a tool mentioned and that no tool was asked
-for yet goes to the first tool that takes a text.  When there is none left, it says what it saw.  Whoever
-answers, a request for a summary gets one: JSON, quoted, not written.
+The model reads file after file: it passes each name that the user or a tool has mentioned to the first tool that takes
+a text, once.  When no name is left, it reports what it saw.  With any responder, a request for a summary gets a valid
+one in JSON, made of quotations.
 """
 
 import re

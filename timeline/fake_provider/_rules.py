@@ -1,4 +1,4 @@
-"""Would the provider take this request?  One refusal, the first, in the provider's words."""
+"""The provider's rules for requests; the first one that a request breaks gives the refusal, in the provider's words."""
 
 import re
 from typing import Final

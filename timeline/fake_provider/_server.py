@@ -1,4 +1,4 @@
-"""The fake provider on a loopback port: in a thread for tests, in the foreground by hand."""
+"""The fake provider on a loopback port: in a thread for tests, or in the foreground."""
 
 from typing import Any
 

@@ -1,10 +1,10 @@
-"""Signed thinking, and what becomes of a request whose thinking no longer fits.
+"""Signed thinking, and the check that it still fits its conversation.
 
-A signature says which model thought it, what the thinking was, and, on models with
-`thinking_bound`, what stood before it: system, tools, all earlier messages (cache marks are no
-content), and the signature of the thinking before.  So a run of thinking may go at the start or at
-the end, or all of it, but not in the middle, and none comes back.  (Provider docs: preserved
-thinking.)  Nothing is secret about these signatures; they only have to tell right from wrong here.
+A signature contains the model, the thinking and, on models with `thinking_bound`, the content before it: system,
+tools, all earlier messages (without cache marks), and the signature of the previous thinking.  So thinking may be
+removed from the beginning or the end of a conversation, or completely, but not from the middle, and removed thinking
+cannot come back.  (Provider docs: preserved thinking.)  These signatures are not secret; they only make
+changes detectable.
 """
 
 import binascii
