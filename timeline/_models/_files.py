@@ -1,7 +1,7 @@
-"""Files of models: the table's own form (TOML), and the list of prices that litellm keeps (JSON).
+"""Files of models: the table's own form (TOML), and litellm's list of prices (JSON).
 
-A row has what its provider's models have in common, then what its `tokenizer`, its `cache` and its `image` say,
-then its own fields.  A row of the user's that has the name of a known model changes only the fields that it gives.
+The fields of a row are applied after those of its provider's models, its `tokenizer`, its `cache` and its `image`. A
+row in the user's file with the name of a known model changes only the fields that it has.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""The list of prices and windows that litellm keeps (`model_prices_and_context_window.json`), as rows of ours.
+"""Converts litellm's list of prices and windows (`model_prices_and_context_window.json`) to rows of the model table.
 
-Its prices are dollars for one token.  What it calls the most input is for some models the window, for others the
-prompt without the answer; so it is the window of models that nobody else describes, and says nothing of the others.
+Its prices are dollars per token.  Its largest input is the window for some models, and the prompt without the answer
+for others; so it is used only as the window of models that are not known otherwise.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The dated table of models (`models.toml`), with the user's own file over it, read when first needed."""
+"""The dated table of models (`models.toml`), extended by the user's own file; both are read on first use."""
 
 import os
 import re

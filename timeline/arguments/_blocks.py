@@ -1,11 +1,11 @@
-"""What is appended, as callers give it.
+"""Checks of blocks and results that callers append.
 
-Blocks are of the kinds that there are, with the fields that those have.  More is not asked of them.  What
-was recorded elsewhere comes in this way, and recorded logs hold results without calls, ids that repeat,
-images that a redaction has made unreadable.
+A block must be of a known kind, with fields of the right types.  Nothing else is required, because content that was
+recorded elsewhere is also appended this way, and such logs have results without calls, repeated ids, and images that a
+redaction has made unreadable.
 
-A response answers a request of this timeline.  It, and the result of a call, is taken only once; that is
-looked up in the window before each try to commit, as another process may have been faster.
+A response and the result of a call can be recorded only once.  This is checked in the window before each try to
+commit, because another process may have been faster.
 """
 
 from collections.abc import Sequence

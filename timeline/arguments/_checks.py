@@ -1,6 +1,6 @@
-"""What a caller gives, looked at before anything is done with it.
+"""Checks of single arguments.
 
-`call` names the call in the message: "note()".
+`call` names the called method in error messages, such as "note()".
 """
 
 from collections.abc import Mapping, Sequence

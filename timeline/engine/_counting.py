@@ -1,4 +1,4 @@
-"""Asking the provider, on request only, how many tokens a request has, to correct our estimate."""
+"""Asks the provider, only on request, for the token count of a request, to correct the estimate."""
 
 import inspect
 from collections.abc import Awaitable, Callable

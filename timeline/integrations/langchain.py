@@ -1,8 +1,8 @@
-"""LangChain and LangGraph: a middleware through which an agent's model is asked for what a timeline renders.
+"""LangChain and LangGraph: a middleware that sends what a timeline renders to the agent's model.
 
-Before each call of the model the agent's messages are synced; what is rendered goes out in place of them, as it
-is, in the body of the request (`extra_body` of both makers' clients), so that nothing is translated twice.  The
-answer is recorded, with its usage, once it is in the agent's state, as whoever may edit it has left it there.
+Before each model call the agent's messages are synced. The rendered request is sent in their place, unchanged, in the
+body of the HTTP request (`extra_body` of both vendors' clients), so that nothing is converted twice.  The answer is
+recorded with its usage once it is in the agent's state, including any edits by other middleware.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
 """The OpenAI Agents SDK: a session whose history is a timeline.
 
-What the run has is synced before each call of the model, what is rendered is sent instead, and the model's
-answer is recorded, with its usage, by a hook.
+Before each model call the run's items are synced, and the rendered request is sent instead. A hook records the
+model's answer with its usage.
 """
 
 from collections.abc import Mapping, Sequence

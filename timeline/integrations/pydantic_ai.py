@@ -1,8 +1,7 @@
 """Pydantic AI: a capability that sends what a timeline renders, instead of the run's whole history.
 
-What the run has is synced before each call of the model and at its end, what is rendered goes out in place of the
-messages that Pydantic AI made, and the model's answer is recorded, with its usage.  The run's own history stays as
-it is.
+The run's messages are synced before each model call and at the end of the run. The rendered request is sent in place
+of Pydantic AI's messages, and the model's answer is recorded with its usage.  The run's own history does not change.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
-"""What a reading tool tells the model: a bounded piece, how much there is, and how to go on.
+"""The answers of reading tools: a bounded piece of a text, its total size, and how to continue.
 
-Every answer begins with the same mark, so that a later search can leave out what was only read back.
+Every answer begins with the same mark, so that a later search can exclude blocks that were only read back.
 """
 
 import codecs

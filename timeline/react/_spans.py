@@ -1,6 +1,6 @@
-"""What an agent does, as spans: a run, a call of the model, a call of a tool.
+"""Spans of an agent's work: a run, a model call, a tool call.
 
-They are spans of the agent's timeline, and there only when that has a tracer.
+They belong to the agent's timeline, and exist only if that has a tracer.
 """
 
 from contextlib import AbstractContextManager

@@ -1,4 +1,4 @@
-"""Three ways to count: as the model does, in plain o200k tokens, or by a cheap estimate."""
+"""Three token counters: as the model counts, in plain o200k tokens, or by a cheap estimate."""
 
 import re
 from collections.abc import Callable

