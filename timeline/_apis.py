@@ -39,7 +39,7 @@ class Telling(Protocol):
         """The whole response, after its last text.
 
         Raises:
-            ResponseLostError: it broke off.
+            ResponseLostError: the stream broke off.
         """
         ...
 
@@ -82,7 +82,7 @@ class Api:
         """Refuse an object that is not a client of this API.
 
         Raises:
-            MisuseError: it is not.
+            MisuseError: it is not a client of this API.
         """
         try:
             attrgetter(self.method)(client)

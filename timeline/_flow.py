@@ -168,7 +168,7 @@ class _Hold:
         self.__exit__()
         try:
             yield
-        except Exception:  # the flow gets it while it holds the lock
+        except Exception:  # the flow gets the error, and needs the lock
             self.__enter__()
             raise
         self.__enter__()
@@ -219,7 +219,7 @@ class _AsyncHold:
         await self.__aexit__()
         try:
             yield
-        except Exception:  # the flow gets it while it holds the lock
+        except Exception:  # the flow gets the error, and needs the lock
             await self.__aenter__()
             raise
         await self.__aenter__()

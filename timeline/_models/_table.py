@@ -19,8 +19,8 @@ VARIABLE: Final = "FOLDLINE_MODELS"
 _SIZED = re.compile(r"\[([1-9]\d{0,3})([km])\]$")
 """The suffix with which agents name a model with a window of another size, such as `[1m]`."""
 
-# What may follow a model's name without making it another model: a date, a platform's suffix. Not "-6":
-# claude-opus-5-6 is not Opus 5; and not any word: GPT-5 mini has other prices than GPT-5.
+# What may follow a model's name without making it another model: a date, or a platform's suffix. Not "-6",
+# because claude-opus-5-6 is not Opus 5; and not any word, because GPT-5 mini has other prices than GPT-5.
 _SUFFIX = re.compile(
     r"(-\d{8}|-\d{4}-\d{2}-\d{2})(\D.*)?|-(latest|thinking)(\W.*)?|-v\d.*|[^a-z0-9-].*"
 )

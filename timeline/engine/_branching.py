@@ -55,7 +55,7 @@ class Branching(Removing):
 
     def recording(
         self,
-        format: Format,  # noqa: A002 -- as for a session
+        format: Format,  # noqa: A002 -- the public name
         rendered: Rendered | None = None,
     ) -> Flow[Arriving]:
         """Record a response while it streams: pass each event to `add` inside a `with` block. Blocks and usage are
@@ -75,7 +75,7 @@ class Branching(Removing):
         self,
         messages: object,
         *,
-        format: Format,  # noqa: A002 -- as for a session
+        format: Format,  # noqa: A002 -- the public name
         on_divergence: OnDivergence = "raise",
         after: int = 0,
         rendered: Rendered | None = None,

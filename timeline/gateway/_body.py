@@ -80,7 +80,7 @@ class Body:
         """Read a body.
 
         Raises:
-            UnreadableError: it holds no whole conversation.
+            UnreadableError: it does not contain a complete conversation.
         """
         try:
             found = _RAW_FIELDS.decode(raw)

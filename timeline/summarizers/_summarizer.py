@@ -66,7 +66,7 @@ def summarize(summarizer: Summarizer, request: SummaryRequest) -> Summary:
     """Call a sync summariser.
 
     Raises:
-        TypeError: its answer is not a `Summary`.
+        TypeError: the answer is not a `Summary`.
     """
     answer = summarizer(request)
     if inspect.iscoroutine(answer):
@@ -85,10 +85,10 @@ def checked_summary(summary: StructuredSummary) -> StructuredSummary:
 
 
 def checked(answer: object) -> Summary:
-    """An answer, if it is a summary.
+    """The answer, if it is a summary.
 
     Raises:
-        TypeError: it is something else.
+        TypeError: the answer is not a `Summary`.
     """
     if not isinstance(answer, Summary):
         raise TypeError(f"a summariser must return a Summary, not {type(answer).__name__}")

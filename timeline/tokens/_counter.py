@@ -205,8 +205,8 @@ def count_o200k(text: str) -> int:
 
 
 def _encoded(text: str) -> int:
-    # `disallowed_special=()`: text that looks like a control token is ordinary text here.  Not
-    # `encode_ordinary`, which can end in a panic that is no `Exception` (openai/tiktoken#245).
+    # `disallowed_special=()`: text that looks like a control token is ordinary text here.
+    # `encode_ordinary` can end in a panic that is not an `Exception` (openai/tiktoken#245).
     return len(o200k().encode(text, disallowed_special=()))
 
 

@@ -47,7 +47,7 @@ class Chat(OpenAI):
     counts: str = attrs.field(default="", init=False)
     ids: tuple[str, str] = attrs.field(default=("chatcmpl", "call"), init=False)
 
-    def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:  # noqa: ARG002 -- the same
+    def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:  # noqa: ARG002 -- the same checks
         """Unknown and missing fields."""
         if field := unknown_field(request, _FIELDS):
             return invalid(f"Unrecognized request argument supplied: {field}")
@@ -75,11 +75,11 @@ class Chat(OpenAI):
             **_openai.output_config(request.get("response_format") or {}),
         }
 
-    def unasked(self, request: Json) -> Reply | None:  # noqa: ARG002 -- always the same
+    def unasked(self, request: Json) -> Reply | None:  # noqa: ARG002 -- never needed
         """Always None."""
         return None
 
-    def sign(self, text: str, request: Json, model: Model) -> str:  # noqa: ARG002 -- it does not come back
+    def sign(self, text: str, request: Json, model: Model) -> str:  # noqa: ARG002 -- not needed
         """Always empty, because thinking is not sent."""
         return ""
 
@@ -101,7 +101,7 @@ class Chat(OpenAI):
             "usage": _usage(spoken),
         }
 
-    def events(self, message: Json, drafts: Sequence[Draft], request: Json) -> Iterator[bytes]:  # noqa: ARG002 -- of the message
+    def events(self, message: Json, drafts: Sequence[Draft], request: Json) -> Iterator[bytes]:  # noqa: ARG002 -- in `message`
         """Chunks. The last ones are sent together: the finish reason, the usage if it was requested, and the closing
         line, which is not JSON."""
         options = cast("Json", request.get("stream_options") or {})

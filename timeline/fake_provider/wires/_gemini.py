@@ -82,7 +82,7 @@ class Gemini:
         stream = {"stream": True} if place["method"] == _METHODS[1] else {}
         return {"model": place["model"], "contents": contents, "config": config, **stream}
 
-    def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:  # noqa: ARG002 -- the same
+    def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:  # noqa: ARG002 -- checked in `received`
         """No error here: unknown fields are refused in `received`."""
         return None
 
@@ -96,7 +96,7 @@ class Gemini:
                     return _invalid("Corrupted thought signature.")
         return None
 
-    def too_long(self, tokens: int, request: Json, model: Model) -> ApiError | None:  # noqa: ARG002 -- the prompt alone
+    def too_long(self, tokens: int, request: Json, model: Model) -> ApiError | None:  # noqa: ARG002 -- only the prompt counts
         """The prompt alone must fit."""
         return overlong(tokens, model.tokens_window) if tokens > model.tokens_window else None
 
@@ -117,11 +117,11 @@ class Gemini:
             **_output_config(config),
         }
 
-    def unasked(self, request: Json) -> Reply | None:  # noqa: ARG002 -- always the same
+    def unasked(self, request: Json) -> Reply | None:  # noqa: ARG002 -- never needed
         """Always None."""
         return None
 
-    def sign(self, text: str, request: Json, model: Model) -> str:  # noqa: ARG002 -- not what the API signs
+    def sign(self, text: str, request: Json, model: Model) -> str:  # noqa: ARG002 -- the API does not sign thoughts
         """Always empty: the API signs what follows the thoughts."""
         return ""
 
@@ -141,7 +141,7 @@ class Gemini:
             "responseId": spoken.id,
         }
 
-    def events(self, message: Json, drafts: Sequence[Draft], request: Json) -> Iterator[bytes]:  # noqa: ARG002 -- of the message
+    def events(self, message: Json, drafts: Sequence[Draft], request: Json) -> Iterator[bytes]:  # noqa: ARG002 -- in `message`
         """Chunks. The signature of a text follows it in a part of its own; the last chunk has the finish reason."""
         common = {name: message[name] for name in ("modelVersion", "responseId", "usageMetadata")}
         [candidate] = message["candidates"]
@@ -156,7 +156,7 @@ class Gemini:
         """An incomplete chunk."""
         return _GARBAGE
 
-    def error(self, error: ApiError, request_id: str) -> tuple[int, Json]:  # noqa: ARG002 -- in the headers
+    def error(self, error: ApiError, request_id: str) -> tuple[int, Json]:  # noqa: ARG002 -- sent in a header
         """The refusal in Google's envelope."""
         status = _STATUSES.get(error.status, error.status)
         message = _TOO_LONG.format(*error.tokens) if error.tokens else error.message
@@ -184,7 +184,7 @@ def _rest(value: Any) -> Any:
     return found
 
 
-# A call's signature covers its name and input. A text's covers nothing, because in a stream it is in another part.
+# A call's signature covers its name and input. A text's covers nothing: in a stream it comes in another part.
 
 
 def _said(part: Json) -> str:

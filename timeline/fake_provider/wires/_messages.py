@@ -69,7 +69,7 @@ class Messages:
         """See `_rules.too_long`."""
         return too_long(tokens, request["max_tokens"], model)
 
-    def output_max(self, request: Json, model: Model) -> int:  # noqa: ARG002 -- the request says it
+    def output_max(self, request: Json, model: Model) -> int:  # noqa: ARG002 -- in the request
         """`max_tokens`, which is a required field."""
         tokens: int = request["max_tokens"]
         return tokens
@@ -102,7 +102,7 @@ class Messages:
             "usage": {**_usage(spoken.step), "output_tokens": answer.output_tokens},
         }
 
-    def events(self, message: Json, drafts: Sequence[Draft], request: Json) -> Iterator[bytes]:  # noqa: ARG002 -- nothing to choose
+    def events(self, message: Json, drafts: Sequence[Draft], request: Json) -> Iterator[bytes]:  # noqa: ARG002 -- not needed
         """The events in the provider's order."""
         return (event(data, data["type"]) for data in events(message, drafts))
 

@@ -70,7 +70,7 @@ class OpenAI:
             return invalid(f"{violation.place}: {violation.message}")
         return None
 
-    def error(self, error: ApiError, request_id: str = "") -> tuple[int, Json]:  # noqa: ARG002 -- in the headers
+    def error(self, error: ApiError, request_id: str = "") -> tuple[int, Json]:  # noqa: ARG002 -- sent in a header
         """The refusal in OpenAI's envelope."""
         message, code = error.message, error.code or _CODES.get(error.kind)
         if error.tokens:

@@ -55,7 +55,7 @@ class Responses(OpenAI):
     counts: str = attrs.field(default="/input_tokens", init=False)
     ids: tuple[str, str] = attrs.field(default=("resp", "call"), init=False)
 
-    def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:  # noqa: ARG002 -- the same
+    def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:  # noqa: ARG002 -- the same checks
         """Unknown and missing fields, and fields that need stored content."""
         if field := unknown_field(request, _FIELDS):
             return invalid(f"Unknown parameter: '{field}'.", "unknown_parameter")
@@ -74,7 +74,7 @@ class Responses(OpenAI):
                 return invalid(text, "invalid_encrypted_content")
         return super().unlawful(request, model)
 
-    def too_long(self, tokens: int, request: Json, model: Model) -> ApiError | None:  # noqa: ARG002 -- the prompt alone counts
+    def too_long(self, tokens: int, request: Json, model: Model) -> ApiError | None:  # noqa: ARG002 -- only the prompt counts
         """The prompt alone must fit."""
         return overlong(tokens, model.tokens_window) if tokens > model.tokens_window else None
 
@@ -104,7 +104,7 @@ class Responses(OpenAI):
         block = {"id": "cmp_fake", "type": "compaction", "encrypted_content": sealed}
         return Reply(blocks=[block])
 
-    def sign(self, text: str, request: Json, model: Model) -> str:  # noqa: ARG002 -- bound to nothing
+    def sign(self, text: str, request: Json, model: Model) -> str:  # noqa: ARG002 -- not bound
         """The encrypted content of reasoning; here it is only signed."""
         return _openai.sign(text, model)
 
@@ -131,7 +131,7 @@ class Responses(OpenAI):
             "usage": _usage(spoken),
         }
 
-    def events(self, message: Json, drafts: Sequence[Draft], request: Json) -> Iterator[bytes]:  # noqa: ARG002 -- nothing to choose
+    def events(self, message: Json, drafts: Sequence[Draft], request: Json) -> Iterator[bytes]:  # noqa: ARG002 -- not needed
         """The events in the API's order, with sequence numbers."""
         numbers = count()
         for data in events(message):
