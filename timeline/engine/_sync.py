@@ -111,7 +111,7 @@ def _parted(
 ) -> Agreement:
     """The agreement of a log and a history that share `count` steps, after which the log differs at `place`.
 
-    A fork is named after the first step that differs; if the history has no further step, after all of it.
+    A fork is named after the first step that differs; if the history has no further step, after the whole history.
     """
     names = history.chain[count : count + 2] if count < len(history.steps) else history.chain[-1:]
     return Agreement(

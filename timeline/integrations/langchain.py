@@ -83,9 +83,9 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     `langchain_openai` with the API of the timeline's provider.
 
     Args:
-        timeline: The conversation: an `AsyncTimeline` for `ainvoke` and `astream`; or, for many of them, a
-            function from the thread's id, which is asked at each call and returns the same object for
-            as long as the thread is in use.
+        timeline: The conversation; an `AsyncTimeline` for `ainvoke` and `astream`. For many conversations, a function
+            from the thread's id to a timeline. It is called at each model call, and must return the same object as
+            long as the thread is in use.
     """
 
     def __init__(self, timeline: AnyTimeline | Callable[[str], AnyTimeline]) -> None:

@@ -137,7 +137,7 @@ class ModelCounter:
     """o200k tokens times the factor of the model's tokenizer, and the model's rules for images and pages.
 
     The tokenizer of these models is private.  CJK text costs about what it costs under o200k
-    (public comparisons: factor 1.0), so the factor goes to the rest of a text.
+    (public comparisons: factor 1.0), so the factor is applied only to the rest of a text.
     """
 
     name = "model"
