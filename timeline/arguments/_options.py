@@ -15,7 +15,7 @@ RETENTIONS: Final = ("keep", "archive", "forget")
 
 
 def _has(*names: str) -> Callable[[Any], bool]:
-    """Whether a value has these; its class may make them up when asked, which is not done here."""
+    """A check that a value has these attributes. It also accepts classes with `__getattr__`, which is not called."""
 
     def has(value: object) -> bool:
         kind, own = value.__class__, getattr(value, "__dict__", {})
@@ -82,10 +82,10 @@ _NONE_SAYS: Final = frozenset({"artifacts"})
 
 
 def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that were given, those that are None left out.
+    """The options that were given, without those that are None.
 
     Raises:
-        ArgumentError: there is no such option, or it holds what it cannot; the message names it.
+        ArgumentError: there is no such option, or its value is not valid; the message names it.
     """
     unknown = [f"{n!r}{did_you_mean(n, _RULES)}" for n in options if n not in _RULES]
     if unknown:

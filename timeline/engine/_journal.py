@@ -42,26 +42,26 @@ from timeline.observe._traces import Traces
 
 _T = TypeVar("_T")
 Fit: TypeAlias = Callable[[View, Sequence[Event]], Sequence[Event]]
-"""Adapts events to the view after which they are appended; raises a `MisuseError` if they must not be there."""
+"""Adapts events to the view after which they are appended; a `MisuseError` says that they do not fit there."""
 
 
 def as_they_are(_: View, events: Sequence[Event]) -> Sequence[Event]:
-    """Events that are true whatever happened before."""
+    """A `Fit` for events that are true whatever happened before."""
     return events
 
 
 _PLAIN: Final = (BlockAppended, RequestRendered, SummaryPrepared, UsageRecorded, TokensCounted)
 """Events that do not change earlier events."""
 NEWS_MAX: Final = 512
-"""Up to this many events of other writers are read and folded; if there are more, the window is loaded."""
+"""Largest number of new events by other writers that are folded; if there are more, the window is loaded."""
 
 
 @attrs.define(kw_only=True, repr=False)
 class Journal:
-    """The log of one timeline, seen from here.
+    """The log of one timeline, and the view of it in this process.
 
-    A rendered request is a fact (`RequestRendered`), but not one worth a commit of its own: it
-    waits in `pending` and goes with the next append, or with `flush`.
+    A rendered request is a fact (`RequestRendered`), but is not worth a commit of its own: it waits in `pending` and
+    is committed with the next append, or by `flush`.
     """
 
     id: TimelineId
@@ -76,13 +76,13 @@ class Journal:
     pending: tuple[Event, ...] = attrs.field(default=(), init=False)
     closed: bool = attrs.field(default=False, init=False)
     away: int = attrs.field(default=0, init=False)
-    """The number of flows that wait for other people's code, during which the lock is free."""
+    """Number of flows that wait for foreign code; the lock is free meanwhile."""
     followers: WeakSet[Signal] = attrs.field(factory=WeakSet[Signal], init=False, repr=False)
     """The followers of this timeline object, which end when it is closed."""
     _durable: View = attrs.field(factory=View, init=False)
     """The view without the pending events."""
     _behind: bool = attrs.field(default=False, init=False)
-    """Whether the store may hold more than the view, after an interrupted commit for example; `load` clears it."""
+    """Whether the store may hold more than the view, for example after an interrupted commit; `load` resets it."""
 
     def load(self) -> Flow[None]:
         """Read the window from the store; pending events stay pending, unless the store has them."""
@@ -95,15 +95,13 @@ class Journal:
         self._behind = False
 
     def _go_on_from(self, durable: View) -> None:
-        """The store holds this, and what is pending comes behind it."""
-        if (
-            durable.state.withheld != self.view.state.withheld
-        ):  # a summary may quote what is hidden now
+        """Continue from this durable view, with the pending events after it."""
+        if durable.state.withheld != self.view.state.withheld:  # a summary may quote those
             self.pending = tuple(e for e in self.pending if not isinstance(e, SummaryPrepared))
         self._durable, self.view = durable, commit(durable, *self.pending)
 
     def current(self, flow: Flow[_T]) -> Flow[_T]:
-        """Run it with a view that agrees with the store."""
+        """Run a flow after the view was brought up to date with the store."""
         if not self.closed:
             yield from self.catch_up()
         return (yield from flow)
@@ -117,17 +115,17 @@ class Journal:
             yield from self._fold_news(head)
 
     def _fold_news(self, head: int) -> Flow[None]:
-        """Fold what others have appended, which costs what it is and not what the window is."""
+        """Fold new events of other writers without loading the window again."""
         news = yield from self._news(self.version, head)
         if any(isinstance(event, RangeExpanded) for _, event in news):
-            yield from self.load()  # what comes back is no longer in the view
+            yield from self.load()  # it shows blocks that are not in the view
         else:
             self._go_on_from(commit(self._durable, *(event for _, event in news)))
 
     def _news(self, version: int, head: int) -> Flow[Sequence[Recorded]]:
-        """The events after one version, up to another; fewer if the store has fewer."""
+        """The events after a version, up to version `head`; fewer if the store has fewer."""
         news: list[Recorded] = []
-        while version + len(news) < head:  # a page has as many as fit into memory
+        while version + len(news) < head:  # the store limits the size of a page
             after, limit = version + len(news), head - version - len(news)
             with self.traces.call("read", self.store) as span:
                 page: Sequence[Recorded] = yield RunBlocking(
@@ -154,15 +152,15 @@ class Journal:
         return (yield from self.repeated(lambda: self._fitted(stamped, fit)))
 
     def _is_durable(self, view: View) -> int:
-        """All of a view is in the store, with what was pending; its version."""
+        """Record that all of a view is durable, pending events included; return its version."""
         self.pending, self.view, self._durable, self._behind = (), view, view, False
         return view.version
 
     def _fitted(self, events: Sequence[Event], fit: Fit) -> Flow[int]:
-        """Append events right behind the view, if nothing there speaks against it."""
+        """Append events, as adapted by `fit`, directly after the view."""
         try:
             fitted = fit(self.view, events)
-        except MisuseError:  # it may be true of what others have appended
+        except MisuseError:  # the view may lack new events
             yield from self.catch_up()
             fitted = fit(self.view, events)
         return (yield from self.append_here(fitted))
@@ -180,23 +178,23 @@ class Journal:
     def _write(self, events: Sequence[Event], version: int) -> Flow[None]:
         if not events:
             return
-        was_behind, self._behind = self._behind, True  # until the view says what was written
+        was_behind, self._behind = self._behind, True  # reset when the view has the events
         try:
             written, append = [sealed(event) for event in events], self.store.append
             with self.traces.call("append", self.store, len(events)):
                 yield RunBlocking(partial(append, self.id, written, expected_version=version))
-        except (VersionConflictError, MisuseError, DataError):  # certainly not written
+        except (VersionConflictError, MisuseError, DataError):  # nothing was written
             self._behind = was_behind
             raise
-        except Exception:  # the disk is full, say: what was paid for goes with the next commit
+        except Exception:  # such as a full disk; paid summaries stay pending
             self._hold(events)
             raise
 
     def repeated(self, decide: Callable[[], Flow[_T]]) -> Flow[_T]:
-        """Decide, and commit at the version of the decision; after a conflict, decide again on a fresh view.
+        """Run a flow that decides and commits; after a version conflict, run it again on an up-to-date view.
 
         Raises:
-            VersionConflictError: somebody appended each time, though asked to hold back.
+            VersionConflictError: other writers were faster at every try.
         """
         contest = self._contest()
         while True:
@@ -210,7 +208,7 @@ class Journal:
         return Contest(self.id, self.rest, self.ids)
 
     def _hold(self, events: Iterable[Event]) -> None:
-        """Let what was paid for wait for the next commit: it is true whatever else happened."""
+        """Keep paid summaries pending for the next commit, because they stay true."""
         waiting = {event.id for event in self.pending}
         paid = [e for e in events if isinstance(e, SummaryPrepared) and e.id not in waiting]
         self.pending = (*self.pending, *paid)
@@ -240,11 +238,11 @@ class Journal:
             raise ClosedError(f"timeline {self.id!r} is closed; open it again to go on")
 
     def check_current(self, view: View) -> None:
-        """Whether a view differs from this one only by decisions.
+        """Check that a view differs from the current one only by its own decisions.
 
         Raises:
             ClosedError: the timeline was closed meanwhile.
-            VersionConflictError: something was appended here while it was decided, by a hook say.
+            VersionConflictError: something was appended here meanwhile, for example by a hook.
         """
         self.check_open()
         version = view.version - len(view.decisions)
@@ -273,10 +271,10 @@ class Journal:
         return version
 
     def settle_behind(self, decided: Sequence[Event], version: int) -> Flow[bool]:
-        """Commit what was decided at a version, if others have only appended since; return whether it was committed.
+        """Commit decisions made at `version`, if others have only appended since; return whether this was done.
 
-        What a decision is about lies before that version, so it is as right behind what came then; but
-        not if others have hidden, restored or compacted something, or undone it.
+        Such decisions concern events before that version, so later appends do not affect them. They are not committed
+        if others have hidden, restored or compacted something, or undone a compaction.
         """
         stamped, contest = [self._stamp(event) for event in decided], self._contest()
         while True:

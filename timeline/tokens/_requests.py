@@ -34,9 +34,9 @@ def _counter_of(given: "RequestCounter") -> TextCounter:
 @checked_calls()
 @attrs.frozen
 class RequestCounter:
-    """Counts, offline, what the requests of one model's API have, as a render does.
+    """Counts, offline, the tokens of requests to one model's API, as a render does.
 
-    What is counted has the shape of the API that serves the model; objects of its SDK are taken as well.
+    Requests have the shape of the API that serves the model; objects of its SDK are also accepted.
     """
 
     model: Model
@@ -46,10 +46,10 @@ class RequestCounter:
 
     @property
     def provider(self) -> Provider:
-        """Whose shapes it counts.
+        """The provider whose requests are counted.
 
         Raises:
-            MisuseError: requests for the model's provider are not known here.
+            MisuseError: the shape of the provider's requests is not known.
         """
         return provider_of(self.model)
 
@@ -58,7 +58,7 @@ class RequestCounter:
         return self.counter.count(text)
 
     def tool(self, tool: Mapping[str, Any]) -> int:
-        """One definition of a tool.
+        """Tokens of one tool definition.
 
         Raises:
             MisuseError: it is not an object.
@@ -66,18 +66,18 @@ class RequestCounter:
         return self._tokens((), [_checked(tool)], ())
 
     def message(self, message: Mapping[str, Any]) -> int:
-        """One message, or one item of input.
+        """Tokens of one message, or of one item of input.
 
         Raises:
-            MisuseError: it is none.
+            MisuseError: it is not a message of this API.
         """
         return self._tokens((), (), [_checked(message)])
 
     def request(self, request: Mapping[str, Any]) -> RequestTokens:
-        """A whole request: the keyword arguments of the client's method; what else they hold is not counted.
+        """Tokens of a whole request: the keyword arguments of the client's method. Other arguments are not counted.
 
         Raises:
-            MisuseError: it is none of this API.
+            MisuseError: it is not a request of this API.
         """
         system, tools, messages = self.provider.sections(_checked(request))
         explained = tools and self.counter.name == "model"
@@ -110,7 +110,7 @@ def _checked(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it: objects of an SDK say how."""
+    """A value in its JSON form; objects of an SDK are converted."""
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, list | tuple):

@@ -26,8 +26,8 @@ SECONDS_MAX: Final = 20.0
 
 
 def start(link: Link, _: Environment) -> Start:
-    """The URL has the same path as the vendor's own. It also has the token: Codex sends no header to this provider
-    that one could choose."""
+    """The URL has the same path as the vendor's own, and contains the token, because Codex cannot send a further
+    header to this provider."""
     token = f"/token/{link.token}" if link.token else ""
     path = SUBSCRIPTION if link.upstreams["openai"].rstrip("/") == CHATGPT else "/v1"
     given = [f"openai_base_url={json.dumps(link.url + token + path)}"]
@@ -45,7 +45,7 @@ def upstreams(program: str, environment: Environment) -> Mapping[str, str]:
     known = own_upstreams(program, environment)
     asked = [program, "login", "status"]
     try:
-        done = subprocess.run(  # noqa: S603 -- the client that is about to be started
+        done = subprocess.run(  # noqa: S603 -- the user's own client
             asked,
             env={**environment},
             capture_output=True,
