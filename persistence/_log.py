@@ -137,7 +137,7 @@ def store_bytes(data: bytes) -> StoredEvent:
     except (
         msgspec.DecodeError,
         UnicodeDecodeError,
-    ):  # a NaN, say, which our reader lets through and a database does not
+    ):  # for example NaN, which our decoder accepts and a database does not
         return stored
     return msgspec.structs.replace(stored, data=data)
 
