@@ -32,7 +32,7 @@ _NAMES = {"#": "AGENTS.md", "B": "skill", "C": "caveat", "[": "interruption"}
 
 
 def context_name(text: str) -> str:
-    """What to call a text that is no prompt; empty if a user may have written it."""
+    """A name for a text that a program added to a prompt; empty if a user may have written it."""
     text = text.lstrip()
     if not text.startswith(_PREFIXES):
         return ""
