@@ -8,10 +8,10 @@ from importlib.util import find_spec
 
 
 def check_timeline() -> None:
-    """Look where `timeline` is; nothing of it is imported.
+    """Check that Python finds `timeline` beside this package, without importing it.
 
     Raises:
-        ImportError: it is somewhere else.
+        ImportError: Python finds it elsewhere.
     """
     home = __file__.rpartition("blocks")[0]
     spec = find_spec("timeline")

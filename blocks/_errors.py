@@ -33,7 +33,7 @@ from typing import Final, Literal, TypeAlias
 from blocks._nearest import did_you_mean
 
 PATH_SHOWN: Final = 300
-"""Characters of a path that is none, as an error quotes it."""
+"""How many characters of an unknown path an error message quotes."""
 
 
 class FoldlineError(Exception):
@@ -45,9 +45,9 @@ class MisuseError(FoldlineError):
 
 
 class ArgumentError(MisuseError, TypeError, ValueError):
-    """An argument or an option that does not exist, or that holds what it cannot.
+    """An argument or an option does not exist, or has an invalid value.
 
-    Also a TypeError and a ValueError: that is what Python itself would raise.
+    Also a TypeError and a ValueError, as Python itself would raise.
     """
 
 
@@ -56,9 +56,9 @@ class PolicyError(ArgumentError):
 
 
 class RungError(MisuseError):
-    """A rung of the caller's own failed, or proposed what may not be; nothing that it proposed is done.
+    """A caller's own rung failed, or proposed something that is not allowed; nothing of its proposal is done.
 
-    What it raised is the cause (`__cause__`).
+    An exception that it raised is the cause (`__cause__`).
     """
 
     def __init__(self, rung: str, reason: str) -> None:
@@ -90,7 +90,7 @@ class UnknownCallError(MisuseError):
 
 
 class AlreadyRecordedError(MisuseError):
-    """It is already in the log; nothing was appended."""
+    """This is already in the log; nothing was appended."""
 
     def __init__(self, what: str, version: int) -> None:
         super().__init__(f"{what} is recorded already, at version {version}")

@@ -28,7 +28,7 @@ class SealedContent(Struct, frozen=True, kw_only=True, omit_defaults=True):
     parts: tuple[Part, ...]
     salt: str
     expires_at: float = 0.0
-    """As its description says; 0: never."""
+    """When its artifact expires, in seconds since the epoch; 0: never."""
 
 
 def is_sealed(block: Block) -> bool:
@@ -51,7 +51,7 @@ def without_content(block: ToolResult, reason: str) -> ToolResult:
 
 
 def sealed(event: Event) -> Event:
-    """The event as it is written."""
+    """The event as it is written to the log."""
     if not isinstance(event, BlockAppended) or not is_sealed(event.block):
         return event
     return msgspec.structs.replace(event, block=stands_for(event.block))
@@ -63,10 +63,10 @@ def encode_content(content: SealedContent) -> bytes:
 
 
 def decode_content(data: bytes) -> SealedContent:
-    """What an artifact holds.
+    """The content in the bytes of an artifact.
 
     Raises:
-        CodecError: it is the artifact of something else.
+        CodecError: the artifact has other content.
     """
     try:
         return msgspec.json.decode(data, type=SealedContent)

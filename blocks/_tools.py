@@ -84,9 +84,9 @@ def default_durability(name: str, arguments: Mapping[str, Any] | None = None) ->
 
 
 def tool_target(arguments: Mapping[str, Any], envelope: Envelope | None = None) -> str:
-    """The file, command or query that a call is about, on one line; empty when nothing says so.
+    """The file, command or query that a call is about, on one line; empty if its arguments name none.
 
-    The argument that the result's envelope declares counts first.
+    An argument that the result's envelope declares comes first.
     """
     for key in ((envelope.target,) if envelope and envelope.target else ()) + _TARGETS:
         match arguments.get(key):
@@ -104,9 +104,9 @@ def tool_target(arguments: Mapping[str, Any], envelope: Envelope | None = None) 
 def written_paths(
     name: str, arguments: Mapping[str, Any], envelope: Envelope | None = None
 ) -> tuple[str, ...]:
-    """The files that a call writes, where it is a write and says so; a patch may name several.
+    """The files that a call writes, if it is a write and names them; a patch may name several.
 
-    What the result's envelope declares counts first: its target, or its key fields `path`, `paths`.
+    What the result's envelope declares comes first: its target, or its key fields `path`, `paths`.
     """
     if tool_kind(name, arguments, envelope) != "write":
         return ()
