@@ -1,7 +1,7 @@
-"""Say so when the `timeline` that a program would get is not the one beside this package.
+"""Raises an error if Python finds another `timeline` than the package beside this one.
 
-`blocks` is the first of the four packages that is imported, and a `timeline.py` of the user's own keeps
-ours from being imported at all.
+`blocks` is imported first of the four packages.  A `timeline.py` of the user's own would otherwise be imported
+instead of the package.
 """
 
 from importlib.util import find_spec

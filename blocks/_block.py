@@ -1,7 +1,7 @@
-"""Blocks: what was said, called, returned or noted, one immutable piece at a time.
+"""Blocks: immutable pieces of a conversation, such as a prompt, a completion, a tool call, its result or a note.
 
-The tag is the name on disk and in SQL.  It is a plain string, so a class or a whole package can be
-renamed without touching a stored byte; a released tag never changes its meaning.
+A block's tag is its name on disk and in SQL.  It is a plain string, so a class or a package can be renamed without
+changing stored bytes.  A released tag never changes its meaning.
 """
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, cast

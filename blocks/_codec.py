@@ -1,14 +1,13 @@
-"""Events and blocks as bytes: JSON, lossless for what we know and for what we do not.
+"""Encodes events and blocks as JSON, without loss for known and unknown kinds, and decodes them.
 
-Three kinds of reader meet old and new data here:
+Decoding handles three cases:
 
-* what this version knows decodes into its struct;
-* an older shape of it goes through the upcasters of its kind first;
-* anything else becomes an `OpaqueEvent` or an `OpaqueBlock` that re-encodes to an equal value.
+* the JSON of a known kind becomes its struct;
+* an older form of a known kind first goes through the upcasters of its kind;
+* anything else becomes an `OpaqueEvent` or an `OpaqueBlock`, which encodes to an equal value again.
 
-JSON cannot hold everything that Python can.  NaN and the infinities, lone surrogates and keys that
-are no strings are replaced *visibly* (`"NaN"`, `"\\udc80"` spelled out); integers of any size and NUL
-characters pass unchanged.
+JSON cannot represent every Python value.  NaN, infinities, lone surrogates and keys that are not strings are
+*visibly* replaced (by `"NaN"`, or the characters `\\udc80`); integers of any size and NUL characters stay unchanged.
 """
 
 import json

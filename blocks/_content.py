@@ -1,5 +1,5 @@
-"""Content: parts, which a block can have besides plain text; the readable text of a value; and artifacts, content
-beside the log, named by its hash."""
+"""Parts, which are content of a block besides its text; the text of values; and the ids of artifacts, which are content
+stored beside the log under its hash."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,8 +1,8 @@
 """The envelope of a tool result: what is known about it besides its content.
 
-It is what lets a result leave the prompt and still be of use: a cleared result shows its outcome and
-key fields, durability says whether it may be cleared at all, determinism whether reading its source
-again would give the same.
+It keeps a result useful after its content has left the prompt.  The prompt still shows the outcome and the key fields;
+the durability says whether the content may be cleared; the determinism says whether reading the source again would
+give the same content.
 """
 
 from hashlib import sha256

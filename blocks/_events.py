@@ -1,7 +1,7 @@
-"""Events: facts about a timeline, in the past tense, never edited.
+"""Events: facts about a timeline that are never edited.
 
-A version is a position in one timeline's log, counted from 1; a block's version is that of the
-event which appended it.
+A version is a position in the log of one timeline, counted from 1. The version of a block is that of the event that
+appended it.
 """
 
 from typing import TYPE_CHECKING, Any, TypeAlias

@@ -1,4 +1,4 @@
-"""Selecting fields of a JSON text: those that stay when the rest of a result is cleared."""
+"""Selects fields of a JSON text, which stay in the prompt when the rest of a result is cleared."""
 
 from collections.abc import Iterable
 from typing import Any, Final, cast

@@ -1,22 +1,22 @@
-"""Logical paths: how a block is named to a model and to a person, one after the other in the order of the log.
+"""Logical paths: names of blocks for models and people, given in the order of the log.
 
-    ar:<turn>.user.prompt              what was said, by kind; .2, .3 for further ones of the turn
+    ar:<turn>.user.prompt              a block by its kind; .2, .3 for further ones of the turn
     ar:<turn>.assistant.completion.2
-    tc:<turn>.<call id>.call           tool traffic, by call
+    tc:<turn>.<call id>.call           a tool call and its result, by the id of the call
     tc:<turn>.<call id>.result
-    su:<turn>.conv.range.summary       summaries
-    fi:<turn>.<name>                   files that came with the user's words
-    at:<version>.<turn>...             a block that counting could not tell from others
-    v<version>                         any block, as short as can be: its label, `[v57]` where it is shown
+    su:<turn>.conv.range.summary       a summary
+    fi:<turn>.<name>                   a file that came with the user's text
+    at:<version>.<turn>...             a block whose number in its turn is not certain
+    v<version>                         any block: its label, the shortest path; shown as `[v57]`
 
-A path is derived and never stored, so it costs nothing and cannot disagree with the log; and it names one
-block for ever.
+A path is computed and never stored, so it costs nothing and cannot contradict the log. It names the same block
+forever.
 
-A turn is counted from its first block until another turn begins.  Whoever comes later (a late result, a
-turn that is entered again) is named by version, and so is whatever cannot be told from an older block with
-certainty: of the names that a compaction has folded only a filter is remembered, which takes a few new ones
-for old.  So a name by count is only given where the count over the whole log is known, and the same block is
-found at it by counting, whatever is appended later.
+The blocks of a turn are counted from its first block until another turn begins.  A block that comes later (a late
+result, a block of a turn that is resumed) has a path with its version.  So does a block that cannot be distinguished
+with certainty from an older one: a compaction only keeps a filter of the folded names, which reports a few new names
+as old.  A path with a number is therefore only given if the count over the whole log is known, and counting finds the
+same block there whatever is appended later.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The nearest right name, for messages about a wrong one."""
+"""Finds known names that are similar to a wrong one, for error messages."""
 
 from collections.abc import Iterable
 from typing import Any, Final

@@ -1,11 +1,11 @@
-"""Confidential results: their content lies in the artifact store, and the log only says where.
+"""Confidential results: their content is in the artifact store, and the log has only the id of the artifact.
 
-    in the log      stands_for(block): a sentence in place of the parts, and the artifact's id
-    in memory       the block with its parts and the id; `sealed` makes of it what is written
-    artifact        `SealedContent` as JSON: the parts, and a text that nobody can guess, so that the id, a hash
-                    of it all, is no way to try out what a short content may be
+    in the log      stands_for(block): a sentence instead of the parts, and the artifact's id
+    in memory       the block with its parts and the id; `sealed` returns the form for the log
+    artifact        `SealedContent` as JSON: the parts, and a random salt. The id is a hash of both, so that short
+                    content cannot be found by trying.
 
-Whatever is written is sealed first; whatever is read is opened before it is shown to a model.
+Every event is sealed before it is written, and every block is opened before it is shown to a model.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""Calls that do not fit their signature: one typed error instead of Python's own."""
+"""Replaces Python's errors for wrong arguments by one typed error."""
 
 import inspect
 from collections.abc import Callable, Mapping

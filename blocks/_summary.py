@@ -1,6 +1,6 @@
-"""What a compaction leaves: the structured summary (written) and the digest (computed).
+"""What a compaction writes: the structured summary (by a model or by rules) and the digest (computed).
 
-Both are data; `render` merges them with what an earlier compaction left and turns them into text.
+Both are data; `render` merges them with those of the compaction before and turns them into text.
 """
 
 from typing import Literal, TypeAlias

@@ -1,12 +1,12 @@
-"""What tools do: as they declared, else as far as the names of well-known ones tell.
+"""What tools do: as they declare, else as the names of well-known tools suggest.
 
 | kind | durability of its results | because |
 |---|---|---|
-| read | replayable | the file can be read again, as long as it is the same |
-| write | anchoring | what was written stays known |
-| command | anchoring | its exit code stays known |
-| search | ephemeral | cheap, and asked again with other words anyway |
-| web | non-replayable | paid, limited, and different tomorrow |
+| read | replayable | the file can be read again while it is unchanged |
+| write | anchoring | it stays known what was written |
+| command | anchoring | the exit code stays known |
+| search | ephemeral | cheap, and usually repeated with other words anyway |
+| web | non-replayable | it costs money, is limited, and changes |
 | other | anchoring | the default |
 """
 

@@ -1,4 +1,4 @@
-"""Messages of Anthropic's API, as requests and responses have them."""
+"""Reads messages of Anthropic's API, as they are in requests and responses."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""Messages as blocks."""
+"""Turns messages into blocks."""
 
 from collections.abc import Callable, Iterator, Sequence
 

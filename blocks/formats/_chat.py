@@ -1,4 +1,4 @@
-"""Messages of OpenAI's Chat Completions and of compatible APIs."""
+"""Reads messages of OpenAI's Chat Completions and of compatible APIs."""
 
 from collections.abc import Iterator
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""User texts that no user wrote: text that harnesses add in the user's name."""
+"""Recognizes text that a program added to a user's prompt."""
 
 import re
 

@@ -1,7 +1,7 @@
-"""Contents and responses of Gemini's API, with the names of its REST interface or of its Python SDK.
+"""Reads contents and responses of Gemini's API, with the names of its REST interface or of its Python SDK.
 
-A thought's signature stands on the part that it belongs to, and goes back there: it is kept with the text or
-the call.  Where a part is nothing but a signature, it is a thought.
+The signature of a thought must be sent back in the same part, so it is kept with the text or the call of this part.  A
+part that has only a signature becomes a thought.
 """
 
 import re

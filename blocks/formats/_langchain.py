@@ -1,7 +1,7 @@
-"""Messages of LangChain: objects, their dumps, or what `message_to_dict` makes of them.
+"""Reads messages of LangChain: objects, their dumps, or the result of `message_to_dict`.
 
-An assistant's content may hold the blocks of its provider (`_langchain_content`); its calls stand beside it,
-whatever the provider, and may stand in it once more.
+The content of an assistant's message may have blocks of its provider (see `_langchain_content`).  Its calls are always
+in a field of their own, and may be repeated in the content.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,8 +1,8 @@
-"""What an assistant's content in LangChain was before LangChain had it.
+"""Restores the provider's form of an assistant's content in LangChain.
 
-Its blocks are those of the provider, with the numbers of a stream among them; or LangChain's own, where a
-model's `output_version` is "v1"; of OpenAI's Responses, where each text has the id of the item that it was in,
-there may be several blocks of one item.
+Its blocks are those of the provider, with index numbers of a stream; or LangChain's own, if the model's
+`output_version` is "v1".  With OpenAI's Responses API, each text has the id of its item, so one item may be several
+blocks.
 """
 
 from collections.abc import Iterator, Sequence

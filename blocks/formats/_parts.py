@@ -1,7 +1,7 @@
-"""Content of anybody's message as parts.
+"""Reads the content of a message of any format as parts.
 
-The shapes of the formats do not collide, so they are read by one table.  What none of it can read is a
-`ProviderPart`: the original, which a request names in its notices if its provider does not take it.
+The forms of the formats differ, so one table can read all of them.  Content of an unknown form becomes a
+`ProviderPart` with the original; if a provider does not accept it, the request says so in its notices.
 """
 
 from base64 import b64decode

@@ -1,7 +1,7 @@
-"""Items of OpenAI's Responses API, as input and output have them; each is read as a message.
+"""Reads items of OpenAI's Responses API, from input and output; each item becomes a message.
 
-An item has an id of its own, and that is the source of what it holds; it does not say to which response it
-belonged, so that what the model said in a row counts as one.
+An item has an id, which becomes the source of its content, but it does not say to which response it belongs.
+So consecutive items of the model count as one response.
 """
 
 from collections.abc import Iterator

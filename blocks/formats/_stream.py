@@ -1,6 +1,7 @@
-"""Streams: the events of a response that is on its way, put together again.
+"""Joins the events of a streamed response.
 
-What has arrived whole counts: a text as far as it came, a call only if its arguments were finished.
+Only complete content counts, if the stream ends early: the text received so far, and calls whose arguments are
+complete.
 """
 
 from collections.abc import Mapping

@@ -1,5 +1,5 @@
-"""The usage in a response, with one meaning for all formats: uncached input, tokens read from the cache, tokens written
-to it, output."""
+"""Reads the usage in a response, with the same meaning for all formats: uncached input, tokens read from the cache,
+tokens written to it, and output."""
 
 from collections.abc import Callable
 from typing import Final
