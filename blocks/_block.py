@@ -240,9 +240,9 @@ KnownBlock: TypeAlias = (
 
 if TYPE_CHECKING:
     Block: TypeAlias = KnownBlock | OpaqueBlock
-    """One piece of content, of any kind."""
+    """A block of any kind."""
 else:
-    # msgspec builds its decoder from this; what it cannot decode goes the slow way in `_codec`.
+    # msgspec builds its decoder from this union; `_codec` decodes all other kinds itself.
     Block = KnownBlock
 
 

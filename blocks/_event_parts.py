@@ -30,7 +30,7 @@ class Answered(Struct, frozen=True, kw_only=True):
 
 
 class Hidden(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One block that is shown as something shorter."""
+    """A block that is shown as a shorter replacement."""
 
     block: BlockId
     """Its id."""

@@ -153,7 +153,7 @@ def ref_of(event: Event) -> int | None:
             return None
 
 
-# What every store refuses before it looks at its own data.
+# Checks of arguments, the same in every store.
 
 
 def checked_events(

@@ -195,7 +195,7 @@ def _reader() -> "DuckDBPyConnection":
     return duckdb.connect(config={"threads": 1, "enable_external_file_cache": False})
 
 
-# a forked child that inherits it would hang at exit
+# A forked child that inherits it would hang at exit.
 os.register_at_fork(before=_reader.cache_clear)
 
 

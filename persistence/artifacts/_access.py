@@ -2,7 +2,7 @@
 
 They are checked in this order, and the first that fails decides:
 
-    unknown      nobody has put it
+    unknown      it was never put
     tenant       it was put, but not for the requester's tenant; the requester is told `unknown`
     permission   the requester lacks the permission for its sensitivity
     expired      it has expired, whether it has been swept or not

@@ -206,7 +206,7 @@ class Artifacts:
             return False
         return cipher_for(key, entry.slot, metadata.tenant).vouches(entry.said, entry.seal)
 
-    # ------------------------------------------------------------ the rest
+    # ------------------------------------------------------------ audit, retention, close
 
     def audit(self, artifact: str | None = None) -> Sequence[AuditRecord]:
         self._refuse_if_closed()

@@ -1,8 +1,8 @@
 """Artifacts in a local folder, which several processes may share.
 
-audit.jsonl                     a line a record, only ever appended to
-content/<slot>                  the pieces, one behind the other
-entries/<artifact>/<slot>.json  the entry; appears by an atomic rename, when all else is durable
+audit.jsonl                     one line per record; lines are only appended
+content/<slot>                  the pieces, one after the other
+entries/<artifact>/<slot>.json  the entry; appears by an atomic rename after everything else is durable
 """
 
 import os

@@ -1,7 +1,7 @@
 """Artifacts at a URL that `fsspec` can reach: an object store, or its memory.
 
-audit/<time>-<opening>-<count>.json   an object a record, since objects cannot be appended to
-content/<slot>                        the pieces, one behind the other
+audit/<time>-<opening>-<count>.json   one object per record, because objects cannot be appended to
+content/<slot>                        the pieces, one after the other
 entries/<artifact>/<slot>.json        the entry, written last and in one piece
 """
 

@@ -2,7 +2,7 @@
 
     timelines  name -> number, in order of creation
     events     one row per event: its position, its time, the event itself as JSON
-    pieces     of events too large for a row, see `_large`
+    pieces     of events too large for a row, see `_large_events`
     marks      the few events that decide about windows, so that opening reads no payload
     trims      what was removed from the others, see `_retention`
     foldline   the format's number: 1; 2 after the first event in pieces; 3 after the first removal

@@ -78,7 +78,7 @@ class DuckDBStore(RetainingStore):
             raise
         parts = (self._writer.abandon, self._cursors.abandon, self._connection.close)
         self._dropped = finalize(self, _release, self.path, self._pid, parts, self._lock)
-        # at exit, the system releases the file; its log stays complete
+        # At exit, the system releases the file; its log stays complete.
         self._dropped.atexit = False
 
     def _open(self) -> None:

@@ -160,7 +160,7 @@ class Writer:
 
     def _add_events(self, numbered: Sequence[tuple[Append, int]]) -> None:
         rows = [row for append, number in numbered for row in event_rows(append, number)]
-        # all rows in one call, because a call costs more than a row
+        # All rows in one call, because a call costs more than a row.
         self._appender.append_rows(rows)
         self._appender.flush()
 

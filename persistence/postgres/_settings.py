@@ -49,7 +49,7 @@ class Settings:
     def configure(self, connection: "Connection[Any]") -> None:
         """Apply the settings to a new connection."""
         if is_pooled(connection):
-            # a prepared statement belongs to one connection of the pooler
+            # A prepared statement belongs to one connection of the pooler.
             connection.prepare_threshold = None
             self._begin = "; ".join(("", *self._local(connection)))
             return

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 HAS_STORE: Final = "SELECT to_regclass('foldline') IS NOT NULL"
-NO_URL: Final = (  # and not what it is: there may be a password in it
+NO_URL: Final = (  # does not quote it: it may contain a password
     "no URL of a PostgreSQL database; write postgresql://user:password@host/database, with %40 for an"
     " @ in the password, and so on"
 )

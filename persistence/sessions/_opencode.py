@@ -96,7 +96,7 @@ class _Reader:
         match info.get("role"):
             case "user":
                 self._hear(info, parts, at)
-            # not a summary: the history is kept whole
+            # Summaries are left out: the session keeps the whole history.
             case "assistant" if info.get("summary") is not True:
                 self.builder.tick(at)
                 for part in parts:

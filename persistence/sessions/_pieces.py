@@ -20,7 +20,7 @@ from blocks import MisuseError, SessionFormatError
 BYTES_MAX: Final = 256 * 2**20
 """The largest session file, in bytes after unpacking. In memory a session takes three to ten times as much."""
 VALUE_BYTES: Final = 24
-"""A file may have a JSON value for each 24 bytes of its limit; real files have fewer."""
+"""A file may have one JSON value per this many bytes of its limit; real files have fewer."""
 VALUES_MIN: Final = 100_000
 """The number of values that any file may have."""
 _PIECE_BYTES: Final = 2**20

@@ -83,7 +83,6 @@ def read_session(
     Broken places in the file are skipped and reported in the session's notices.  A file may have `bytes_max` bytes
     after unpacking, and a JSON value for each 24 of them; in memory a session takes three to ten times as much.
 
-
     Raises:
         SessionFormatError: the file is missing, unreadable, too large, or of no known format.
         MisuseError: there is no such format, or the limit is less than 1.

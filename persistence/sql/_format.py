@@ -33,7 +33,7 @@ def bring_up_to_date(
     with database.writing() as connection:
         if lock:
             connection.run(lock)
-        # again: another client may have been faster
+        # Again: another client may have been faster.
         there, mark = _format(connection, database.name, current[0])
         for statement in (each for step in steps[there:] for each in step):
             connection.run(statement)

@@ -142,7 +142,7 @@ def _section(words: Words, title: str, name: str, fields: tuple[str, ...] | None
 
 
 def _key_facts(words: Words) -> str:
-    # without a model there are no facts, so the digest is used
+    # Without a model there are no facts, so the digest is used.
     digest = "CASE WHEN model = '' THEN {} END"
     ran = f"'ran ' || {words.text('item', 'command')} || ' -> ' || coalesce({words.text('item', 'status')}, '')"
     found, each = f"'found ' || {words.text('item', 'description')}", words.text("item", "")

@@ -17,7 +17,7 @@ from persistence.sqlite._schema import open_database
 
 TABLES: Final = {
     "events": ("text", "integer", "text", "real", "text"),
-    "trims": (),  # no types: nothing tells its rows from pieces
+    "trims": (),  # none, because its rows look like pieces
     "artifacts": ("text", "text", "blob"),
     "artifact_pieces": ("text", "integer", "real", "blob"),
     "artifact_audit": ("text", "integer", "blob"),

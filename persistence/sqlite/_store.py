@@ -15,7 +15,6 @@ class SQLiteStore(SQLStore):
     """Timelines in the file `path`, which several processes may have open.  Its methods raise the errors of
     `EventStore`.
 
-
     An append waits up to `wait_seconds` while other processes write.
 
     Raises:
