@@ -155,7 +155,7 @@ class Naming:
             stem = path_stem(block)
             ordinal = self._count(stem, version)
             if ordinal and not self._is_taken(stem, ordinal):
-                return path_of(block, ordinal)
+                return stem if ordinal == 1 else f"{stem}.{ordinal}"
         return path_at(block, version)
 
     def meet(self, turn: TurnId, *, is_result: bool) -> None:

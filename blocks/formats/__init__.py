@@ -15,6 +15,7 @@ from blocks.formats._blocks import BlockMaker as BlockMaker
 from blocks.formats._blocks import answer_of as answer_of
 from blocks.formats._blocks import parts_in as parts_in
 from blocks.formats._chat import REASONING as REASONING
+from blocks.formats._context import INTERRUPTION as INTERRUPTION
 from blocks.formats._context import context_name as context_name
 from blocks.formats._dump import as_json as as_json
 from blocks.formats._dump import dumped as dumped

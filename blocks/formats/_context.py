@@ -28,7 +28,8 @@ _PREFIXES = (
     "[Request interrupted",
 )
 _TAG = re.compile(r"<([A-Za-z][\w-]*)")
-_NAMES = {"#": "AGENTS.md", "B": "skill", "C": "caveat", "[": "interruption"}
+INTERRUPTION = "interruption"
+_NAMES = {"#": "AGENTS.md", "B": "skill", "C": "caveat", "[": INTERRUPTION}
 
 
 def context_name(text: str) -> str:

@@ -33,7 +33,7 @@ class KeyRing(Protocol):
         ...
 
     def key(self, key_id: str) -> bytes | None:
-        """The 32 bytes of a key, or None if there is no such key (any more)."""
+        """The 32 bytes of a key, or None if there is no such key."""
         ...
 
 

@@ -60,5 +60,5 @@ class Session:
 
     @property
     def calls(self) -> tuple[Responded, ...]:
-        """The model calls, in order; their index is the call number of replay and dump."""
+        """The model calls, in order; their index is the call number in a replay and its dump."""
         return tuple(item for item in self.items if isinstance(item, Responded))

@@ -31,7 +31,7 @@ def known_models() -> tuple[Model, ...]:
     """Every model of the table, and of the user's own file (`foldline models --from FILE`).
 
     Raises:
-        MisuseError: the file is none of models; it says where and why.
+        MisuseError: the user's file is not a valid file of models; the message says where and why.
     """
     return tuple(built(_table()).values())
 
@@ -82,7 +82,7 @@ def describe_model(name: str, *, provider: str, **fields: Any) -> Model:
 
 
 def guess_about(model: Model) -> str:
-    """What is to be said of a model that nobody described; empty: somebody did."""
+    """The notice about an undescribed model; empty: it is described."""
     if model.known:
         return ""
     near = did_you_mean(_bare(model.name), _by_name())

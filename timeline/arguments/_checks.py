@@ -52,7 +52,7 @@ def checked_name(value: object, call: str) -> str:
 
 
 def checked_whole(value: Any, call: str, name: str, least: int = 0) -> int:
-    """A whole number, at least so much."""
+    """A whole number, not below a minimum."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise MisuseError(
             f"{call}: {name} is a whole number, {least} or more, not {in_words(value)}"
@@ -99,7 +99,7 @@ def checked_keys(keys: tuple[Any, ...], call: str) -> tuple[str, ...]:
 
 
 def fields_of(value: object) -> Mapping[str, Any]:
-    """The fields of a JSON object; of anything else, none."""
+    """The fields of a JSON object; empty for anything else."""
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else _NO_FIELDS
 
 
@@ -118,7 +118,7 @@ def checked_timeout(value: Any, call: str) -> float | None:
 
 
 def checked_interval(value: Any, call: str) -> tuple[float, float]:
-    """Seconds between two looks: at first, and at most."""
+    """Seconds between two polls: at first, and at most."""
     match value:
         case (first, longest) if _are_seconds(first, longest) and 0 < first <= longest:
             return first, longest

@@ -1,4 +1,4 @@
-"""System prompt and tools as callers give them to a render, each render anew."""
+"""System prompt and tools as callers pass them to each render."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast

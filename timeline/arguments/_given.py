@@ -1,4 +1,4 @@
-"""Parts as callers give them: ours, or content blocks as the Messages API defines them."""
+"""Parts as callers pass them: foldline's, or content blocks as the Messages API defines them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast

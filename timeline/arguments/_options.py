@@ -1,4 +1,4 @@
-"""The options of `open`, looked at before anything is opened: their names, and what they hold."""
+"""Checks of the options of `open`, names and values, before anything is opened."""
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
@@ -78,7 +78,7 @@ _RULES: Final[Mapping[str, _Rule]] = {
     "archive": (_is_place, "a folder"),
 }
 _NONE_SAYS: Final = frozenset({"artifacts"})
-"""Options of which None says something; of all others it says: the default."""
+"""Options for which None has a meaning of its own; for all others it means the default."""
 
 
 def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:

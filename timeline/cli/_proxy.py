@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from timeline.cli._console import DONE, complain
 from timeline.cli._parser import tokens
-from timeline.cli._store import location, store_option
+from timeline.cli._store import SHARED, location, store_option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     """Serve until interrupted, then say what was saved."""
     from timeline.gateway import GatewayServer
 
-    with closing(location(options).open()) as store:
+    with closing(location(options, new=SHARED).open()) as store:
         gateway = gateway_of(options, store, options.upstream, options.token)
         server = GatewayServer(gateway=gateway, host=options.host, port=options.port)
         server.listen()

@@ -8,12 +8,13 @@ import sys
 from collections import Counter
 from contextlib import closing, contextmanager
 from importlib.util import find_spec
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from timeline.cli._console import UsageError, complain
 from timeline.cli._parser import Parser
 from timeline.cli._proxy import gateway_of, gateway_options, savings_json
-from timeline.cli._store import location, store_option
+from timeline.cli._store import SHARED, location, store_option
 from timeline.cli._visible import visible
 
 if TYPE_CHECKING:
@@ -105,14 +106,14 @@ def _store(options: argparse.Namespace) -> "Generator[EventStore]":
     """The store; one that was made for nothing is taken away again."""
     from blocks import StoreLockedError
 
-    where = location(options)
+    where = location(options, new=SHARED)
     is_new = not where.exists()
     try:
         store = where.open()
     except StoreLockedError as error:
         raise StoreLockedError(
             f"{error}. Several agents at once: one store each (--store), or one that processes share,"
-            " as --store sqlite:///agents.sqlite"
+            f" as --store {SHARED}"
         ) from error
     try:
         yield store
@@ -186,6 +187,8 @@ def _tell(options: argparse.Namespace, savings: "Savings") -> None:
     elif savings.calls or savings.passed:
         for text in savings.lines():
             complain(text)
+        named = f" --store {quote(options.store)}" if options.store is not None else ""
+        complain(f"kept in {location(options)}: look at it with `foldline list{named}`")
     else:
         complain(
             f"no request came by; if {options.client} has asked a model, its own settings name another URL"

@@ -88,7 +88,7 @@ class ArtifactService:
 
     @property
     def reader(self) -> "Requester":
-        """Who asks."""
+        """The requester."""
         if self.requester is None:
             from persistence import Requester
 
@@ -97,7 +97,7 @@ class ArtifactService:
 
     @property
     def reading_as(self) -> str:
-        """In whose name summaries are shared; empty: nobody in particular was named."""
+        """The requester on whose behalf summaries are shared; empty: no requester was given."""
         who = self.reader
         if who.id == self.timeline and not who.tenant:
             return ""
@@ -187,8 +187,8 @@ class ArtifactService:
         return artifact, text, max(about.size - len(start) + len(text), len(text))
 
     def sealed(self, artifact: ArtifactId) -> SealedContent | str:
-        """The content of a confidential result, whatever the requester may read: it was appended here; or
-        why it is not to be had."""
+        """The content of a confidential result, without a check of the requester, because it was appended here; or the
+        reason why it is not available."""
         if (store := self.store) is None:
             return NO_STORE
         try:

@@ -144,7 +144,7 @@ class Attempt:
 
 
 Edited: TypeAlias = tuple[PlannedCompaction, Summary | None]
-"""A plan, and the summary that it is to have if nobody is to be asked."""
+"""A plan, and its summary if no summariser has to be called."""
 
 
 class NoSuchEditError(Exception):

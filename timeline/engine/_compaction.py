@@ -49,7 +49,7 @@ log = logging.getLogger("foldline")
 
 @attrs.frozen(kw_only=True)
 class Compactor(PaidSummaries):
-    """Decides with `render`, waits for nobody but the summariser and the hooks."""
+    """Decides with `render`, and waits only for the summariser and the hooks."""
 
     hooks: Hooks = attrs.field(factory=Hooks)
     patience: Patience = attrs.field(factory=Patience)

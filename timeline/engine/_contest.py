@@ -23,15 +23,15 @@ REST_SECONDS_MAX: Final = 0.1
 
 
 def rest_after(name: str, conflicts: int) -> float:
-    """How long to wait after so many conflicts in a row: longer each time, and not in step with others,
-    who have other names."""
+    """How long to wait after this many conflicts in a row: longer each time, and not in step with other writers, which
+    have other names."""
     longest = min(REST_SECONDS * 2.0 ** min(conflicts, 10), REST_SECONDS_MAX)
     return longest * crc32(f"{name} {conflicts}".encode()) / 2**32
 
 
 @attrs.define
 class Contest:
-    """One thing to be written, tried until nobody else is faster."""
+    """A write that is retried until no other writer is faster."""
 
     _timeline: TimelineId
     _rest: Callable[[str, int], float]

@@ -52,20 +52,20 @@ from timeline.engine._retention import window_until
 
 PAGE = 2000
 NEAR_KNOWN = 1000
-"""Paths, of the newest blocks, among which one that may have been meant is looked for."""
+"""Number of paths, of the newest blocks, that are compared with an unknown path."""
 
 
 PASSES_MAX = 8
-"""Times that a request is made anew because its own hooks and observers have appended something; what
-they append to the last one comes after its answer."""
+"""How often a request is made again because its own hooks and observers appended something; what they append during the
+last one is shown after its answer."""
 
 Teller: TypeAlias = Callable[[View, Rendered], Flow[None]]
-"""Tells observers about a request, given the view that it was decided on."""
+"""Reports a request to observers, given the view on which it was decided."""
 
 
 @attrs.define(kw_only=True, repr=False)
 class Engine(Journal):
-    """One timeline, and how to do everything to it."""
+    """The state of one timeline, and its basic flows."""
 
     clock: Callable[[], float]
     artifact_service: ArtifactService
@@ -82,7 +82,7 @@ class Engine(Journal):
         fit: Fit = as_they_are,
         answers: Answered | None = None,
     ) -> Flow[int]:
-        """Append blocks and further facts in one commit; `answers`: the request that the blocks answer."""
+        """Append blocks and further facts in one commit; `answers` is the request that the blocks answer."""
         events = self.appended(blocks, *facts, at=at, answers=answers)
         events = yield from self.sealing.sealed(events, self.view)
         try:
@@ -95,7 +95,7 @@ class Engine(Journal):
         """Append events right behind the view, confidential results in artifacts; the new version.
 
         Raises:
-            VersionConflictError: somebody else was faster; see `repeated`.
+            VersionConflictError: another writer was faster; see `repeated`.
         """
         sealed = yield from self.sealing.sealed(events, self.view)
         try:
@@ -221,7 +221,7 @@ class Engine(Journal):
     # Reading.
 
     def read(self, path: str) -> Flow[Block]:
-        """The original block at a path, visible, hidden or folded."""
+        """The original block at a path, whether visible, hidden or folded."""
         entry = self.view.find(path)
         if entry is not None and entry.path == path:
             return entry.opened or entry.source
@@ -243,7 +243,7 @@ class Engine(Journal):
         return next((e.source for e in head if version and e.version == version), None)
 
     def unknown(self, path: str) -> Flow[UnknownPathError]:
-        """The error for a path that is none, with those that may have been meant."""
+        """The error for an unknown path, with similar paths."""
         entries = self.view.entries
         head = self.view.compaction.head.entries if self.view.compaction else ()
         first = entries[0].version if entries else self.version + 1
@@ -255,7 +255,7 @@ class Engine(Journal):
         return UnknownPathError(path, get_close_matches(path, list(known)[-NEAR_KNOWN:], n=3))
 
     def kept(self) -> Flow[Kept]:
-        """What is left of the log."""
+        """Which part of the log is left."""
         kept: Kept = yield RunBlocking(partial(kept_of, self.store, self.id))
         return kept
 

@@ -32,7 +32,7 @@ REPEATED: Final = "other blocks that say the same, and a model's words for it"
 
 @attrs.frozen(kw_only=True)
 class Forgotten:
-    """What is gone, and where it may still be."""
+    """What was removed, and where copies may remain."""
 
     timeline: TimelineId
     events: int = 0

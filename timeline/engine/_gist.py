@@ -22,7 +22,7 @@ FIRST_EVENTS: Final = 32
 """The first prompt is among them, or there is none worth a look."""
 PROMPT_MAX: Final = 200
 KINDS: Final = ("BlocksHidden", "BlocksRestored", "RequestRendered", "UsageRecorded")
-"""What it takes to know the size of a timeline, and what nobody may see of it."""
+"""The kinds of events that determine the size of a timeline and its hidden blocks."""
 
 
 @attrs.frozen(kw_only=True)

@@ -75,7 +75,7 @@ def restore(engine: Engine, keys: Sequence[str]) -> Flow[int]:
 
 
 def _settled(engine: Engine, plan: Callable[[], Flow[list[Event]]]) -> Flow[int]:
-    """Commit what was planned for the view as it is; plan anew when somebody else was faster."""
+    """Commit what was planned for the current view; if another writer was faster, plan again."""
     engine.check_open()
 
     def settled() -> Flow[int]:

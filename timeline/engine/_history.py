@@ -66,7 +66,7 @@ class History:
         return self.steps[-1].number + 1 if self.steps else 0
 
     def agrees(self, count: int) -> Agreed:
-        """The mark of so many of its pieces."""
+        """The hash of its first pieces, with their number."""
         return Agreed(pieces=count, chain=self.chain[count])
 
     def is_like(self, mark: Agreed) -> bool:
@@ -85,7 +85,7 @@ def history_of(messages: object, format: Format, after: int = 0) -> History:  # 
 
     Raises:
         ArgumentError: it is none, or one of the messages is none.
-        CodecError: one holds what cannot be stored.
+        CodecError: one holds a value that cannot be stored.
     """
     reader = HistoryReader(format=format, after=after)
     reader.add(messages)
@@ -120,7 +120,7 @@ class HistoryReader:
 
         Raises:
             ArgumentError: they are no list of messages of the format; it says which one is none.
-            CodecError: one holds what cannot be stored.
+            CodecError: one holds a value that cannot be stored.
         """
         for read in messages_from(messages, self.format):
             for message in read:

@@ -42,7 +42,7 @@ from timeline.observe._traces import Traces
 
 _T = TypeVar("_T")
 Fit: TypeAlias = Callable[[View, Sequence[Event]], Sequence[Event]]
-"""The events as they are right behind a view; raises a `MisuseError` where they must not be there."""
+"""Adapts events to the view after which they are appended; raises a `MisuseError` if they must not be there."""
 
 
 def as_they_are(_: View, events: Sequence[Event]) -> Sequence[Event]:
@@ -51,9 +51,9 @@ def as_they_are(_: View, events: Sequence[Event]) -> Sequence[Event]:
 
 
 _PLAIN: Final = (BlockAppended, RequestRendered, SummaryPrepared, UsageRecorded, TokensCounted)
-"""Events that change nothing of what was there before."""
+"""Events that do not change earlier events."""
 NEWS_MAX: Final = 512
-"""Events of others that are read and folded by themselves; behind more, the window is loaded."""
+"""Up to this many events of other writers are read and folded; if there are more, the window is loaded."""
 
 
 @attrs.define(kw_only=True, repr=False)
@@ -71,21 +71,21 @@ class Journal:
     retention: Retention = attrs.field(factory=Retention)
     traces: Traces = attrs.field(factory=Traces)
     rest: Callable[[str, int], float] = rest_after
-    """Seconds that one of these names waits after so many conflicts in a row."""
+    """Seconds that a writer with this name waits after this many conflicts in a row."""
     view: View = attrs.field(factory=View, init=False)
     pending: tuple[Event, ...] = attrs.field(default=(), init=False)
     closed: bool = attrs.field(default=False, init=False)
     away: int = attrs.field(default=0, init=False)
-    """Flows that wait for other people's code; the lock is free meanwhile."""
+    """The number of flows that wait for other people's code, during which the lock is free."""
     followers: WeakSet[Signal] = attrs.field(factory=WeakSet[Signal], init=False, repr=False)
-    """Who follows the log from here, and is told when this is closed."""
+    """The followers of this timeline object, which end when it is closed."""
     _durable: View = attrs.field(factory=View, init=False)
-    """The view without what is pending."""
+    """The view without the pending events."""
     _behind: bool = attrs.field(default=False, init=False)
-    """The store may hold more than the view: a commit was interrupted, say. Cured by `load`."""
+    """Whether the store may hold more than the view, after an interrupted commit for example; `load` clears it."""
 
     def load(self) -> Flow[None]:
-        """Read the window from the store; what is pending stays pending, unless it is there."""
+        """Read the window from the store; pending events stay pending, unless the store has them."""
         with self.traces.call("load", self.store) as span:
             window: LogWindow = yield RunBlocking(lambda: self.store.load_window(self.id))
             span.set_attributes({"foldline.events": len(window.events)})
@@ -103,13 +103,13 @@ class Journal:
         self._durable, self.view = durable, commit(durable, *self.pending)
 
     def current(self, flow: Flow[_T]) -> Flow[_T]:
-        """Do it with a view that holds what the store holds."""
+        """Run it with a view that agrees with the store."""
         if not self.closed:
             yield from self.catch_up()
         return (yield from flow)
 
     def catch_up(self) -> Flow[None]:
-        """Load what others have appended, and what an interrupted commit may have."""
+        """Load events that other writers or an interrupted commit have appended."""
         head: int = yield RunBlocking(partial(self.store.head, self.id))
         if self._behind or self.sealing.is_out_of_date or not 0 <= head - self.version <= NEWS_MAX:
             yield from self.load()
@@ -141,13 +141,13 @@ class Journal:
 
     @property
     def version(self) -> int:
-        """Events that are durable."""
+        """The number of durable events."""
         return self.view.version - len(self.pending)
 
     def commit(self, *events: Event, fit: Fit = as_they_are) -> Flow[int]:
-        """Append events, whoever else appends meanwhile; return the new version.
+        """Append events, even if other writers append meanwhile; return the new version.
 
-        For facts that are true whatever happened before, or that `fit` makes so: not for decisions.
+        For facts that are true whatever happened before, or that `fit` adapts; not for decisions.
         """
         self.check_open()
         stamped = tuple(self._stamp(event) for event in events)
@@ -168,10 +168,10 @@ class Journal:
         return (yield from self.append_here(fitted))
 
     def append_here(self, events: Sequence[Event]) -> Flow[int]:
-        """Append events right behind the view; the new version.
+        """Append events directly after the view; return the new version.
 
         Raises:
-            VersionConflictError: somebody else was faster; see `repeated`.
+            VersionConflictError: another writer was faster; see `repeated`.
         """
         self.check_open()
         yield from self._write((*self.pending, *events), self.version)
@@ -193,7 +193,7 @@ class Journal:
             raise
 
     def repeated(self, decide: Callable[[], Flow[_T]]) -> Flow[_T]:
-        """Decide and commit under the version decided on; anew from a fresh view after a conflict.
+        """Decide, and commit at the version of the decision; after a conflict, decide again on a fresh view.
 
         Raises:
             VersionConflictError: somebody appended each time, though asked to hold back.
@@ -222,11 +222,11 @@ class Journal:
         return msgspec.structs.replace(event, id=EventId(self.ids()))
 
     def flush(self) -> Flow[int]:
-        """Commit what waits."""
+        """Commit the pending events."""
         return (yield from self.commit()) if self.pending else self.version
 
     def close(self) -> Flow[None]:
-        """Commit what waits, and be closed whether that went well or not."""
+        """Commit the pending events, and close even if this fails."""
         try:
             if self.pending:
                 yield from self.current(self.flush())
@@ -240,7 +240,7 @@ class Journal:
             raise ClosedError(f"timeline {self.id!r} is closed; open it again to go on")
 
     def check_current(self, view: View) -> None:
-        """Whether a view is what this one has become by decisions alone.
+        """Whether a view differs from this one only by decisions.
 
         Raises:
             ClosedError: the timeline was closed meanwhile.
@@ -252,7 +252,7 @@ class Journal:
             raise VersionConflictError(expected=version, found=self.view.version)
 
     def settle(self, view: View) -> Flow[int]:
-        """Commit the decisions of a view, with what was pending before them; the new version."""
+        """Commit the decisions of a view after the pending events; return the new version."""
         decided = tuple(self._stamp(event) for event in view.decisions)
         try:
             self.check_current(view)
@@ -273,7 +273,7 @@ class Journal:
         return version
 
     def settle_behind(self, decided: Sequence[Event], version: int) -> Flow[bool]:
-        """Commit what was decided at a version, if others have only appended since; whether it is done.
+        """Commit what was decided at a version, if others have only appended since; return whether it was committed.
 
         What a decision is about lies before that version, so it is as right behind what came then; but
         not if others have hidden, restored or compacted something, or undone it.

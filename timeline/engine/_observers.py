@@ -27,7 +27,7 @@ _ENDS: Final[frozenset[StepKind]] = frozenset({"rehydrated", "rendered"})
 
 @attrs.frozen(kw_only=True)
 class Observers:
-    """Who is told what a render did."""
+    """The observers and traces of a render."""
 
     observers: tuple[Observer, ...] = ()
     traces: Traces = attrs.field(factory=Traces)
@@ -52,7 +52,7 @@ class _Told:
     _is_over: bool = attrs.field(default=False, init=False)
 
     def tell(self, before: View, rendered: Rendered) -> Flow[None]:
-        """Tell whoever watches, step by step."""
+        """Report each step to observers and traces."""
         was_over, self._is_over = self._is_over, True
         for step in steps_of(self.name, before, rendered, self.context):
             if was_over and step.kind in _ENDS:

@@ -55,7 +55,7 @@ class Parting:
     found: int = 0
     """How many steps there are up to the last one that the log has."""
     diverged: int | None = None
-    """How many steps there are before the first that the log has in another way; None: there is none."""
+    """Number of steps before the first one that differs in the log; None: none differs."""
     version: int = 0
     """Version of the block that stands in its place."""
     ahead: int = 0
@@ -138,7 +138,7 @@ class _Walk:
         return (*own, piece)
 
     def _take(self, piece: Piece | Own) -> bool:
-        """Take the block that is this; of results, which come in any order, one of those that come next."""
+        """Take the block that matches this one; for results, which may come in any order, one of the next results."""
         is_result = isinstance(piece, Result)
         for index in range(self._at, len(self._known)):
             known = self._known[index]
@@ -202,7 +202,7 @@ def _is_same(piece: Piece | Own, block: Block) -> bool:
 
 
 def _are_words(parts: Sequence[Part], block: Block) -> bool:
-    """Whether a block says what a user's message says: its text or, where there is none, its parts."""
+    """Whether a block has the content of a user's message: its text or, if it has none, its parts."""
     if isinstance(block, UserAttachment):
         return tuple(parts) == (block.part,)
     if not isinstance(block, UserPrompt | UserSteer | UserFollowup):

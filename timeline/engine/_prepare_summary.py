@@ -83,7 +83,7 @@ class Preparation:
 def _still_useful(
     view: View, events: Sequence[Event], withheld: Collection[BlockId]
 ) -> Sequence[Event]:
-    """Not what may quote what was hidden meanwhile, nor what somebody else has prepared, too."""
+    """Leave out summaries that may quote blocks hidden meanwhile, or that another writer has also prepared."""
     known = {event.key for event in view.prepared}
     is_known = any(isinstance(e, SummaryPrepared) and e.key in known for e in events)
     return () if is_known or view.state.withheld != withheld else events

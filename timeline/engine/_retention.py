@@ -46,7 +46,7 @@ class Retention:
     keeping: Keeping = "keep"
     folder: str = ""
     observers: tuple[Observer, ...] = ()
-    """Who is told when it fails."""
+    """The observers that are told if it fails."""
 
     @classmethod
     def of(

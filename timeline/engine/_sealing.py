@@ -179,7 +179,7 @@ class Sealing:
 
 
 def confidential(what: str) -> str:
-    """What to do about a confidential result that nobody can keep."""
+    """The message about a confidential result that cannot be kept."""
     return (
         f"{what} is confidential, and there is nowhere to keep it but the log, which is not encrypted. Open the timeline with keys=Keys(...) and an artifact store, or say"
         ' that it is not confidential: sensitivity="internal", of the tool or of the policy'

@@ -25,7 +25,8 @@ from render import Redaction, redaction_of, stand_in, without_excerpts
 def withheld_in(
     log: Iterable[Recorded], before: Mapping[BlockId, str] = MappingProxyType({})
 ) -> dict[BlockId, str]:
-    """What stands for each block that is hidden on request after a log; `before` are those that were before it."""
+    """The replacement of each block that is hidden on request at the end of a log; `before` are those hidden before the
+    log."""
     found = dict(before)
     for _, event in log:
         if isinstance(event, BlocksHidden) and event.reason == "requested":
@@ -47,8 +48,8 @@ def without_hidden(log: Sequence[Recorded]) -> Sequence[Recorded]:
 def taken_back(
     log: Sequence[Recorded], gone: Mapping[BlockId, str], withheld: Collection[BlockId]
 ) -> Sequence[Recorded]:
-    """A log in which a text stands for each block of `gone`, and nothing quotes them; what `withheld`
-    blocks say as well is a quotation all the same."""
+    """A log in which a text replaces each block of `gone`, and nothing quotes them; words that `withheld` blocks also
+    contain still count as quotations."""
     if not gone:
         return log
     blocks = {v: e.block for v, e in log if isinstance(e, BlockAppended)}

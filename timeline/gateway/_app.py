@@ -33,7 +33,7 @@ BODY_BYTES_MAX: Final = 2**28
 """A larger one is refused."""
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _GONE: Final = 499
-"""Seen by nobody."""
+"""The status of a request whose client has disconnected."""
 _TOO_LONG: Final = (400, 413)
 """HTTP statuses with which providers answer, among other things, a prompt that is too long."""
 
@@ -201,7 +201,7 @@ class Served:
         return Relayed(response, _unread, _done)
 
     def _refused(self, http: Request) -> Response | None:
-        """A refusal for who does not know the token."""
+        """The refusal of a request without the right token."""
         if self.token is None or _knows(http, self.token):
             return None
         said = (

@@ -48,7 +48,8 @@ def run_child(command: Sequence[str], environment: Mapping[str, str], passing: "
 
 @contextmanager
 def _guard() -> Generator[IO[bytes]]:
-    """A shell that waits at a pipe, away from the terminal; the system closes the pipe of who is killed."""
+    """A shell that waits at a pipe, detached from the terminal; if the parent is killed, the operating system closes
+    the pipe."""
     shell = subprocess.Popen(  # noqa: S603 -- the line above
         ["/bin/sh", "-c", _GUARD],
         stdin=subprocess.PIPE,
@@ -67,7 +68,7 @@ def _guard() -> Generator[IO[bytes]]:
 
 
 def _tell(guard: IO[bytes], word: str) -> None:
-    """It may be gone itself."""
+    """The process may have ended already."""
     with suppress(BrokenPipeError):
         guard.write(f"{word}\n".encode())
 

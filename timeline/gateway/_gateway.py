@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class Gateway:
     """Stands between an agent and its provider: the agent sends its full history, the provider gets the render.
 
-    Everything lands in the store, one timeline a conversation.  What cannot be rendered goes on as it came, and
-    so does everything when something fails here, unless `fail_closed`.
+    Everything is stored, one timeline per conversation.  Requests that cannot be rendered are forwarded unchanged,
+    and so is every request if the gateway itself fails, unless `fail_closed` is set.
     """
 
     store: EventStore | Path | str

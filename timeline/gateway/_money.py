@@ -86,8 +86,8 @@ class Savings:
             " foldline)"
         )
         verdict = (
-            f"{self._verdict(about)}; {self.compactions:,} compactions, {self.busts:,} cache busts outside of"
-            f" them, {self.timelines:,} timelines"
+            f"{self._verdict(about)}; compactions: {self.compactions:,}, cache busts outside of them:"
+            f" {self.busts:,}, timelines: {self.timelines:,}"
         )
         return head, rest, verdict
 

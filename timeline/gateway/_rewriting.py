@@ -168,7 +168,7 @@ class Rewriter:
     def _read(
         self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes
     ) -> Generator[tuple[Asked, History, Opening]]:
-        """A request and its history; meanwhile its conversation is nobody else's."""
+        """A request and its history, with its conversation locked."""
         body = Body.of(raw, api)
         control = body.control()
         opening = Opening(_model(body, headers), _seconds(control))

@@ -49,7 +49,7 @@ WINDOW: Final = "model_context_window_exceeded"
 _GO_ON: Final = frozenset({"pause_turn", "compaction"})
 """The provider stopped in the middle of its own work, and goes on when asked again."""
 _RUN: Final = frozenset({"tool_use", "max_tokens"})
-"""Only after these are calls run; of a `max_tokens` stop those that are complete."""
+"""Calls are run only after these stop reasons; after `max_tokens`, only complete calls."""
 _NUDGES_MAX: Final = 1
 """Times in a row that a model is told to go on."""
 _ROOM: Final = 0.5

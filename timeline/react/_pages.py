@@ -130,7 +130,7 @@ def artifact_page(about: "ArtifactMetadata", content: bytes, start: int, room: R
 
 
 def _decoded(content: bytes, *, is_last: bool) -> str | None:
-    """The text, up to a character that the end cuts in two; None: it is none."""
+    """The text, without a character that is cut at the end; None: it is not text."""
     try:
         text = codecs.getincrementaldecoder("utf-8")().decode(content, final=is_last)
     except UnicodeDecodeError:

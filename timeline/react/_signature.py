@@ -59,7 +59,7 @@ class Signature:
 
 
 def accepted(function: Callable[..., Any], given: Json) -> Json:
-    """Of these keyword arguments those that a function has parameters for."""
+    """The keyword arguments for which a function has parameters."""
     parameters = inspect.signature(function).parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return given

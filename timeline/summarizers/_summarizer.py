@@ -179,7 +179,7 @@ class Patience:
 
 
 def _is_quick(summarizer: Summarizer, request: SummaryRequest) -> bool:
-    """Whether nothing can hang, or nobody minds."""
+    """Whether the call cannot hang, or may take any time."""
     is_ours = isinstance(summarizer, ExtractiveSummarizer)
     return is_ours or not request.context.policy.summary_seconds
 
@@ -195,6 +195,6 @@ def _too_long(seconds: float) -> SummaryFailedError:
 
 
 def _heard(task: "Task[Any]") -> None:
-    """Nobody waits for it any more: what it raised is not to be reported as forgotten."""
+    """Retrieve the exception of an abandoned task, so that asyncio does not report it."""
     if not task.cancelled():
         task.exception()

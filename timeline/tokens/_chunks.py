@@ -18,7 +18,7 @@ _EXACT = re.compile(r".*\n(?=[^\s/])", re.DOTALL)
 SECTION = "\n## "
 """A heading, where a text may be cut, too, without a change of its count."""
 EXACT_BYTES_MAX = 4_000_000
-"""Above, a text is not encoded at all: its UTF-8 length is the upper bound that stands for it."""
+"""Above this size a text is not encoded; its UTF-8 length is used as an upper bound."""
 
 
 def chunks(text: str, chars_max: int = CHUNK_CHARS_MAX) -> Iterator[str]:
@@ -47,5 +47,5 @@ def _cut(text: str, start: int, end: int) -> int:
 
 
 def utf8_bytes(text: str) -> int:
-    """Length in UTF-8; no byte-level tokenizer makes more tokens than that."""
+    """Length in UTF-8, an upper bound for the tokens of any byte-level tokenizer."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -1,4 +1,4 @@
-"""Three ways to count: as the model would, in plain o200k tokens, or by a cheap estimate."""
+"""Three ways to count: as the model does, in plain o200k tokens, or by a cheap estimate."""
 
 import re
 from collections.abc import Callable
@@ -43,7 +43,7 @@ class CountCache:
     _old: dict[Key, int] = attrs.field(init=False, factory=dict[Key, int])
 
     def get(self, text: str, count: Callable[[str], int]) -> int:
-        """The count of `text`, by `count` when it is not known."""
+        """The count of `text`, computed by `count` if it is not cached."""
         key = _key(text)
         tokens = self._young.get(key)
         if tokens is None:
@@ -101,11 +101,11 @@ _CJK_WEIGHT = 3
 
 
 class TextCounter(Protocol):
-    """Counts the tokens of a text, and of what is no text."""
+    """Counts the tokens of texts and of other parts."""
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """The counter's name in reports."""
         ...
 
     def count(self, text: str) -> int:
@@ -113,13 +113,13 @@ class TextCounter(Protocol):
         ...
 
     def part(self, part: Part) -> int:
-        """Tokens of an image, a document, or a part that is the provider's own."""
+        """Tokens of an image, a document, or a provider's own part."""
         ...
 
 
 @attrs.define
 class O200kCounter:
-    """Plain o200k tokens, images and pages at a flat rate: the same for every model, to compare."""
+    """Plain o200k tokens, with images and pages at a flat rate: the same for every model, for comparisons."""
 
     name = "o200k"
     _counts: CountCache = attrs.field(init=False, factory=CountCache)
@@ -172,7 +172,7 @@ class EstimateCounter:
 
 @lru_cache(maxsize=32)
 def counter_for(name: str, model: Model) -> TextCounter:
-    """The counter `model`, `o200k` or `estimate`; asked again, the same one with what it knows."""
+    """The counter `model`, `o200k` or `estimate`; always the same object, with its cached counts."""
     match name:
         case "model":
             return ModelCounter(model)

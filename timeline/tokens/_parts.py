@@ -129,7 +129,7 @@ _ROUNDING = 1e-9
 
 
 def image_tokens(data: str, model: Model) -> int:
-    """Tokens of an image given as base64; of unknown size: the most an image may cost."""
+    """Tokens of an image given as base64; if its size is unknown, the largest number that an image may have."""
     size = image_size(data)
     if size is None or model.image_rule == "flat":
         return ceil(model.image_tokens_max * model.image_factor)
@@ -152,8 +152,8 @@ def _tiled(width: int, height: int, model: Model) -> int:
 
 
 def _budgeted(columns: float, rows: float, model: Model) -> int:
-    """Patches of an image of so many; above the budget, of what is left once it is shrunk to it, and then
-    to a whole number of patches one way."""
+    """Patches of an image with this many; above the budget, those of the image after it is shrunk to the budget and
+    then to a whole number of patches in one direction."""
     if ceil(columns) * ceil(rows) <= model.image_tokens_max:
         return ceil(columns) * ceil(rows)
     scale = sqrt(model.image_tokens_max / (columns * rows))

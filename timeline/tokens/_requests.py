@@ -1,4 +1,4 @@
-"""Counting requests that somebody else wrote: texts, tools, messages, all of it, in the shapes of one API."""
+"""Counting content that is not from a timeline: texts, tools, messages or whole requests, in the shapes of one API."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -12,18 +12,18 @@ from timeline.tokens._counter import TextCounter, counter_for
 
 @attrs.frozen(kw_only=True)
 class RequestTokens:
-    """What a request has, in tokens."""
+    """The tokens of a request, by part."""
 
     system: int
     tools: int
-    """With what the provider adds to explain them."""
+    """Tokens of the tools, including what the provider adds to explain them."""
     messages: int
     known: bool = True
-    """False: the model is in no table, and this is a guess."""
+    """False: the model is not in a table, and the count is a guess."""
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """All parts together."""
         return self.system + self.tools + self.messages
 
 
@@ -54,14 +54,14 @@ class RequestCounter:
         return provider_of(self.model)
 
     def text(self, text: str) -> int:
-        """A text alone, without what a message costs around it."""
+        """Tokens of a text alone, without the overhead of a message."""
         return self.counter.count(text)
 
     def tool(self, tool: Mapping[str, Any]) -> int:
         """One definition of a tool.
 
         Raises:
-            MisuseError: it is no object.
+            MisuseError: it is not an object.
         """
         return self._tokens((), [_checked(tool)], ())
 

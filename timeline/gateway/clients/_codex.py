@@ -21,7 +21,7 @@ from timeline.gateway.clients._client import (
 
 CHATGPT: Final = "https://chatgpt.com"
 SUBSCRIPTION: Final = "/backend-api/codex"
-"""The path that takes the place of /v1 for who is logged in with ChatGPT."""
+"""The path that replaces /v1 for users logged in with ChatGPT."""
 SECONDS_MAX: Final = 20.0
 
 
@@ -41,7 +41,7 @@ def start(link: Link, _: Environment) -> Start:
 
 
 def upstreams(program: str, environment: Environment) -> Mapping[str, str]:
-    """As others' are; who is logged in with ChatGPT is served elsewhere."""
+    """As for other clients; requests of users logged in with ChatGPT go to another server."""
     known = own_upstreams(program, environment)
     asked = [program, "login", "status"]
     try:
