@@ -1,13 +1,13 @@
-"""Messages of other programs: one reader for each format, shared by all code that reads them.
+"""Messages of other programs: one reader for each format.
 
     anthropic          the Messages API
-    openai.chat        Chat Completions and compatible APIs
+    openai.chat        Chat Completions, and compatible APIs
     openai.responses   items of the Responses API
     gemini             contents of the Gemini API
-    langchain          LangChain's messages
-    pydantic_ai        Pydantic AI's
+    langchain          messages of LangChain
+    pydantic_ai        messages of Pydantic AI
 
-All give the same form (`Message`): parts, the model's texts, thinking and calls, results.
+All of them return the same form (`Message`): parts; the model's text, thinking and tool calls; and results.
 """
 
 from blocks.formats._blocks import Answer as Answer

@@ -13,7 +13,7 @@ from persistence.artifacts._types import (
 
 
 class ArtifactStore(Protocol):
-    """Content stored under its hash; every read names a requester. Thread-safe.
+    """Content, addressed by its hash; every read names its requester. Thread-safe.
 
     Raises, in every method after `close`:
         ClosedError: open the store again.
@@ -22,8 +22,8 @@ class ArtifactStore(Protocol):
     def put(self, content: bytes, about: ArtifactDescription) -> ArtifactId:
         """Store `content` and return its id once it is durable.
 
-        Putting the same content again with the same description changes nothing; with another
-        description, it is stored once more, independently.
+        Putting the same content with the same description again changes nothing; with another description, it is
+        stored once more.
 
         Raises:
             MisuseError: `about` is not valid, or requires encryption and there are no keys.
@@ -31,7 +31,7 @@ class ArtifactStore(Protocol):
         ...
 
     def put_stream(self, pieces: Iterable[bytes], about: ArtifactDescription) -> ArtifactId:
-        """`put` for content that is never whole in memory.
+        """`put` for content that is too large for memory.
 
         Raises:
             MisuseError: as `put`.
@@ -46,49 +46,50 @@ class ArtifactStore(Protocol):
         start: int = 0,
         size: int | None = None,
     ) -> bytes:
-        """The content, or `size` bytes of it from `start` on, as a slice would give them.
+        """The content, or `size` bytes of it from `start` on; like a slice, this may be fewer at its end.
 
         Raises:
-            AccessRefusedError: this requester may not read it; `reason` says why.
+            AccessRefusedError: the requester may not read it; `reason` says why.
             MisuseError: `start` or `size` is below 0.
-            DamagedStoreError: the stored content is not the original one.
+            DamagedStoreError: the stored content is not what was put.
         """
         ...
 
     def describe(self, artifact: str, requester: Requester) -> ArtifactMetadata:
-        """The description of an artifact, after the same checks as `read`.
+        """The metadata of an artifact, after the same checks as `read`.
 
         Raises:
-            AccessRefusedError: this requester does not get it; `reason` says why.
+            AccessRefusedError: the requester may not read it; `reason` says why.
         """
         ...
 
     def list(
         self, requester: Requester, timeline: TimelineId | None = None
     ) -> Sequence[ArtifactMetadata]:
-        """All artifacts that this requester may read, oldest first."""
+        """All artifacts that the requester may read, of one timeline or of all, oldest first."""
         ...
 
     def audit(self, artifact: str | None = None) -> Sequence[AuditRecord]:
-        """The audit records, oldest first. For the host program, not for requesters."""
+        """Who requested what, and whether it was allowed; of one artifact or of all, oldest first. For the host
+        only."""
         ...
 
     def sweep(self) -> int:
-        """Remove expired content; return how many descriptions were removed."""
+        """Remove expired content; return how many entries were removed."""
         ...
 
     def close(self) -> None:
-        """Release the store's resources. Idempotent."""
+        """Release files and connections. Idempotent."""
         ...
 
 
 @runtime_checkable
 class ForgetsArtifacts(Protocol):
-    """An artifact store that can remove artifacts before they expire."""
+    """An artifact store that can remove content before it expires."""
 
     def forget(
         self, timeline: TimelineId, artifact: str | None = None
     ) -> Sequence[ArtifactMetadata]:
-        """Remove the artifacts of a timeline, or one of them, of any tenant; return what was removed. The same content
-        put for another timeline stays. For the host program."""
+        """Remove what was put for a timeline, or one artifact of it, of all tenants; return the metadata of what was
+        removed.  The same content put for another timeline stays.  For the host only."""
         ...

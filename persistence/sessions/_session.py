@@ -9,7 +9,7 @@ from blocks import Block, UsageRecorded
 
 @attrs.frozen(kw_only=True)
 class Arrived:
-    """Content by others than the model: user texts, attachments, tool results, notices."""
+    """Blocks that the model did not write: the user's text, attachments, tool results, notices."""
 
     at: float
     """Seconds since the epoch; never earlier than the item before."""
@@ -18,43 +18,43 @@ class Arrived:
 
 @attrs.frozen(kw_only=True)
 class Responded:
-    """One model response, that is one *call*; split and parallel parts are joined."""
+    """One model response, that is one *call*; parts that the log splits are joined."""
 
     at: float
-    """When the call was made: the time of the last entry logged before the response."""
+    """When the call was made: the time of the last line logged before the response."""
     id: str
     blocks: tuple[Block, ...]
     """Thinking, text and tool calls, in order; never empty."""
     model: str = ""
     usage: UsageRecorded | None = None
-    """The usage of the call according to the log; its `id` and `at` are placeholders."""
+    """The usage that the log reports; its fields `id` and `at` are placeholders. None: not reported."""
 
 
 Item: TypeAlias = Arrived | Responded
-"""An item of a session."""
+"""A step of a session."""
 
 
 @attrs.frozen(kw_only=True)
 class Notice:
-    """A part of the file that was skipped or repaired."""
+    """Something in the file that was skipped or repaired."""
 
     line: int
-    """Line number in the file from 1; 0: no particular line."""
+    """Line number in the file, from 1; 0: no particular line."""
     text: str
 
 
 @attrs.frozen(kw_only=True)
 class Session:
-    """A recorded session over its full, uncompacted history."""
+    """A recorded session with its whole history, without compactions."""
 
     name: str
     format: str
     model: str = ""
-    """The recorded model; that of the first response that names one."""
+    """The model that the log names; else that of the first response that names one; else empty."""
     system: str = ""
-    """The system prompt, if the log has it."""
+    """The system prompt; empty if the log does not have it."""
     tools: tuple[dict[str, Any], ...] = ()
-    """Tool definitions (`name`, `description`, `input_schema`), if the log has them."""
+    """Tool definitions (`name`, `description`, `input_schema`); empty if the log does not have them."""
     items: tuple[Item, ...] = ()
     notices: tuple[Notice, ...] = ()
 
