@@ -76,7 +76,7 @@ class Savings:
         """The same in words."""
         about = "about " if self.guessed else ""
         if not self.calls:
-            return (f"no model calls; {self.passed:,} other requests forwarded",)
+            return (f"no calls to a model; {self.passed:,} other requests forwarded",)
         head = f"{self.calls:,} calls, {self.tokens:,} prompt tokens, paid {about}${self.paid:.4f}"
         word = "more" if self.caching >= 0 else "less"
         rest = (
