@@ -35,7 +35,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     gateway_options(parser)
     store_option(parser)
-    parser.add_argument("client", choices=NAMES, help="the agent to run")
+    known = f"the agent to run: {', '.join(NAMES[:-1])} or {NAMES[-1]}"
+    parser.add_argument("client", choices=NAMES, metavar="AGENT", help=known)
     parser.add_argument(
         "arguments",
         nargs=argparse.REMAINDER,
