@@ -21,10 +21,10 @@ from blocks._ids import ArtifactId, BlockId, CallId, TurnId
 from blocks._summary import Digest, StructuredSummary
 
 PROVIDER_TAG: Final = "provider."
-"""How the tag of a block begins that holds, verbatim, what only a provider reads."""
+"""The prefix of the tags of blocks that contain, verbatim, content that only a provider reads."""
 
 Author: TypeAlias = Literal["user", "assistant", "tool", "system"]
-"""Whose a block is."""
+"""The author of a block."""
 
 
 class BaseBlock(
@@ -42,14 +42,14 @@ class BaseBlock(
 
 
 class TurnHeader(BaseBlock, frozen=True, kw_only=True, tag="turn.header"):
-    """Opens a turn. Nothing by default to the model."""
+    """Opens a turn. The model does not see it."""
 
     started_at: float = 0.0
     """Seconds since the epoch."""
 
 
 class UserPrompt(BaseBlock, frozen=True, kw_only=True, tag="user.prompt"):
-    """What the user asked; opens a turn when no header did."""
+    """The user's prompt; it opens a turn if no header did."""
 
     author: ClassVar[str] = "user"
     text: str
@@ -86,7 +86,7 @@ class AssistantBlock(BaseBlock, frozen=True, kw_only=True):
 
     author: ClassVar[str] = "assistant"
     response: str = ""
-    """Id of the model response this came in; blocks of one response form one round."""
+    """Id of the model response that contained it; blocks of one response form one round."""
 
 
 class AssistantThinking(AssistantBlock, frozen=True, kw_only=True, tag="assistant.thinking"):
@@ -101,17 +101,17 @@ class AssistantCompletion(AssistantBlock, frozen=True, kw_only=True, tag="assist
 
     text: str
     provider: dict[str, Any] = {}
-    """What the provider attached and wants back: an id, a phase; opaque."""
+    """Data of the provider that has to be sent back: an id, a phase; opaque."""
 
 
 class ToolCall(AssistantBlock, frozen=True, kw_only=True, tag="react.tool.call"):
-    """The model asks for a tool."""
+    """The model calls a tool."""
 
     call_id: CallId
     name: str
     input: dict[str, Any]
     provider: dict[str, Any] = {}
-    """What the provider attached and wants back: an id, the arguments as they were written; opaque."""
+    """Data of the provider that has to be sent back: an id, the arguments as they were written; opaque."""
 
 
 class ToolResult(BaseBlock, frozen=True, kw_only=True, tag="react.tool.result"):
@@ -123,12 +123,12 @@ class ToolResult(BaseBlock, frozen=True, kw_only=True, tag="react.tool.result"):
     is_error: bool = False
     envelope: Envelope = Envelope()
     artifact: ArtifactId = ArtifactId("")
-    """Of a confidential result: the artifact that holds its content, which the log does not; in the log,
-    `parts` say so."""
+    """For a confidential result: the artifact with its content, which the log does not have; in the log, `parts` say
+    so."""
 
 
 class Note(AssistantBlock, frozen=True, kw_only=True, tag="react.note"):
-    """A durable note: byte-exact through any number of compactions."""
+    """A note, which stays byte-exact through any number of compactions."""
 
     text: str
 
@@ -146,7 +146,7 @@ class SystemMessage(BaseBlock, frozen=True, kw_only=True, tag="system.message"):
 
 
 class RangeSummary(BaseBlock, frozen=True, kw_only=True, tag="conv.range.summary"):
-    """What a compaction left in place of the blocks it folded."""
+    """The block that replaces the blocks folded by a compaction."""
 
     covered_turn_ids: tuple[TurnId, ...] = ()
     """Turns folded since the previous summary, oldest first."""
@@ -161,9 +161,9 @@ class RangeSummary(BaseBlock, frozen=True, kw_only=True, tag="conv.range.summary
     degraded: bool = False
     """Written without a model because the model failed; may be replaced later."""
     turn_range: tuple[TurnId, ...] = ()
-    """Oldest and newest turn that this summary and all before it cover whole; empty: none."""
+    """Oldest and newest turn that this summary and all before it cover completely; empty: none."""
     begun_turn_id: TurnId | None = None
-    """The turn that goes on after the cut, if its beginning is covered."""
+    """The turn that continues after the cut, if its beginning is covered."""
 
 
 class OpaqueBlock:
@@ -200,23 +200,24 @@ class OpaqueBlock:
 
     @property
     def turn(self) -> TurnId:
-        """To which it belongs."""
+        """The turn to which it belongs."""
         return TurnId(str(self.fields.get("turn", "")))
 
     @property
     def author(self) -> str:
-        """Whose it is."""
+        """Its author."""
         return str(self.fields.get("author", ""))
 
     @property
     def source(self) -> str:
-        """The foreign id that it came from; of kinds of somebody's own, a field of this name is theirs."""
+        """The foreign id that it came from; in kinds of an application's own, a field of this name belongs to the
+        application."""
         source = self.fields.get("source", "") if self.tag.startswith(PROVIDER_TAG) else ""
         return source if isinstance(source, str) else ""
 
     @property
     def text(self) -> str:
-        """Its text, if it has any that a model could read."""
+        """Its text, if it has text for a model."""
         text = self.fields.get("text", "")
         return text if isinstance(text, str) else ""
 

@@ -1,12 +1,12 @@
-"""Events and blocks as bytes: JSON, lossless for what we know and for what we do not.
+"""Events and blocks as bytes: JSON, lossless for known and unknown kinds.
 
-Three kinds of reader meet old and new data here:
+Data of any version can be read:
 
-* what this version knows decodes into its struct;
-* an older shape of it goes through the upcasters of its kind first;
+* data of a known kind decodes into its struct;
+* data in an older form goes through the upcasters of its kind first;
 * anything else becomes an `OpaqueEvent` or an `OpaqueBlock` that re-encodes to an equal value.
 
-JSON cannot hold everything that Python can.  NaN and the infinities, lone surrogates and keys that
+JSON cannot represent every Python value.  NaN and the infinities, lone surrogates and keys that
 are no strings are replaced *visibly* (`"NaN"`, `"\\udc80"` spelled out); integers of any size and NUL
 characters pass unchanged.
 """
@@ -156,7 +156,7 @@ def _refused(block: Block, reason: str) -> CodecError:
 def decode_event(
     data: bytes | str, upcasters: Mapping[str, Sequence[Upcaster]] = UPCASTERS
 ) -> Event:
-    """The event that `data` holds; a kind that nobody knows comes back opaque.
+    """The event in `data`; an unknown kind becomes an `OpaqueEvent`.
 
     Raises:
         CodecError: `data` is not a JSON object, or is nested too deeply.
@@ -170,7 +170,7 @@ def decode_event(
 def decode_block(
     data: bytes | str, upcasters: Mapping[str, Sequence[Upcaster]] = UPCASTERS
 ) -> Block:
-    """The block that `data` holds; a kind that nobody knows comes back opaque.
+    """The block in `data`; an unknown kind becomes an `OpaqueBlock`.
 
     Raises:
         CodecError: `data` is not a JSON object, or is nested too deeply.

@@ -1,5 +1,5 @@
-"""Content: parts, which a block can hold besides plain text; what can be read of a value; and artifacts,
-content that lives beside the log, named by what it is."""
+"""Content: parts, which a block can have besides plain text; the readable text of a value; and artifacts, content
+beside the log, named by its hash."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -31,11 +31,11 @@ class ImagePart(
 class DocumentPart(
     Struct, frozen=True, kw_only=True, tag_field="type", tag="document", omit_defaults=True
 ):
-    """A PDF, inline as base64 or by URL; or, of `text/plain`, a text."""
+    """A PDF, inline as base64 or by URL; or, with `text/plain`, a text."""
 
     media_type: str = "application/pdf"
     data: str = ""
-    """Base64; of `text/plain` the text itself."""
+    """Base64; for `text/plain`, the text itself."""
     url: str = ""
     name: str = ""
 
@@ -52,7 +52,7 @@ _INLINE_SHOWN: Final = 60
 _WEB_URL: Final = re.compile(r"https?://[^\s/?#]+[^\s]*", re.IGNORECASE)
 
 Part: TypeAlias = TextPart | ImagePart | DocumentPart | ProviderPart
-"""A piece of what a block says."""
+"""A piece of a block's content."""
 
 
 def is_web_url(url: str) -> bool:
@@ -114,8 +114,7 @@ def _words(value: dict[str, Any]) -> Iterator[str]:
 
 
 def leaves(value: Any) -> str:
-    """All keys, strings and numbers inside a JSON value, one a line, so that nothing hides
-    behind JSON's escapes."""
+    """All keys, strings and numbers inside a JSON value, one per line, without JSON's escapes."""
     out: list[str] = []
     _collect(value, out)
     return "\n".join(out)
@@ -139,18 +138,18 @@ def _collect(value: Any, out: list[str]) -> None:
 # Artifacts.
 
 Sensitivity: TypeAlias = Literal["public", "internal", "confidential", "restricted"]
-"""Who may see a piece of content; from `confidential` on it is encrypted at rest and never comes
-back into a prompt by itself."""
+"""Who may see a piece of content; `confidential` and `restricted` content is encrypted at rest and never comes back
+into a prompt by itself."""
 
 ENCRYPTED: Final[frozenset[Sensitivity]] = frozenset({"confidential", "restricted"})
-"""Of these, the content of a result is kept out of the log, in an artifact that is encrypted."""
+"""For these sensitivities, the content of a result is kept out of the log, in an encrypted artifact."""
 ID_CHARACTERS: Final = 32
 _PREFIX: Final = "art-"
 _ID: Final = re.compile(rf"(?<![\w-]){_PREFIX}[0-9a-f]{{{ID_CHARACTERS}}}(?![\w-])")
 
 
 def artifact_id(content: bytes) -> ArtifactId:
-    """The id of a content: equal content has equal ids, on every machine."""
+    """The id of this content: equal content has equal ids, on every machine."""
     return artifact_id_of_hash(sha256(content).hexdigest())
 
 

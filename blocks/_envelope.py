@@ -15,16 +15,16 @@ from blocks._content import Sensitivity
 Outcome: TypeAlias = Literal["success", "failure", "partial"]
 """How a call ended."""
 Durability: TypeAlias = Literal["ephemeral", "anchoring", "replayable", "non-replayable"]
-"""What may become of a result when space is short."""
+"""How a result may be shortened when space is short."""
 ToolKind: TypeAlias = Literal["read", "write", "command", "search", "web", "other"]
-"""What a call does: what a digest lists it under, and when two calls ask for the same."""
+"""What a call does; the digest lists calls by this kind, and it decides whether two calls ask for the same."""
 
 HASH_CHARACTERS: Final = 16
 """Of a SHA-256 in hexadecimal; enough to see a change, which is all that is asked."""
 
 
 class Determinism(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a source looked like when a tool read it: enough to see later whether it has changed."""
+    """The state of a source when a tool read it, to find out later whether it has changed."""
 
     content_hash: str = ""
     etag: str = ""
@@ -34,13 +34,13 @@ class Determinism(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @classmethod
     def of(cls, content: str | bytes) -> "Determinism":
-        """Of a source that is no more than its content."""
+        """The state of a source that has only content."""
         data = content.encode(errors="surrogatepass") if isinstance(content, str) else content
         return cls.of_sha256(sha256(data).hexdigest())
 
     @classmethod
     def of_sha256(cls, digest: str, *, mtime: float = 0.0) -> "Determinism":
-        """The same, of a content whose hash is known already."""
+        """The same for content with a known hash."""
         return cls(content_hash=digest[:HASH_CHARACTERS], mtime=mtime)
 
     def has_changed(self, current: "Determinism") -> bool:
@@ -62,16 +62,16 @@ class Envelope(Struct, frozen=True, kw_only=True, omit_defaults=True):
     key_fields: dict[str, Any] = {}
     """Small facts that stay when the content is cleared: an exit status, a count, an id."""
     durability: Durability = "anchoring"
-    """What may become of the content when space is short: `ephemeral` may be cleared, `anchoring`
-    keeps a summary and its key fields, `replayable` may be cleared while its source is unchanged,
-    `non-replayable` is moved to the artifact store or kept."""
+    """How the content may be shortened when space is short: `ephemeral` may be cleared; `anchoring` keeps a summary and
+    its key fields; `replayable` may be cleared while its source is unchanged; `non-replayable` is moved to the
+    artifact store or kept."""
     determinism: Determinism = Determinism()
-    """Of the source at the time of the call; see `Determinism.has_changed`."""
+    """The state of the source at the time of the call; see `Determinism.has_changed`."""
     sensitivity: Sensitivity = "internal"
     kind: ToolKind | None = None
     """What the call did, as the tool declared it; None: what its name suggests, see `tool_kind`."""
     target: str = ""
-    """The argument that says what the call was about: a path, a query, an id; empty: as for any
-    tool, see `tool_target`."""
+    """The argument that names the object of the call: a path, a query, an id; empty: found as for any tool, see
+    `tool_target`."""
     started_at: float = 0.0
     ended_at: float = 0.0

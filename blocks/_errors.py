@@ -1,30 +1,30 @@
-"""The tree of errors; which branch an error hangs on says whose fault it is.
+"""The tree of errors; the branch of an error says where the fault lies.
 
     FoldlineError
-    ├── MisuseError                 the caller's: fix the call
-    │   ├── ArgumentError           an argument or an option that does not exist, or is none
+    ├── MisuseError                 the caller's fault: fix the call
+    │   ├── ArgumentError           an argument or an option that does not exist, or is not valid
     │   │   └── PolicyError         a policy that does not exist or contradicts itself
-    │   ├── RungError               a rung of your own that fails, or proposes what may not be
-    │   ├── UnknownPathError        nothing was ever appended at this path
-    │   ├── UnknownCallError        no tool call of this id waits for a result
-    │   ├── AlreadyRecordedError    this response, or the result of this call, is in the log
-    │   ├── AccessRefusedError      an artifact that this requester must not read
-    │   ├── TooLargeError           more than what a store takes at once
+    │   ├── RungError               a rung of your own that fails, or makes an invalid proposal
+    │   ├── UnknownPathError        no block was ever appended at this path
+    │   ├── UnknownCallError        no open tool call has this id
+    │   ├── AlreadyRecordedError    this response, or a result of this call, is already in the log
+    │   ├── AccessRefusedError      an artifact that this requester may not read
+    │   ├── TooLargeError           more than a store takes at once
     │   └── ClosedError             used after close(), or in a forked child
-    ├── DataError                   the data's: look at what was read
-    │   ├── CodecError              bytes that are no event, values that no JSON can hold
-    │   ├── HistoryDivergedError    a foreign history that is no longer the one in the log
-    │   ├── SessionFormatError      a session file of no known format, or unreadable
-    │   └── DamagedStoreError       a store whose file does not hold together
-    └── StoreError                  the world's: retry, wait, or move
-        ├── VersionConflictError    somebody else appended first
-        │   └── TimelineExistsError a fork onto the name of a timeline that is there
+    ├── DataError                   the data's fault: look at what was read
+    │   ├── CodecError              bytes that are not an event, values that JSON cannot represent
+    │   ├── HistoryDivergedError    a foreign history that differs from the log
+    │   ├── SessionFormatError      a session file of an unknown format, or unreadable
+    │   └── DamagedStoreError       a damaged store
+    └── StoreError                  the environment's fault: retry, wait, or move
+        ├── VersionConflictError    another writer appended first
+        │   └── TimelineExistsError a fork with the name of an existing timeline
         ├── UnknownTimelineError    no such timeline in this store
-        ├── OutcomeUnknownError     the connection broke: what was written is not known
+        ├── OutcomeUnknownError     the connection broke: it is unknown whether the events were written
         ├── ForgottenError          events that were removed from the store
         └── StoreLockedError        another process holds the file
 
-A prompt that cannot be made to fit is no error: render returns it as a value (`CannotFit`).
+A prompt that cannot be made to fit is not an error: render returns a value (`CannotFit`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,11 +33,11 @@ from typing import Final, Literal, TypeAlias
 from blocks._nearest import did_you_mean
 
 PATH_SHOWN: Final = 300
-"""Characters of a path that is none, as an error quotes it."""
+"""Characters of an unknown path that an error quotes."""
 
 
 class FoldlineError(Exception):
-    """Root of everything this project raises on purpose."""
+    """The base class of all errors that foldline raises on purpose."""
 
 
 class MisuseError(FoldlineError):
@@ -52,7 +52,7 @@ class ArgumentError(MisuseError, TypeError, ValueError):
 
 
 class PolicyError(ArgumentError):
-    """A policy that does not exist, or whose fields hold what they cannot, or contradict each other."""
+    """A policy that does not exist, or whose fields have invalid values or contradict each other."""
 
 
 class RungError(MisuseError):
@@ -67,7 +67,7 @@ class RungError(MisuseError):
 
 
 class UnknownPathError(MisuseError):
-    """Nothing was ever appended at this path; `near` are those that it may have meant."""
+    """No block was ever appended at this path; `near` has similar paths."""
 
     def __init__(self, path: str, near: Sequence[str] = ()) -> None:
         asked = path if len(path) <= PATH_SHOWN else f"{path[:PATH_SHOWN]}…"
@@ -80,7 +80,7 @@ class UnknownPathError(MisuseError):
 
 
 class UnknownCallError(MisuseError):
-    """No tool call of this id waits for a result."""
+    """No open tool call has this id."""
 
     def __init__(self, call_id: str, open_calls: Sequence[str]) -> None:
         waiting = f"; open calls: {', '.join(open_calls)}" if open_calls else "; no call is open"
@@ -90,7 +90,7 @@ class UnknownCallError(MisuseError):
 
 
 class AlreadyRecordedError(MisuseError):
-    """What is in the log already; nothing was appended."""
+    """It is already in the log; nothing was appended."""
 
     def __init__(self, what: str, version: int) -> None:
         super().__init__(f"{what} is recorded already, at version {version}")
@@ -98,12 +98,12 @@ class AlreadyRecordedError(MisuseError):
 
 
 Refusal: TypeAlias = Literal["unknown", "tenant", "permission", "expired", "key"]
-"""Why an artifact is not handed out: there is none of this id, it belongs to another tenant, the
-requester lacks the permission, it has expired, or its key is not at hand."""
+"""Why a read of an artifact is refused: there is none with this id, it belongs to another tenant, the requester lacks
+the permission, it has expired, or its key is missing."""
 
 
 class AccessRefusedError(MisuseError):
-    """An artifact that this requester must not read; the refusal is on record."""
+    """The requester may not read this artifact; the refusal is recorded."""
 
     def __init__(self, artifact: str, reason: Refusal, advice: str) -> None:
         super().__init__(f"artifact {artifact!r} is not handed out ({reason}): {advice}")
@@ -112,7 +112,7 @@ class AccessRefusedError(MisuseError):
 
 
 class TooLargeError(MisuseError):
-    """More than a store takes at once; nothing of it was written."""
+    """The data is larger than a store takes at once; none of it was written."""
 
     def __init__(
         self, what: str, size: int, limit: int, advice: str, *, unit: str = "bytes"
@@ -129,11 +129,11 @@ class ClosedError(MisuseError):
 
 
 class DataError(FoldlineError):
-    """What was read is not what it should be; nothing was changed."""
+    """The data that was read is not valid; nothing was changed."""
 
 
 class CodecError(DataError):
-    """Bytes that are no event, or a value that JSON cannot hold."""
+    """Bytes that are not an event, or a value that JSON cannot represent."""
 
 
 class SessionFormatError(DataError):
@@ -141,7 +141,7 @@ class SessionFormatError(DataError):
 
 
 class HistoryDivergedError(DataError):
-    """A foreign history was edited, since it was synced or recorded; nothing was appended."""
+    """A foreign history was edited after it was synced or recorded; nothing was appended."""
 
     def __init__(self, timeline_id: str, *, message: int, version: int) -> None:
         super().__init__(
@@ -153,15 +153,15 @@ class HistoryDivergedError(DataError):
 
 
 class DamagedStoreError(DataError):
-    """The store's file does not hold together; the message names the recovery step."""
+    """The store is damaged; the message says how to recover it."""
 
 
 class StoreError(FoldlineError):
-    """The store could not do it now."""
+    """The store could not do this now."""
 
 
 class VersionConflictError(StoreError):
-    """Somebody else appended first; nothing of this append was written."""
+    """Another writer appended first; nothing of this append was written."""
 
     def __init__(self, *, expected: int, found: int, advice: str = "") -> None:
         super().__init__(advice or f"expected version {expected}, found {found}")
@@ -170,7 +170,7 @@ class VersionConflictError(StoreError):
 
 
 class TimelineExistsError(VersionConflictError):
-    """The name is taken: a fork begins a timeline and never adds to one."""
+    """There is already a timeline of this name; a fork must begin a new one."""
 
     def __init__(self, timeline_id: str, *, found: int) -> None:
         taken = f"there is a timeline {timeline_id!r} already, at version {found}"
@@ -180,7 +180,7 @@ class TimelineExistsError(VersionConflictError):
 
 
 class UnknownTimelineError(StoreError):
-    """The store holds no timeline of this name; `near` are names that it may have meant."""
+    """The store has no timeline of this name; `near` has similar names."""
 
     def __init__(self, timeline_id: str, near: Iterable[str] = ()) -> None:
         meant = did_you_mean(timeline_id, near)
@@ -192,7 +192,8 @@ class UnknownTimelineError(StoreError):
 
 
 class OutcomeUnknownError(StoreError):
-    """The connection broke in a commit and came back too late: the events were written, all or none."""
+    """The connection broke during a commit and could not be restored in time; it is unknown whether all events were
+    written, or none."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(
@@ -202,7 +203,7 @@ class OutcomeUnknownError(StoreError):
 
 
 class ForgottenError(StoreError):
-    """These events were removed from the store, as its retention asked; the others are there."""
+    """These events were removed from the store by its retention; the others are still there."""
 
     def __init__(self, timeline_id: str, first: int, what: str = "") -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""What events are made of: blocks that are hidden or carried, reasons, and who wrote a summary."""
+"""Parts of events: hidden and carried blocks, reasons, and the provenance of a summary."""
 
 from typing import Literal, TypeAlias
 
@@ -17,7 +17,7 @@ no longer matches what precedes it."""
 SkipReason: TypeAlias = Literal["no_gain", "no_cut", "vetoed", "failed", "cannot_fit"]
 """Why a compaction that was due did not happen."""
 Trigger: TypeAlias = Literal["proactive", "cold", "forced"]
-"""Why a compaction is made: the prompt grows too large, the cache has expired, somebody asked."""
+"""Why a compaction is made: the prompt is too large, the cache has expired, or it was requested."""
 
 
 class Answered(Struct, frozen=True, kw_only=True):
@@ -35,31 +35,31 @@ class Hidden(Struct, frozen=True, kw_only=True, omit_defaults=True):
     block: BlockId
     """Its id."""
     replacement: str = ""
-    """What the model reads instead; empty: nothing stands for it."""
+    """The text that the model sees instead; empty: nothing."""
     artifact: ArtifactId = ArtifactId("")
-    """Id of the content in the artifact store: where it was moved or, of a block that somebody hid on
-    request, what must not come back from there."""
+    """Id of the content in the artifact store to which it was moved; for a block that is hidden on request, the id of
+    content that must not come back from there."""
     dropped: DroppedSpan | None = None
-    """Of the first block of a span that was dropped: what stands for all of it."""
+    """In the first block of a dropped span: the line for the whole span."""
     head: int = 0
     tail: int = 0
-    """Characters of the block's own text that are shown before and behind the replacement: of what may
-    not be quoted here."""
+    """Characters of the block's own text that are shown before and after the replacement; the text itself may not be
+    quoted here."""
 
 
 class Carried(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A block that outlives the cut that folded its surroundings."""
+    """A folded block that is still shown after the summary."""
 
     version: int
-    """At which it was appended."""
+    """The version at which it was appended."""
     block: Block
-    """It, whole."""
+    """The whole block."""
     ordinal: int = 1
-    """Which of its turn's blocks with the same path stem it is; 0: it is named by version."""
+    """Its number among the blocks of its turn with the same path stem; 0: its path has its version instead."""
     clipped: str = ""
-    """What is shown instead, when the whole would not fit its share."""
+    """The text that is shown instead, if the whole would not fit its share."""
     withheld: bool = False
-    """Hidden on request: nothing but `clipped` is shown, even if that is empty."""
+    """Whether it is hidden on request: then only `clipped` is shown, even if that is empty."""
 
 
 class Provenance(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -77,4 +77,4 @@ class Provenance(Struct, frozen=True, kw_only=True, omit_defaults=True):
     output_tokens: int = 0
     cost_usd: float = 0.0
     reused: bool = False
-    """Another timeline had paid for a summary of equal content: nobody was asked, nothing spent."""
+    """Another timeline had already paid for a summary of equal content: no model was called, and nothing was spent."""

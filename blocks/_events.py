@@ -37,31 +37,32 @@ class BlockAppended(BaseEvent, frozen=True, kw_only=True, tag="BlockAppended"):
     """A block joined the timeline."""
 
     block: Block
-    """What joined."""
+    """The block."""
     answers: Answered | None = None
-    """Of the first block of a response: the request that it answers; None: the newest."""
+    """In the first block of a response: the request that it answers; None: the newest."""
     agrees: Agreed | None = None
-    """Of the last block of a message of a foreign history: with it, so much of that is there."""
+    """In the last block of a message of a foreign history: how much of that history is then in the log."""
 
 
 class BlocksHidden(BaseEvent, frozen=True, kw_only=True, tag="BlocksHidden"):
     """Blocks are shown as their replacements from now on; one event for a whole batch."""
 
     hidden: tuple[Hidden, ...]
-    """Which, and what is shown for each."""
+    """Which blocks, and what is shown for each."""
     reason: HideReason
-    """`expired`, `requested`, `clipped`, `externalized`, ...: who or what hid them."""
+    """Why they are hidden: `expired`, `requested`, `clipped`, `externalized`, ..."""
     redacted: bool = False
-    """They were hidden before, for the same reason; only the texts lost what quoted other blocks that
-    are hidden on request since."""
+    """They were already hidden for the same reason; only quotations of blocks that were since hidden on request were
+    removed from the texts."""
     tokens_before: int = 0
-    """Of the whole request before the first of a compaction that folded nothing; 0: not known."""
+    """In the first event of a compaction that folded nothing: tokens of the whole request before it; 0: not known."""
     tokens_after: int = 0
-    """Of the whole request around a compaction that folded nothing, in its last event; 0: in none."""
+    """In the last event of a compaction that folded nothing: tokens of the whole request after it; 0 in all other
+    events."""
 
 
 class BlocksRestored(BaseEvent, frozen=True, kw_only=True, tag="BlocksRestored"):
-    """Hidden blocks are shown as themselves again."""
+    """Hidden blocks are shown again."""
 
     blocks: tuple[BlockId, ...]
     """Their ids."""
@@ -79,27 +80,27 @@ class RangeCompacted(BaseEvent, frozen=True, kw_only=True, tag="RangeCompacted")
     cut: int
     """Version of the first block that stays."""
     summary: RangeSummary
-    """What stands for the range."""
+    """The summary that replaces the range."""
     carried: tuple[Carried, ...] = ()
-    """Blocks of the range that are shown all the same, oldest first."""
+    """Blocks of the range that are still shown, oldest first."""
     state: FoldState = FoldState()
-    """The fold's numbers just before `cut`."""
+    """The state of the fold just before `cut`."""
     trigger: Trigger = "proactive"
     """Why: `proactive`, `cold` or `forced`."""
     tokens_before: int = 0
-    """Of the whole request, before the first rung of the compaction."""
+    """Tokens of the whole request before the first rung of the compaction."""
     tokens_after: int = 0
-    """The same after its last rung."""
+    """Tokens of the whole request after its last rung."""
     policy: str = ""
     """Hash of the policy that decided."""
     provenance: Provenance | None = None
     """Who wrote the summary, and what that cost; None: no model."""
     ordinal: int = 0
-    """Which summary of its turn it wrote; 0: not known, so that the summary is named by version."""
+    """The number of its summary in its turn; 0: not known, so the summary's path has its version."""
 
 
 class RangeExpanded(BaseEvent, frozen=True, kw_only=True, tag="RangeExpanded"):
-    """A compaction was undone; what it folded is visible again."""
+    """A compaction was undone; the blocks that it folded are visible again."""
 
     compaction: int
     """Version of the `RangeCompacted`."""
@@ -111,24 +112,24 @@ class SummaryReplaced(BaseEvent, frozen=True, kw_only=True, tag="SummaryReplaced
     compaction: int
     """Version of the compaction whose summary it was."""
     summary: RangeSummary
-    """The new one."""
+    """The new summary."""
     provenance: Provenance | None = None
-    """Who wrote it, and what that cost; None: no model."""
+    """The model that wrote it, and the cost; None: no model."""
     redacted: bool = False
-    """It is the summary before, without what it said of blocks that were hidden on request since."""
+    """Whether it is the previous summary without quotations of blocks that were hidden on request since."""
 
 
 class SummaryPrepared(BaseEvent, frozen=True, kw_only=True, tag="SummaryPrepared"):
-    """A model has summarised a range; whoever folds that range need not pay for it again."""
+    """A model has summarised a range; a later fold of this range need not pay again."""
 
     key: str
-    """What it is found by: see `render.summary_key`."""
+    """The key by which it is found: see `render.summary_key`."""
     cut: int
     """Version of the first block that it does not cover."""
     summary: StructuredSummary
-    """What the model wrote."""
+    """The model's summary."""
     provenance: Provenance
-    """Which model, and what that cost."""
+    """The model, and the cost."""
 
 
 class CompactionSkipped(BaseEvent, frozen=True, kw_only=True, tag="CompactionSkipped"):
@@ -139,35 +140,35 @@ class CompactionSkipped(BaseEvent, frozen=True, kw_only=True, tag="CompactionSki
     tokens: int = 0
     """Visible tokens at that moment."""
     detail: str = ""
-    """The same in words, where there is more to say."""
+    """More details, in words."""
 
 
 class RequestRendered(BaseEvent, frozen=True, kw_only=True, tag="RequestRendered"):
     """A request was handed out; from now on the provider may hold its prefix in its cache."""
 
     content_hash: str
-    """Of all that was handed out."""
+    """Hash of everything that was handed out."""
     tokens: int
     """Estimated size."""
     shown: int = 0
-    """Version of the view that was rendered: what came later was not in the request."""
+    """Version of the view that was rendered; later blocks were not in the request."""
     cache_points: tuple[int, ...] = ()
-    """Versions of the blocks that carry one, oldest first; the last is the tail."""
+    """Versions of the blocks that carry a cache point, oldest first; the last is the tail."""
     prefix_hash: str = ""
-    """Of what stands before the last cache point."""
+    """Hash of everything before the last cache point."""
     sent: str = ""
-    """Hash of system, tools and all content, cache marks aside: what thinking is bound to."""
+    """Hash of system prompt, tools and all content without cache marks, to which thinking is bound."""
     ttl: float = 300.0
-    """Seconds for which the provider may hold it."""
+    """Seconds for which the provider may keep it in its cache."""
     rehydrated: tuple[ArtifactId, ...] = ()
     """Artifacts whose content it showed after the tail."""
 
 
 class UsageRecorded(BaseEvent, frozen=True, kw_only=True, tag="UsageRecorded"):
-    """What the provider said that a request had cost, in tokens."""
+    """The tokens of a request, as the provider reported them."""
 
     model: str = ""
-    """As the provider named it."""
+    """The model's name, as the provider reported it."""
     response: str = ""
     """Id of the response."""
     uncached: int = 0
@@ -188,10 +189,10 @@ class UsageRecorded(BaseEvent, frozen=True, kw_only=True, tag="UsageRecorded"):
 
 
 class TokensCounted(BaseEvent, frozen=True, kw_only=True, tag="TokensCounted"):
-    """What the provider's counting endpoint said of a request that was not sent."""
+    """The count of the provider's counting endpoint for a request that was not sent."""
 
     model: str = ""
-    """For which it counted."""
+    """The model for which it counted."""
     input: int = 0
     """The whole prompt."""
     estimated: int = 0
@@ -204,11 +205,11 @@ class TimelineForked(BaseEvent, frozen=True, kw_only=True, tag="TimelineForked")
     parent: TimelineId
     """The other timeline."""
     version: int
-    """Up to which it was copied."""
+    """The version up to which it was copied."""
 
 
 class OpaqueEvent:
-    """An event of a kind that this version does not know; it is kept and re-emitted as it was."""
+    """An event of a kind that this version does not know; it is kept and written out again unchanged."""
 
     __slots__ = ("fields", "kind")
 

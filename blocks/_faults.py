@@ -1,4 +1,4 @@
-"""What cannot be stored, and where it stands; found by a loop, so that nothing is too deep for it."""
+"""Finds values that cannot be stored, and their places; it uses a loop, so no value is too deep for it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias, cast
@@ -20,8 +20,8 @@ _Trail: TypeAlias = "tuple[_Trail, object] | None"
 
 
 def fault_in(value: object) -> str | None:
-    """The first thing in a value that cannot be stored: its place (`input.a.0`), and what is wrong
-    with it; None: there is none."""
+    """The first part of a value that cannot be stored: its place (`input.a.0`), and what is wrong with it; None:
+    everything can be stored."""
     stack: list[tuple[object, int, _Trail]] = [(value, 0, None)]
     while stack:
         item, depth, trail = stack.pop()

@@ -1,4 +1,4 @@
-"""Fields picked out of a JSON text: what of a result stays when the rest of it goes."""
+"""Selecting fields of a JSON text: those that stay when the rest of a result is cleared."""
 
 from collections.abc import Iterable
 from typing import Any, Final, cast
@@ -9,10 +9,10 @@ _MISSING: Final = object()
 
 
 def fields_in(text: str, paths: Iterable[str]) -> dict[str, Any]:
-    """By path, the values that a JSON text has there; none at all when it is no JSON.
+    """The values in a JSON text at these paths, by path; empty if it is not JSON.
 
-    `order.id` is a field of a field, `items.0` the first of a list; a key that has dots itself is
-    found as it is.
+    `order.id` is a field of a field, `items.0` the first item of a list; a key that contains dots is
+    found by its full name.
     """
     wanted = tuple(paths)
     if not wanted:

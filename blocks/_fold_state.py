@@ -1,4 +1,4 @@
-"""The numbers of the fold that a compaction hands on: what a view needs to know of everything older."""
+"""The state of the fold that a compaction passes on: what a view needs to know about older events."""
 
 from msgspec import Struct
 
@@ -6,12 +6,12 @@ from blocks._ids import ArtifactId, BlockId, TurnId
 
 
 class Calibration(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far one model's real counts are from our estimates."""
+    """How one model's real token counts differ from our estimates."""
 
     ratio: float = 1.0
     """Real tokens per estimated token, as requests grow."""
     prefix: float = 0.0
-    """Tokens that every request has and no block explains."""
+    """Tokens of every request that belong to no block."""
     samples: int = 0
     error_last: float = 0.0
     """Relative error of the last estimate: (estimate - real) / real."""
@@ -20,7 +20,7 @@ class Calibration(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The newest sample."""
     estimated_growth: float = 0.0
     real_growth: float = 0.0
-    """From sample to sample, the older ones fading: what the ratio is made of."""
+    """Growth from sample to sample, older samples weighted less; the ratio is computed from this."""
 
 
 class Waiting(Struct, frozen=True, kw_only=True):
@@ -34,12 +34,12 @@ class Waiting(Struct, frozen=True, kw_only=True):
 
 
 class Named(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Which paths a log has given, as far as the next ones depend on it; see `Naming`."""
+    """The paths that a log has given, as far as later paths depend on them; see `Naming`."""
 
     turn: TurnId = TurnId("")
-    """The turn that is counted, or would be."""
+    """The turn whose blocks are counted, or would be."""
     is_counted: bool = True
-    """Whether its blocks are counted: it is in its first stretch."""
+    """Whether its blocks are counted, because no other turn has begun since."""
     last_turn: int = 0
     """The largest n of turns named t<n>."""
     turns: str | None = ""
@@ -49,17 +49,17 @@ class Named(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Agreed(Struct, frozen=True, kw_only=True):
-    """How much of a foreign history is in a log."""
+    """How much of a foreign history is in the log."""
 
     pieces: int
-    """So many, from its beginning, without the system prompt: what is a block each, but for what only a
-    provider reads."""
+    """Number of its pieces from the beginning, without the system prompt; a piece is what becomes one block, not
+    counting content that only a provider reads."""
     chain: str
-    """Hash of their contents, in their order."""
+    """Hash of their contents, in order."""
 
 
 class FoldState(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The few numbers of the fold as they stood just before a version."""
+    """The state of the fold just before a version."""
 
     turns: int = 0
     turn: TurnId = TurnId("")
@@ -69,23 +69,23 @@ class FoldState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     touched_at: float = 0.0
     """When the last request started, or 0."""
     ttl: float = 0.0
-    """Seconds that its cache points were to live."""
+    """Time to live of its cache points, in seconds."""
     prefix_hash: str = ""
     """Hash of the system text and tools of the last request."""
     tail: int = 0
     """Version of the block that carried the last request's tail cache point."""
     tail_before: int = 0
-    """The same of the latest request that had another tail: what a repeated request must find."""
+    """The same for the latest request with another tail, which a repeated request must be able to find."""
     tokens: int = 0
     """Estimated size of the last request."""
     shown: int = 0
     """Version of the view that the last request showed."""
     waiting: tuple[Waiting, ...] = ()
-    """Requests that have no answer yet, as far as the log says what was sent, the newest last."""
+    """Requests that have no answer yet, the newest last, if the log has a hash of what was sent."""
     failures: int = 0
     """Skipped or failed compactions in a row."""
     failed_tokens: int = 0
-    """Visible tokens at the last failure; the breaker opens again from there."""
+    """Visible tokens at the last failure, from which the circuit breaker measures growth."""
     summaries: int = 0
     """Model calls made for summaries so far."""
     calibrations: dict[str, Calibration] = {}
@@ -93,15 +93,15 @@ class FoldState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     rehydrated: dict[ArtifactId, int] = {}
     """Artifacts that came back into a prompt: the turn (counted from 1) in which they last did."""
     ordinals: dict[str, int] = {}
-    """Blocks so far by path stem, in a turn that goes on after the cut."""
+    """Number of blocks so far by path stem, in a turn that continues after the cut."""
     named: Named | None = None
-    """What paths depend on besides; None: an older version has written this."""
+    """Further data on which paths depend; None: written by an older version of foldline."""
     withheld: dict[BlockId, ArtifactId] = {}
-    """Blocks that are hidden on request, folded ones included, and the artifact id of their content:
-    nothing that is sent may show either."""
+    """Blocks that are hidden on request, including folded ones, and the artifact ids of their contents; no request may
+    show either."""
     agreed: Agreed | None = None
-    """How much of a foreign history is there."""
+    """How much of a foreign history is in the log."""
     agreed_at: int = 0
-    """Version of the last block of it."""
+    """Version of its last block."""
     sources: str = ""
     """A filter of the sources and responses of folded blocks; see `Sources`."""

@@ -3,14 +3,14 @@
 from typing import NewType
 
 BlockId = NewType("BlockId", str)
-"""Of a block."""
+"""The id of a block."""
 EventId = NewType("EventId", str)
-"""Of an event."""
+"""The id of an event."""
 TimelineId = NewType("TimelineId", str)
 """The name of a timeline in its store."""
 TurnId = NewType("TurnId", str)
-"""Of a turn, such as `t3`."""
+"""The id of a turn, such as `t3`."""
 CallId = NewType("CallId", str)
-"""Of a tool call, as the provider gave it."""
+"""The id of a tool call, as the provider gave it."""
 ArtifactId = NewType("ArtifactId", str)
-"""Of an artifact: `art-` and 32 hexadecimal digits."""
+"""The id of an artifact: `art-` and 32 hexadecimal digits."""

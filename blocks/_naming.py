@@ -1,22 +1,22 @@
-"""Logical paths: how a block is named to a model and to a person, one after the other in the order of the log.
+"""Logical paths: names of blocks for models and people, computed one after the other in the order of the log.
 
-    ar:<turn>.user.prompt              what was said, by kind; .2, .3 for further ones of the turn
+    ar:<turn>.user.prompt              texts, by kind; .2, .3 for further ones of the turn
     ar:<turn>.assistant.completion.2
-    tc:<turn>.<call id>.call           tool traffic, by call
+    tc:<turn>.<call id>.call           tool calls and results, by call id
     tc:<turn>.<call id>.result
     su:<turn>.conv.range.summary       summaries
     fi:<turn>.<name>                   files that came with the user's words
-    at:<version>.<turn>...             a block that counting could not tell from others
-    v<version>                         any block, as short as can be: its label, `[v57]` where it is shown
+    at:<version>.<turn>...             a block that a number would not identify with certainty
+    v<version>                         any block in short form: its label, shown as `[v57]`
 
-A path is derived and never stored, so it costs nothing and cannot disagree with the log; and it names one
+A path is derived and never stored, so it needs no space and cannot disagree with the log; and it names the same
 block for ever.
 
-A turn is counted from its first block until another turn begins.  Whoever comes later (a late result, a
-turn that is entered again) is named by version, and so is whatever cannot be told from an older block with
-certainty: of the names that a compaction has folded only a filter is remembered, which takes a few new ones
-for old.  So a name by count is only given where the count over the whole log is known, and the same block is
-found at it by counting, whatever is appended later.
+The blocks of a turn are numbered from its first block until another turn begins.  A block that joins the turn later
+(a late result, a turn that is resumed) is named by its version, and so is a block that might be confused with an
+older one: for folded blocks there is only a filter of their names, which takes a few new names for old ones.  So a
+block gets a number only if its count over the whole log is known; whatever is appended later, counting finds the same
+block.
 """
 
 import re
@@ -63,7 +63,7 @@ def path_of(block: Block, ordinal: int = 1) -> str:
 
 
 def path_at(block: Block, version: int) -> str:
-    """The path of the block of this version; every block has one, beside what it may be counted as."""
+    """The path of this block by its version; every block has such a path, besides the one with its number."""
     return f"at:{version}.{path_stem(block)[len('ar:') :]}"
 
 
@@ -73,13 +73,13 @@ def label_of(version: int) -> str:
 
 
 def version_in(path: str) -> int:
-    """The version that a path or a label, in brackets or not, names; 0: it names none."""
+    """The version that a path or a label (with or without brackets) names; 0: none."""
     found = _AT.match(path) or _LABEL.fullmatch(path)
     return int(found[1]) if found else 0
 
 
 def is_label(path: str) -> bool:
-    """Whether a path is a version and nothing else."""
+    """Whether a path is only a version."""
     return _LABEL.fullmatch(path) is not None
 
 
@@ -122,7 +122,7 @@ class _Filter:
 
     @classmethod
     def of(cls, encoded: str | None) -> Self | None:
-        """None, or what is no filter, is None: nothing is known."""
+        """An invalid filter gives None: nothing is known."""
         try:
             return None if encoded is None else cls(encoded)
         except ValueError:
@@ -130,7 +130,8 @@ class _Filter:
 
 
 class Naming:
-    """Knows which names are free; to be told every block of a log, or of the part after a cut."""
+    """Computes paths, and knows which are free; it must be given every block of a log, or of the part after a cut, in
+    order."""
 
     __slots__ = ("_calls", "_is_counted", "_ordinals", "_since", "_turn", "_turns", "last_turn")
 
@@ -154,7 +155,7 @@ class Naming:
             stem = path_stem(block)
             ordinal = self._count(stem, version)
             if ordinal and not self._is_taken(stem, ordinal):
-                return path_of(block, ordinal)
+                return stem if ordinal == 1 else f"{stem}.{ordinal}"
         return path_at(block, version)
 
     def meet(self, turn: TurnId, *, is_result: bool) -> None:
@@ -172,7 +173,7 @@ class Naming:
         return turn == self._turn and self._is_counted
 
     def named(self) -> Named:
-        """What the next compaction is to remember, its folded blocks named; see `cut`."""
+        """The state that the next compaction has to store, after its folded blocks were named; see `cut`."""
         return Named(
             turn=self._turn,
             is_counted=self._is_counted,

@@ -7,20 +7,20 @@ _SHOWN_MAX: Final = 60
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:
-    """`; did you mean 'store'?` when one of the known names is near; else empty."""
+    """`; did you mean 'store'?` if a known name is similar; else empty."""
     near = nearest(given, known)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def nearest(given: object, known: Iterable[str], count: int = 1) -> list[str]:
-    """Of the known names those that are like the given one, most alike first."""
+    """The known names that are similar to the given one, most similar first."""
     from difflib import get_close_matches  # only when something is wrong already
 
     return get_close_matches(given, list(known), n=count) if isinstance(given, str) else []
 
 
 def in_words(value: Any) -> str:
-    """A value in a message: a number or a short text as it is, of all else only the type."""
+    """A value for a message: a number or a short text unchanged, of other values only the type."""
     if value is None or isinstance(value, bool | int | float):
         return repr(value)
     if isinstance(value, str):

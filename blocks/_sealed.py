@@ -1,11 +1,11 @@
-"""Confidential results: their content lies in the artifact store, and the log only says where.
+"""Confidential results: their content is in the artifact store, and the log only has its id.
 
     in the log      stands_for(block): a sentence in place of the parts, and the artifact's id
     in memory       the block with its parts and the id; `sealed` makes of it what is written
     artifact        `SealedContent` as JSON: the parts, and a text that nobody can guess, so that the id, a hash
                     of it all, is no way to try out what a short content may be
 
-Whatever is written is sealed first; whatever is read is opened before it is shown to a model.
+Everything is sealed before it is written, and opened after it is read, before a model sees it.
 """
 
 from typing import Final
@@ -23,7 +23,7 @@ GONE: Final = "[confidential: its content is not shown any more ({}); it was art
 
 
 class SealedContent(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an artifact holds of a confidential result."""
+    """The content of a confidential result, as stored in an artifact."""
 
     parts: tuple[Part, ...]
     salt: str
@@ -32,12 +32,12 @@ class SealedContent(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def is_sealed(block: Block) -> bool:
-    """Whether a block is a result whose content the log does not hold."""
+    """Whether a block is a result whose content is not in the log."""
     return isinstance(block, ToolResult) and bool(block.artifact)
 
 
 def stands_for(block: Block) -> Block:
-    """What of a block may be written and quoted: of a sealed result, where its content is."""
+    """The form of a block that may be written and quoted: for a sealed result, a sentence and the artifact's id."""
     if not isinstance(block, ToolResult) or not block.artifact:
         return block
     parts = (TextPart(text=STANDS_FOR.format(block.artifact)),)
@@ -45,7 +45,7 @@ def stands_for(block: Block) -> Block:
 
 
 def without_content(block: ToolResult, reason: str) -> ToolResult:
-    """A sealed result whose content cannot be had."""
+    """A sealed result whose content is not available."""
     parts = (TextPart(text=GONE.format(reason, block.artifact)),)
     return msgspec.structs.replace(block, parts=parts)
 

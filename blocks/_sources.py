@@ -1,4 +1,4 @@
-"""Which foreign ids the folded part of a log had: as many as are worth remembering, in little room."""
+"""A compact filter of the foreign ids in the folded part of a log."""
 
 from base64 import b64decode, b64encode
 from collections import deque
@@ -16,7 +16,7 @@ GENERATIONS_MAX: Final = 16
 
 
 class Sources:
-    """A filter of names: all that it was told lately, and a few that it was not."""
+    """A filter of names: it contains all names that were added recently, and a few others by chance."""
 
     __slots__ = ("_count", "_generations")
 
@@ -32,7 +32,7 @@ class Sources:
         self._generations = deque(whole, maxlen=GENERATIONS_MAX)
 
     def add(self, names: Iterable[str]) -> None:
-        """Remember names; for that, the oldest may be forgotten."""
+        """Add names; the oldest names may be removed to make room."""
         for name in names:
             places = _places(name)
             if self._generations and _has(self._generations[-1], places):

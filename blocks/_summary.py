@@ -30,7 +30,7 @@ class Work(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ToolOutcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What came out of one tool call that is worth remembering."""
+    """A noteworthy outcome of a tool call."""
 
     tool: str
     outcome: str
@@ -38,7 +38,7 @@ class ToolOutcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ArtifactNote(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something produced, and when it is worth reading it back."""
+    """Something that was produced, and when it is worth reading it back."""
 
     path: str
     description: str = ""
@@ -60,27 +60,27 @@ class ErrorRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class StructuredSummary(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A summary in fields, so that rules and not prose decide what survives the next one."""
+    """A summary in fields, so that fixed rules decide which parts the next summary keeps."""
 
     schema: int = 1
     task: str = ""
     """The original task, verbatim."""
     facts: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
-    """What was demanded or forbidden; the user's own words first."""
+    """Demands and prohibitions; the user's own words first."""
     decisions: tuple[Decision, ...] = ()
     completed: tuple[Work, ...] = ()
     tool_outcomes: tuple[ToolOutcome, ...] = ()
     artifacts: tuple[ArtifactNote, ...] = ()
     state: str = ""
-    """The current task and where it stands."""
+    """The current task and its progress."""
     plan: str = ""
     open_items: tuple[OpenItem, ...] = ()
     errors: tuple[ErrorRecord, ...] = ()
     turn_context: str = ""
     """The folded first part of a split turn."""
     quoted: int = 0
-    """How many of the constraints, the first ones, are the user's own words; the engine finds out."""
+    """How many of the constraints, from the first on, are the user's own words; the engine sets this."""
 
 
 class ArtifactRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -100,21 +100,21 @@ class CommandRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     command: str
     """Its first line, as the agent wrote it."""
     status: str = ""
-    """Its exit status, or `ok` / `failed` where only that is known."""
+    """Its exit status, or `ok` / `failed` if only that is known."""
     runs: int = 1
     """How often it ran."""
     about: str = ""
-    """What the call says that it is for."""
+    """The purpose that the call states."""
     error: str = ""
-    """The lines that tell why it failed, when it did the last time."""
+    """If its last run failed: the lines that say why."""
     tests: str = ""
-    """What the tests that it ran came to the last time: `3 failed, 40 passed`."""
+    """The latest result of the tests that it ran: `3 failed, 40 passed`."""
     tests_first: str = ""
-    """And the first time."""
+    """The first result of the tests."""
 
 
 class ToolTally(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How often a tool was called, and how it went."""
+    """How often a tool was called, with success and failure."""
 
     tool: str
     success: int = 0
@@ -122,26 +122,26 @@ class ToolTally(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SearchRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A search: what was asked, and the paths that it named."""
+    """A search: its query, and the paths in it."""
 
     query: str
     paths: tuple[str, ...] = ()
 
 
 class HiddenRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A block that was hidden before it was folded, and what stood for it."""
+    """A block that was hidden before it was folded, and its replacement."""
 
     path: str
     replacement: str
 
 
 class ArtifactPointer(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A result that was moved to the artifact store, and is folded since."""
+    """A result that was moved to the artifact store and has been folded since."""
 
     artifact: ArtifactId
     path: str
     about: str = ""
-    """The tool and what it was asked for, on one line."""
+    """The tool and its target, on one line."""
 
 
 class DroppedSpan(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -153,11 +153,11 @@ class DroppedSpan(Struct, frozen=True, kw_only=True, omit_defaults=True):
     turns: tuple[TurnId, ...] = ()
     started_at: float = 0.0
     ended_at: float = 0.0
-    """When the oldest and the newest of them happened, in seconds since the epoch."""
+    """When the oldest and the newest of them were appended, in seconds since the epoch."""
     about: str = ""
-    """What they were, on one line: tools by count."""
+    """A description on one line: tools by count."""
     keywords: tuple[str, ...] = ()
-    """Rare identifiers in them, those first that the agent used."""
+    """Rare identifiers in them; those that the agent used come first."""
     paths: tuple[str, ...] = ()
     """Logical paths of the oldest and the newest of them."""
 
@@ -175,15 +175,15 @@ class Excerpt(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Version of that block."""
     text: str
     own: bool = False
-    """Cut from a call: the agent has written it."""
+    """Whether it is from a call, so that the agent has written it."""
     file: str = ""
     """The file that the block showed or changed."""
     line: int = 0
     """Number of its first line in the file, as the block gave it; 0: not known."""
     changed: bool = False
-    """Cut from a view of the file that contradicts what the agent wrote to it before."""
+    """Whether it is from a view of the file that contradicts what the agent wrote to it earlier."""
     stale: tuple[int, ...] = ()
-    """Lines of it, from 0, that no longer hold, in an excerpt of a layer that stays as it is."""
+    """Its lines, counted from 0, that are no longer current; the layer itself stays unchanged."""
 
 
 class Term(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -195,25 +195,25 @@ class Term(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     uses: int = 0
     """How often the agent itself wrote it."""
     bare: bool = False
-    """Listed by its name alone, because no excerpt shows it."""
+    """Whether it is listed without an excerpt."""
 
 
 class Layer(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A part of an index that is shown as it is for as long as it lives."""
+    """A part of an index that stays unchanged for as long as it exists."""
 
     excerpts: tuple[Excerpt, ...] = ()
     """In log order; pieces of one block do not overlap."""
     names: tuple[Term, ...] = ()
-    """Listed by their names alone; best first."""
+    """Identifiers that are listed without an excerpt; best first."""
 
 
 class Index(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was folded, findable by name."""
+    """Excerpts and names of folded blocks, to find them by name."""
 
     excerpts: tuple[Excerpt, ...] = ()
-    """Of an index without layers, as older releases wrote it; as in a layer."""
+    """Excerpts of an index without layers, which older releases wrote; otherwise as in a layer."""
     terms: tuple[Term, ...] = ()
-    """What is known of the identifiers that the agent has used; best first."""
+    """The identifiers that the agent has used; best first."""
     layers: tuple[Layer, ...] = ()
     """Oldest first."""
 
@@ -236,5 +236,5 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     externalized: tuple[ArtifactPointer, ...] = ()
     dropped: tuple[DroppedSpan, ...] = ()
     forgotten: dict[str, int] = {}
-    """How many entries of each list collapsed into this count when the list was full."""
+    """For each list: how many entries were removed because it was full."""
     index: Index = Index()

@@ -46,9 +46,9 @@ TOOL_KINDS: Final[Mapping[str, ToolKind]] = {
     ),
     **dict.fromkeys(("websearch", "webfetch", "google_web_search", "fetch", "fetch_url"), "web"),
 }  # fmt: skip
-"""What the tools of well-known coding agents do, by their names in lower case."""
+"""The kinds of the tools of well-known coding agents, by their names in lower case."""
 WEB_TOOLS: Final = ("web_", "browser_")
-"""How the names of others begin."""
+"""Prefixes of the names of other web tools."""
 _DURABILITIES: Final[Mapping[ToolKind, Durability]] = {
     "read": "replayable",
     "write": "anchoring",
@@ -58,7 +58,7 @@ _DURABILITIES: Final[Mapping[ToolKind, Durability]] = {
     "other": "anchoring",
 }
 EDITOR_TOOLS: Final = frozenset({"str_replace_editor", "str_replace_based_edit_tool"})
-"""One tool for several things: the argument `command` says which."""
+"""Tools with several functions: the argument `command` says which one."""
 _FILES: Final = ("file_path", "path", "filename", "notebook_path")
 _TARGETS: Final = (*_FILES, "cmd", "command", "pattern", "query", "url", "input")
 _PATCHED: Final = re.compile(
@@ -69,7 +69,7 @@ _PATCHED: Final = re.compile(
 def tool_kind(
     name: str, arguments: Mapping[str, Any] | None = None, envelope: Envelope | None = None
 ) -> ToolKind:
-    """What a call of a tool with this name does; what its result's envelope declares counts first."""
+    """What a call of a tool with this name does; a declaration in its result's envelope takes precedence."""
     if envelope and envelope.kind:
         return envelope.kind
     name = name.lower()
@@ -79,7 +79,7 @@ def tool_kind(
 
 
 def default_durability(name: str, arguments: Mapping[str, Any] | None = None) -> Durability:
-    """What may become of the result of such a call, when nobody has declared it."""
+    """The durability of the result of such a call, if nothing declares it."""
     return _DURABILITIES[tool_kind(name, arguments)]
 
 
@@ -133,6 +133,6 @@ def _declared_paths(arguments: Mapping[str, Any], envelope: Envelope | None) -> 
 
 
 def texts_in(value: object) -> tuple[str, ...]:
-    """The texts in a field that holds one, or a list of them; what else it holds does not count."""
+    """The strings in a field that holds one, or a list of them; other values are ignored."""
     items = cast("list[object]", value) if isinstance(value, list | tuple) else [value]
     return tuple(item.strip() for item in items if isinstance(item, str) and item.strip())

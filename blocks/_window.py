@@ -1,4 +1,4 @@
-"""What a store hands to a view: the part of a log that still matters."""
+"""The part of a log that still matters, as a store gives it to a view."""
 
 from collections.abc import Sequence
 

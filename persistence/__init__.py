@@ -1,6 +1,6 @@
-"""Where events are kept. Anything that passes `persistence.testing.StoreContract` is a store.
+"""Stores of events. Anything that passes `persistence.testing.StoreContract` is a store.
 
-The stores in databases, what checks and what searches load when they are first asked for.
+The stores in databases, the checks and the search load on first use.
 """
 
 from typing import TYPE_CHECKING

@@ -1,12 +1,12 @@
-"""Copies timelines from one store into another, whatever kinds of store they are.
+"""Copies timelines from one store into another, of any kinds.
 
-A copy has the same versions and the same bytes: hides, compactions, prepared summaries and kinds that
-nobody here knows are events like all others.  What is there already is not copied again, so a copy that
-was interrupted goes on where it stopped, and a copy into the same backup every night reads and writes what is
-new: events from where the copy of a timeline ends, and artifacts by their list.  Artifacts come before the events
+A copy has the same versions and the same bytes: hides, compactions, prepared summaries and unknown kinds are
+copied like all other events.  Events and artifacts that the target already has are not copied again.  So an
+interrupted copy continues where it stopped, and a nightly copy into the same backup reads and writes only what is
+new: events after the end of the copied timeline, and artifacts by their list.  Artifacts are copied before the events
 that name them, so that an interrupted copy has no event whose artifact is missing.
-The source may be written to meanwhile: each timeline arrives as it was at some moment.
-Archived events arrive as events; a log that has lost its oldest ones arrives as what is left of it.
+The source may be written to meanwhile: each timeline is copied as it was at some moment.
+Archived events become ordinary events; of a log that has lost its oldest events, the rest is copied.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -37,29 +37,29 @@ class CopyReport:
     """What `copy_store` has written."""
 
     timelines: int = 0
-    """Of which something was new."""
+    """The number of timelines of which something was new."""
     events: int = 0
     artifacts: int = 0
     forgotten: int = 0
-    """Events of these timelines that the source has no more; the copies begin behind them."""
+    """Events of these timelines that the source no longer has; the copies begin after them."""
 
 
 def copy_store(
     source: EventStore, target: EventStore, timelines: Iterable[str] | None = None
 ) -> CopyReport:
-    """Copy timelines, all or those named, with the artifacts that they put or name, into `target`.
+    """Copy timelines, all or the named ones, with the artifacts that they put or name, into `target`.
 
-    Artifacts that are encrypted are copied as they lie there, so no key is needed.
+    Encrypted artifacts are copied without decrypting them, so no key is needed.
 
     Raises:
-        UnknownTimelineError: `source` has no timeline of a name.
-        DamagedStoreError: an event cannot be read, what came before it is copied; or an artifact, and all
-            else is copied.
-        MisuseError: `target` has another timeline of a name, or cannot keep one whose oldest events are
-            forgotten, those before it are copied; or it cannot keep artifacts.
-        ClosedError: one of them is closed.
+        UnknownTimelineError: `source` has no timeline of this name.
+        DamagedStoreError: an event cannot be read (everything before it was copied), or an artifact cannot be
+            read (everything else was copied).
+        MisuseError: `target` has another timeline of the same name, or cannot keep a timeline whose oldest events
+            are forgotten (the timelines before it were copied); or it cannot keep artifacts.
+        ClosedError: one of the stores is closed.
 
-    Whatever else a store raises: the copy goes on when the call is repeated.
+    After any other error of a store, repeat the call to continue the copy.
     """
     infos = {info.id: info for info in source.list()}
     if timelines is not None:
@@ -99,7 +99,7 @@ class _Shelf:
     _ours: Artifacts | None
     copied: int = 0
     damage: list[str] = attrs.field(factory=list[str])
-    """A sentence for each that cannot be copied."""
+    """A sentence for each artifact that cannot be copied."""
     _named: set[ArtifactId] = attrs.field(factory=set[ArtifactId])
 
     def take(
@@ -143,7 +143,7 @@ def _copy_timeline(source: EventStore, target: EventStore, name: TimelineId, she
 
 
 def _check_same(source: EventStore, target: EventStore, name: TimelineId, last: int) -> None:
-    """Event ids are never given twice, so the one at which the copy ends stands for all before it."""
+    """Event ids are unique, so if the last copied event has the same id, all events before it are the same."""
     here, there = (
         decode_event(data).id
         for store in (source, target)
@@ -159,7 +159,7 @@ def _check_same(source: EventStore, target: EventStore, name: TimelineId, last: 
 def read_bytes(
     store: EventStore, name: TimelineId, *, after: int = 0, limit: int = PAGE
 ) -> Sequence[tuple[int, bytes]]:
-    """What `store.read` gives, with the JSON of each event: as it is stored, where the store tells."""
+    """`store.read` with the JSON of each event; if the store is `Copyable`, exactly as stored."""
     if isinstance(store, Copyable):
         return store.read_bytes(name, after=after, limit=limit)
     page = store.read(name, after=after, limit=limit)
@@ -169,10 +169,10 @@ def read_bytes(
 def append_bytes(
     store: EventStore, name: TimelineId, events: Sequence[bytes], *, expected_version: int
 ) -> int:
-    """`store.append` of events that are JSON; they are stored as they are, where the store can.
+    """`store.append` for events that are JSON; if the store is `Copyable`, they are stored unchanged.
 
-    Raises, besides what `append` does:
-        CodecError: one of them is no event.
+    Raises, in addition to the errors of `append`:
+        CodecError: one of them is not an event.
     """
     if isinstance(store, Copyable):
         return store.append_bytes(name, events, expected_version=expected_version)

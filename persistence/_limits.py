@@ -1,8 +1,8 @@
-"""How large what is stored may be, the same in every store.
+"""Size limits of stored data, the same in every store.
 
-Every database has a limit of its own (a field of PostgreSQL has 1 GB, and 255 MB where SQL reads its JSON; a
-row of SQLite 1 GB), and none says clearly that it was reached.  These lie below all of them, and above what a
-provider takes in one request (32 MB).  What is larger belongs into an artifact, which lies in pieces.
+Every database has a limit of its own (PostgreSQL 1 GB per field, or 255 MB if SQL reads its JSON; SQLite 1 GB per
+row), and none reports clearly that it was exceeded.  The limits here are lower than all of these, and higher than what
+a provider accepts in one request (32 MB).  Larger content belongs into an artifact, which is stored in pieces.
 """
 
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from typing import Final, Protocol
 from blocks import BlockAppended, TimelineId, TooLargeError, decode_event, kind_of, tag_of
 
 EVENT_BYTES_MAX: Final = 64_000_000
-"""Of the JSON of one event."""
+"""Bytes of the JSON of one event."""
 APPEND_BYTES_MAX: Final = 256_000_000
-"""Of all events of one append; also of one that is copied, which an older version may have stored."""
+"""Bytes of all events of one append; also of a single copied event, which an older version may have stored."""
 APPEND_EVENTS_MAX: Final = 200_000
-"""In one append."""
+"""Events in one append."""
 DESCRIPTION_BYTES_MAX: Final = 64_000
-"""Of the JSON of what is said about an artifact."""
+"""Bytes of the JSON of an artifact's description."""
 
 
 class _Sized(Protocol):

@@ -1,4 +1,4 @@
-"""Where a store is: what a path or a URL names, before it is opened."""
+"""The location of a store: what a path or a URL names, before it is opened."""
 
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,55 +11,55 @@ if TYPE_CHECKING:
 
 
 class StoreLocation(Protocol):
-    """What a path or a URL names, whether there is a store already or not; `str` of it is for people."""
+    """The place that a path or a URL names, whether a store exists there or not; `str` of it is for people."""
 
     def exists(self) -> bool:
-        """Whether there is a store."""
+        """Whether a store exists here."""
         ...
 
     def open(self) -> EventStore:
-        """The store; a new one, if there is none.
+        """Open the store; create it if it does not exist.
 
         Raises:
-            StoreError: it cannot be opened, for instance because somebody else holds it.
-            DamagedStoreError: it does not hold together, or lost what was acknowledged.
-            MisuseError: it cannot be a store.
+            StoreError: it cannot be opened, for instance because another process has it open.
+            DamagedStoreError: it is damaged, or acknowledged events are missing.
+            MisuseError: it is not a store.
         """
         ...
 
     def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
-        """Read a store that nobody has open, change nothing, and report what does not hold together.
+        """Read a store that is not open, change nothing, and report what is damaged or inconsistent.
 
         Raises:
-            StoreLockedError: somebody else has it open.
-            MisuseError: there is none.
+            StoreLockedError: another process has it open.
+            MisuseError: there is no store.
         """
         ...
 
     def readable_copy(self, folder: "Path") -> "tuple[StoreLocation, str]":
-        """A copy of a store that nobody has open, in an empty folder, that can be opened; and a sentence
-        on what had to be left out for that, empty if nothing.  Where there are no files of ours, itself.
+        """Copy a store that is not open into an empty folder, so that the copy can be opened; return the copy and a
+        sentence about what had to be left out, which is empty if nothing was.  A store without files returns itself.
 
         Raises:
-            StoreLockedError: somebody else has it open.
-            DamagedStoreError: nothing of it can be opened.
+            StoreLockedError: another process has it open.
+            DamagedStoreError: no part of it can be opened.
         """
         ...
 
     def is_writable(self) -> bool:
-        """Whether the system lets us write to a store that is there, and to its folder."""
+        """Whether the operating system permits writing to the existing store and its folder."""
         ...
 
     def moment(self, folder: "Path") -> "StoreLocation":
-        """A copy of the store as it is at this moment, in an empty folder, whoever has it open; where there
-        are no files of ours, itself.
+        """Copy the store as it is now into an empty folder, even while another process has it open.  A store
+        without files returns itself.
 
         Raises:
-            StoreLockedError: this process has it open; or others rewrite it all the time.
-            StoreError: the system does not let us read it.
+            StoreLockedError: this process has it open; or other processes rewrite it all the time.
+            StoreError: the operating system denies reading.
         """
         ...
 
     def remove(self) -> None:
-        """Take away a store that was opened for nothing: it is new, and closed again."""
+        """Remove a store that was created by `open` but not used, and is closed again."""
         ...

@@ -1,9 +1,9 @@
-"""What every store keeps of a log, whatever it keeps it in: events as bytes, and a head each timeline.
+"""What every store keeps of a log: events as bytes, and a head per timeline.
 
-`checked_events` turns events into what is stored, and refuses what no store takes.  The head of a
-timeline is its version and which compaction is in force; it is all that a store holds in memory of a
-log.  A compaction leaves a *mark* (its version and its cut), undoing it leaves another, and the window
-follows from the marks alone; so loading a window touches no event older than the cut, and a fork knows
+`checked_events` turns events into stored bytes, and refuses events that no store takes.  The head of a
+timeline is its version and the compaction in force; a store holds nothing else of a log in memory.
+A compaction leaves a *mark* (its version and its cut), and undoing it leaves another. The window
+follows from the marks alone, so loading a window reads no event older than the cut, and a fork knows
 the window at any earlier version.
 """
 
@@ -34,13 +34,13 @@ from persistence._store import TimelineInfo
 
 
 class StoredEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """One event on its way to a disk; `data` is what is kept, the rest is read from it."""
+    """One event in the form in which it is stored; `data` is stored, the other fields are read from it."""
 
     id: str
     kind: str
     at: float
     ref: int | None
-    """Of a `RangeCompacted` its cut, of a `RangeExpanded` the compaction it undoes, else None."""
+    """The cut of a `RangeCompacted`, or the version of the compaction that a `RangeExpanded` undoes; else None."""
     data: bytes
     """The event as JSON; `blocks.decode_event` reads it."""
 
@@ -57,7 +57,7 @@ class Mark:
 
 @attrs.frozen(kw_only=True)
 class Head:
-    """Where a log ends; the default is that of a timeline nobody has written to."""
+    """The end of a log; the default is the head of an empty timeline."""
 
     version: int = 0
     created_at: float = 0.0
@@ -65,7 +65,7 @@ class Head:
     marks: tuple[Mark, ...] = ()
 
     def after(self, events: Sequence[StoredEvent]) -> "Head":
-        """The head once `events` have joined the log."""
+        """The head after `events` were appended."""
         marks = tuple(
             Mark(version, event.kind, event.ref)
             for version, event in enumerate(events, self.version + 1)
@@ -79,7 +79,7 @@ class Head:
         )
 
     def cut_to(self, version: int) -> "Head":
-        """The head as it was at an earlier version, for a fork to go on from."""
+        """The head as it was at an earlier version, for a fork."""
         marks = tuple(mark for mark in self.marks if mark.version <= version)
         return attrs.evolve(self, version=version, marks=marks)
 
@@ -114,7 +114,7 @@ def store_event(event: Event) -> StoredEvent:
     """The event as bytes.
 
     Raises:
-        CodecError: the event holds something that is no data at all.
+        CodecError: the event holds a value that cannot be encoded.
     """
     return StoredEvent(
         id=clean_json(event.id),
@@ -126,10 +126,10 @@ def store_event(event: Event) -> StoredEvent:
 
 
 def store_bytes(data: bytes) -> StoredEvent:
-    """An event that is bytes already, which stay as they are, unless they are not quite JSON.
+    """An event that is bytes already; the bytes stay unchanged unless they are not strict JSON.
 
     Raises:
-        CodecError: they are no event.
+        CodecError: they are not an event.
     """
     stored = store_event(decode_event(data))
     try:
@@ -143,7 +143,7 @@ def store_bytes(data: bytes) -> StoredEvent:
 
 
 def ref_of(event: Event) -> int | None:
-    """The version that decides about the window, if the event has one."""
+    """The version in an event that changes the window; None for all other events."""
     match event:
         case RangeCompacted():
             return event.cut
@@ -159,10 +159,10 @@ def ref_of(event: Event) -> int | None:
 def checked_events(
     timeline_id: TimelineId, events: Sequence[Event], expected_version: int
 ) -> list[StoredEvent]:
-    """The events as bytes; every `append` and `fork` begins with it.
+    """The events as bytes; every `append` and `fork` must call this first.
 
     Raises:
-        MisuseError: there are none, or the id or the version cannot be one.
+        MisuseError: there are no events, or the id or the version is not valid.
         TooLargeError: an event, or all of them, have more bytes than `_limits` allows.
         CodecError: an event cannot be stored.
     """
@@ -175,12 +175,12 @@ def checked_events(
 def checked_bytes(
     timeline_id: TimelineId, events: Sequence[bytes], expected_version: int
 ) -> list[StoredEvent]:
-    """`checked_events` for events that are bytes already; every `append_bytes` begins with it.
+    """`checked_events` for events that are bytes already; every `append_bytes` must call this first.
 
     Raises:
         MisuseError: as `checked_events`.
-        TooLargeError: all of them have more bytes than one append may have.
-        CodecError: one of them is no event.
+        TooLargeError: together they have more bytes than one append may have.
+        CodecError: one of them is not an event.
     """
     _check_append(timeline_id, events, expected_version)
     stored = [store_bytes(data) for data in events]
@@ -189,7 +189,7 @@ def checked_bytes(
 
 
 NAME_BYTES_MAX = 1_000
-"""Of a timeline's name in UTF-8: what an index of any database takes, with room."""
+"""Bytes of a timeline's name in UTF-8: well below what an index of any database accepts."""
 
 
 def _check_append(timeline_id: TimelineId, events: Sequence[object], expected_version: int) -> None:
@@ -207,7 +207,7 @@ def _check_append(timeline_id: TimelineId, events: Sequence[object], expected_ve
 
 
 def is_sound(text: object) -> TypeGuard[str]:
-    """False for lone surrogates and NUL, which no file and not every database takes."""
+    """Whether this is a string without lone surrogates and NUL, which files and some databases do not accept."""
     try:
         return isinstance(text, str) and b"\0" not in text.encode()
     except UnicodeEncodeError:
@@ -215,7 +215,7 @@ def is_sound(text: object) -> TypeGuard[str]:
 
 
 def checked_page(after: int, limit: int) -> None:
-    """Refuse a page that no reader can mean.
+    """Refuse an invalid page.
 
     Raises:
         MisuseError: `after` is negative, or `limit` is less than 1.
@@ -227,7 +227,7 @@ def checked_page(after: int, limit: int) -> None:
 def checked_fork(
     source: TimelineId, target: TimelineId, at: int, head_of: Callable[[TimelineId], Head]
 ) -> Head:
-    """The head that a fork of `source` at version `at` begins with.
+    """The head with which a fork of `source` at version `at` begins.
 
     Raises:
         UnknownTimelineError: no such `source`.
@@ -245,7 +245,7 @@ def checked_fork(
 
 
 def timeline_infos(heads: Mapping[TimelineId, Head]) -> list[TimelineInfo]:
-    """What `list` returns; equally old ones stay in the order of `heads`."""
+    """The result of `list`; timelines of the same age stay in the order of `heads`."""
     infos = [
         TimelineInfo(
             id=name, version=head.version, created_at=head.created_at, updated_at=head.updated_at
@@ -256,7 +256,7 @@ def timeline_infos(heads: Mapping[TimelineId, Head]) -> list[TimelineInfo]:
 
 
 def event_problems(version: int, event: Event, blocks: dict[str, int]) -> Iterator[str]:
-    """What cannot be true of an event; `blocks` are the ids that occurred before, with their versions."""
+    """Inconsistencies of an event; `blocks` are the block ids that occurred before, with their versions."""
     ref = ref_of(event)
     if ref is not None and not 1 <= ref <= version:
         yield f"it refers to version {ref}, which is not before it"

@@ -1,4 +1,4 @@
-"""Looks at a store that is not free: others have it open, or nothing can be written where it is."""
+"""Reading a store that another process has open, or that cannot be written to."""
 
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
@@ -17,16 +17,16 @@ _Made = TypeVar("_Made")
 
 @contextmanager
 def look(where: "StoreLocation | str | PathLike[str]") -> Generator[tuple[EventStore, bool]]:
-    """The store `where`, to read from, and whether it is a copy of what the store holds at this moment.
+    """The store at `where`, to read from, and whether it is a temporary copy of the store as it is now.
 
-    It is one where another process has the DuckDB file open, and where a file or its folder cannot be written
-    to. What is written to a copy is lost.
+    It is a copy if another process has the DuckDB file open, or if the file or its folder cannot be written
+    to. Anything written to a copy is lost.
 
     Raises:
-        StoreLockedError: this process has it open: share that store.
-        StoreError: the system does not let us read it.
-        DamagedStoreError: it does not hold together.
-        MisuseError: it cannot be a store.
+        StoreLockedError: this process has it open; share that store object.
+        StoreError: the operating system denies reading.
+        DamagedStoreError: it is damaged.
+        MisuseError: it is not a store.
     """
     place = locate_store(where) if isinstance(where, str | PathLike) else where
     with looking(place, lambda free: free.open()) as (store, is_copy), closing(store):
@@ -37,7 +37,7 @@ def look(where: "StoreLocation | str | PathLike[str]") -> Generator[tuple[EventS
 def looking(
     place: StoreLocation, use: Callable[[StoreLocation], _Made]
 ) -> Generator[tuple[_Made, bool]]:
-    """What `use` makes of a store or, where it is not free, of a copy, which is there until the end."""
+    """The result of `use` on a store or, if the store is not free, on a copy that exists until the end."""
     with TemporaryDirectory(prefix="foldline-", ignore_cleanup_errors=True) as folder:
         yield _used(place, use, Path(folder))
 

@@ -1,4 +1,4 @@
-"""A store for tests and for trying things out: a list of bytes per timeline."""
+"""A store in memory, for tests and experiments: a list of bytes per timeline."""
 
 import os
 import time
@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 
 @attrs.define(eq=False)
 class MemoryStore:
-    """Keeps bytes, not objects, so that a round trip is always exercised; raises what `EventStore` says."""
+    """A store in memory. It keeps bytes, not objects, so that encoding and decoding are always exercised; it raises
+    the errors of `EventStore`."""
 
     _logs: dict[TimelineId, MemoryLog] = attrs.field(
         factory=dict[TimelineId, MemoryLog], init=False, repr=False
@@ -249,7 +250,7 @@ class MemoryStore:
 
 @attrs.frozen
 class MemoryLocation:
-    """`memory:`, where there is never a store before it is opened, nor after it is closed."""
+    """The location `memory:`, where a store exists only while it is open."""
 
     def exists(self) -> bool:
         return False

@@ -1,8 +1,8 @@
-"""A database file, and the log beside it, as they are at one moment, while others write to them.
+"""Copies a database file and its write-ahead log in a consistent state while other processes write to them.
 
-Whoever writes adds to the log at its end and, now and then, folds it into the file.  A copy is of one moment
-unless it was folded meanwhile; then the copy is made again.  Its last commit may be cut off half-way: nobody
-was told of that one yet.
+Writers append to the write-ahead log and, from time to time, checkpoint it into the file.  A copy is consistent
+unless a checkpoint happened meanwhile; then the copy is made again.  Its last commit may be incomplete, but such a
+commit was not yet acknowledged.
 """
 
 import os
@@ -44,7 +44,7 @@ def copy_of_a_moment(
 
 
 def is_writable(path: Path) -> bool:
-    """Whether the system lets us write to a file and to its folder."""
+    """Whether the operating system permits writing to a file and its folder."""
     return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
 
 

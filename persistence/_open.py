@@ -1,4 +1,4 @@
-"""One call for a store by its name: a path, or a URL.
+"""Opening a store by a path or a URL.
 
 To add a store, give it a folder with an `EventStore` and a function `locate`, and a row in `SCHEMES`.
 """
@@ -22,21 +22,21 @@ SCHEMES: Final[Mapping[str, tuple[str, str]]] = {
     "postgres://": ("persistence.postgres._location", "postgres://user@host/database"),
     "memory:": ("persistence._memory", "memory:"),
 }
-"""By scheme (a path has none): the module whose `locate` knows where that is, and how it is written."""
+"""By scheme (a path has none): the module with `locate` for this scheme, and an example."""
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|memory:\Z")
 
 
 def scheme_of(where: object) -> str:
-    """How a URL begins, as in `SCHEMES`; empty for everything else."""
+    """The scheme of a URL, as in `SCHEMES`; empty for everything else."""
     found = _SCHEME.match(where) if isinstance(where, str) else None
     return found[0].lower() if found else ""
 
 
 def locate_store(where: "str | PathLike[str]") -> StoreLocation:
-    """What a path or a URL names; nothing is opened, and nothing is made.
+    """The location that a path or a URL names; this opens and creates nothing.
 
     Raises:
-        MisuseError: it is neither, or its scheme is unknown.
+        MisuseError: it is neither a path nor a URL, or its scheme is unknown.
     """
     scheme = scheme_of(where)
     if scheme not in SCHEMES:  # without what follows: there may be a password in it
@@ -47,16 +47,16 @@ def locate_store(where: "str | PathLike[str]") -> StoreLocation:
 
 
 def open_store(where: "str | PathLike[str]") -> EventStore:
-    """The store at a path or a URL, made if there is none: `agent.duckdb`, `duckdb:///agent.duckdb`,
-    `sqlite:///agent.sqlite`, `postgresql://user@host/database`, or `memory:`, one in memory of its own.
-    Whoever opens a store closes it.
+    """Open the store at a path or a URL, and create it if it does not exist: `agent.duckdb`,
+    `duckdb:///agent.duckdb`, `sqlite:///agent.sqlite`, `postgresql://user@host/database`, or `memory:` for a new
+    store in memory. The caller must close the store.
 
-    What follows `duckdb:///` or `sqlite:///` is the path, so an absolute one has four slashes.
+    The part after `duckdb:///` or `sqlite:///` is the path, so an absolute path gives four slashes.
 
     Raises:
-        MisuseError: it is neither, its scheme is unknown, or no store can be there.
-        StoreLockedError: somebody else has it open.
-        DamagedStoreError: it does not hold together, or lost what was acknowledged.
-        StoreError: the system does not let us use it.
+        MisuseError: it is neither a path nor a URL, its scheme is unknown, or no store can be there.
+        StoreLockedError: another process has it open.
+        DamagedStoreError: it is damaged, or acknowledged events are missing.
+        StoreError: the operating system denies access.
     """
     return locate_store(where).open()

@@ -1,4 +1,4 @@
-"""Which file a store is: what a path must be, and by what other names the same file goes."""
+"""The file of a store: which paths are valid, and how several names of one file are recognized."""
 
 import errno
 import os
@@ -18,11 +18,11 @@ SHOWN = 200
 
 
 def database_path(given: object) -> Path:
-    """The file itself: absolute, and without symbolic links, so that all names of it lead to one lock.
+    """The absolute path without symbolic links, so that all names of a file lead to the same lock.
 
     Raises:
         MisuseError: it cannot be the path of a store.
-        StoreError: the system does not let us look.
+        StoreError: the operating system denies access.
     """
     path = checked_path(given)
     with system_errors(path):
@@ -40,10 +40,10 @@ def database_path(given: object) -> Path:
 
 
 def checked_path(given: object) -> Path:
-    """The path as it was given; nobody has looked whether it can be that of a store.
+    """The path as given, without a check whether a store can be there.
 
     Raises:
-        MisuseError: it is no path at all.
+        MisuseError: it is not a path.
     """
     if not isinstance(given, str | os.PathLike):
         raise MisuseError(f"{given!r:.{SHOWN}} is no path; give the path of a file")
@@ -58,10 +58,10 @@ def checked_path(given: object) -> Path:
 
 
 def path_in(where: "str | os.PathLike[str]", scheme: str) -> Path:
-    """The path that a URL of a scheme names, or that is given as it is.
+    """The path in a URL of this scheme, or the given path itself.
 
     Raises:
-        MisuseError: it names none.
+        MisuseError: it names no path.
     """
     if not isinstance(where, str) or not where.lower().startswith(f"{scheme}://"):
         return checked_path(where)
@@ -76,7 +76,7 @@ def path_in(where: "str | os.PathLike[str]", scheme: str) -> Path:
 
 @contextmanager
 def system_errors(path: Path) -> Generator[None]:
-    """Turns what the system says about a file into an error of ours."""
+    """Turns an error of the operating system about a file into one of ours."""
     try:
         yield
     except PermissionError as error:
@@ -102,7 +102,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """What all names of a file have in common; None if there is no file."""
+    """Device and inode, which all names of a file share; None if there is no file."""
     try:
         found = path.stat()
     except OSError:

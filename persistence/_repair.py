@@ -1,7 +1,7 @@
-"""Saves what can be read of a damaged store into a new one; the damaged one stays as it is.
+"""Saves everything readable of a damaged store into a new one; the damaged store is not changed.
 
-Versions stay what they are: in the place of an event that cannot be read there is one that says nothing, and the
-first of a log are forgotten where its window does not need them.
+Versions stay the same: an empty event replaces each event that cannot be read. Unreadable events at the beginning
+of a log are forgotten if its window does not need them.
 """
 
 from contextlib import closing
@@ -29,7 +29,7 @@ from persistence.artifacts import Artifacts, copy_artifacts
 
 @attrs.frozen(kw_only=True)
 class RepairReport:
-    """What `repair` has saved."""
+    """The result of `repair`: what was saved and what was lost."""
 
     timelines: int = 0
     events: int = 0
@@ -41,13 +41,13 @@ class RepairReport:
 def repair(
     where: "StoreLocation | str | PathLike[str]", target: "str | PathLike[str]"
 ) -> RepairReport:
-    """Save what can be read of the store `where`, which nobody has open, into a new store `target`.
+    """Save everything readable of the store `where`, which no process may have open, into a new store `target`.
 
     Raises:
-        MisuseError: there is no such store, or `target` is there already.
-        StoreLockedError: somebody has it open.
-        DamagedStoreError: nothing can be read of it.
-        StoreError: the system does not let us read it, or write the new one.
+        MisuseError: there is no such store, or `target` exists already.
+        StoreLockedError: a process has it open.
+        DamagedStoreError: nothing of it can be read.
+        StoreError: the operating system denies reading it, or writing the new store.
     """
     source = locate_store(where) if isinstance(where, str | PathLike) else where
     new = locate_store(target)

@@ -1,11 +1,11 @@
-"""Retention: what a store may remove of a log, what it says about it afterwards, and what it refuses.
+"""Retention: which events a store may remove from a log, what it reports about them, and what it refuses.
 
-    versions   1 .. forgotten     gone; reading them is a `ForgottenError`
+    versions   1 .. forgotten     removed; reading them raises a `ForgottenError`
                .. first - 1       in archive files, read through the store like all others
                first .. head      in the store itself
 
-A log only ever loses its oldest events, and never one that its window needs.  The marks of compactions
-stay, so the version, the window and the time at which a timeline began are what they were.
+A log loses only its oldest events, and never one that its window needs.  The marks of compactions
+stay, so the version, the window and the time at which a timeline began stay the same.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,22 +28,22 @@ from persistence._store import EventStore
 
 @attrs.frozen(kw_only=True)
 class ArchivedRange:
-    """Events that lie in a file: a row of the store's manifest."""
+    """Events in an archive file: a row of the store's manifest."""
 
     first: int
     last: int
     file: str
     """Its absolute path."""
     sha256: str
-    """Of the whole file."""
+    """Hash of the whole file."""
 
 
 @attrs.frozen(kw_only=True)
 class Kept:
-    """What is left of a log; the default is all of it."""
+    """Which part of a log is left; the default is the whole log."""
 
     forgotten: int = 0
-    """The newest version that is gone; 0: none is."""
+    """The newest forgotten version; 0: none."""
     archives: tuple[ArchivedRange, ...] = ()
     """Oldest first; they follow one another without a gap, up to `first`."""
     began_at: float = 0.0
@@ -60,13 +60,13 @@ class Kept:
         return self.first - 1
 
     def archiving(self, archive: ArchivedRange, began_at: float) -> "Kept":
-        """What is left once the oldest events lie in one more file."""
+        """The same after the oldest events were moved to one more archive file."""
         return attrs.evolve(self, archives=(*self.archives, archive), began_at=began_at)
 
     def forgetting(self, before: int, began_at: float) -> "Kept":
-        """What is left once nothing older than `before` can be read.
+        """The same after the events older than `before` were forgotten.
 
-        An archive file is given up whole or not at all.
+        An archive file is given up as a whole or not at all.
         """
         left = tuple(archive for archive in self.archives if archive.last >= before)
         gone = before - 1 if not left else left[0].first - 1
@@ -88,7 +88,7 @@ class Kept:
     def refuse_forgotten(self, timeline: TimelineId, first: int, what: str = "") -> None:
         """
         Raises:
-            ForgottenError: the event of version `first` is gone.
+            ForgottenError: the event of version `first` was forgotten.
         """
         if first <= self.forgotten:
             raise ForgottenError(timeline, self.forgotten + 1, what)
@@ -96,29 +96,29 @@ class Kept:
 
 @attrs.frozen(kw_only=True)
 class Removed:
-    """What a removal has done."""
+    """The result of a removal."""
 
     events: int = 0
-    """That were removed or replaced."""
+    """The number of events that were removed or replaced."""
     size: int = 0
-    """Of their JSON, in bytes."""
+    """Bytes of their JSON."""
     unused: tuple[str, ...] = ()
-    """Archive files that this store does not refer to any more; whose they are decides about them."""
+    """Archive files to which this store no longer refers; the caller decides whether to delete them."""
 
 
 @runtime_checkable
 class Retains(Protocol):
-    """A store that can remove what a log no longer needs. Every method is durable and all or nothing.
+    """A store that can remove events that a log no longer needs. Every method is durable and atomic.
 
-    Once something is forgotten, an append after which the window would begin in it is a `ForgottenError`.
+    An append after which the window would begin among forgotten events raises a `ForgottenError`.
     """
 
     def kept(self, timeline_id: TimelineId) -> Kept:
-        """What is left of a timeline; all of it, for an unknown id."""
+        """Which part of a timeline is left; the default `Kept` for an unknown id."""
         ...
 
     def trimmed(self) -> Mapping[TimelineId, Kept]:
-        """The same of all timelines from which something was removed."""
+        """The same for all timelines from which something was removed."""
         ...
 
     def trim(
@@ -129,7 +129,7 @@ class Retains(Protocol):
         archive: "str | PathLike[str] | None" = None,
     ) -> Removed:
         """Remove the events older than version `before`; with the folder `archive`, move them into a
-        file there first.  What is not there any more is removed already.
+        file there first.  Events that were removed earlier are no error.
 
         Raises:
             UnknownTimelineError: no such timeline.
@@ -139,13 +139,12 @@ class Retains(Protocol):
         ...
 
     def rewrite(self, timeline_id: TimelineId, events: Mapping[int, Event]) -> Removed:
-        """Put other events in the place of those of these versions, archived ones included: of the same
-        id, kind, time and ref.
+        """Replace the events of these versions, even archived ones, by events of the same id, kind, time and ref.
 
         Raises:
             UnknownTimelineError: no such timeline.
-            MisuseError: one is not such an event, or the log has no such version.
-            ForgottenError: a version is gone.
+            MisuseError: an event differs in one of these, or the log has no such version.
+            ForgottenError: a version was forgotten.
         """
         ...
 
@@ -158,26 +157,26 @@ class Retains(Protocol):
         ...
 
     def erase(self) -> tuple[str, ...]:
-        """Leave nothing of what was removed in the files of the store; returned is where it may still be
-        that the store does not reach.
+        """Erase everything that was removed from the files of the store; return places where copies may remain
+        that the store cannot reach.
 
         Raises:
-            StoreError: that cannot be done now, or cannot be said.
+            StoreError: this is not possible now, or its success cannot be confirmed.
         """
         ...
 
 
 def kept_of(store: EventStore, timeline_id: TimelineId) -> Kept:
-    """What is left of a timeline, in whatever store; all of it, where nothing can be removed."""
+    """Which part of a timeline is left, in any store; the default `Kept` if the store cannot remove events."""
     return store.kept(timeline_id) if isinstance(store, Retains) else Kept()
 
 
 def checked_trim(timeline: TimelineId, before: int, head: Head) -> None:
-    """Refuse a `trim` that would take what the window needs; every store's begins with it.
+    """Refuse a `trim` that would remove events that the window needs; every store's `trim` must call this first.
 
     Raises:
         UnknownTimelineError: the timeline has no events.
-        MisuseError: `before` is no version, or beyond the start of the window.
+        MisuseError: `before` is not a version, or is greater than the start of the window.
     """
     if not head.version:
         raise UnknownTimelineError(timeline)
@@ -189,7 +188,7 @@ def checked_trim(timeline: TimelineId, before: int, head: Head) -> None:
 
 
 def checked_marks(timeline: TimelineId, head: Head, kept: Kept) -> None:
-    """Refuse an append after which the window would begin in what is gone; `head` is the one after it.
+    """Refuse an append after which the window would begin among forgotten events; `head` is the head after it.
 
     Raises:
         ForgottenError: it would.
@@ -198,16 +197,16 @@ def checked_marks(timeline: TimelineId, head: Head, kept: Kept) -> None:
 
 
 def checked_kept_fork(source: TimelineId, at: int, head: Head, kept: Kept) -> None:
-    """Refuse a fork whose window is gone; `head` is the one that it begins with.
+    """Refuse a fork whose window was forgotten; `head` is the head with which the fork begins.
 
     Raises:
-        ForgottenError: the window at version `at` needs events that are.
+        ForgottenError: the window at version `at` needs forgotten events.
     """
     kept.refuse_forgotten(source, head.window_start(), f"cannot fork {source!r} at {at}")
 
 
 def unused_archives(before: Kept, left: Iterable[Kept]) -> tuple[str, ...]:
-    """The archive files of `before` that no log refers to any more."""
+    """The archive files of `before` to which no log refers any more."""
     files = dict.fromkeys(archive.file for archive in before.archives)
     for kept in left:
         for archive in kept.archives if files else ():
@@ -216,10 +215,10 @@ def unused_archives(before: Kept, left: Iterable[Kept]) -> tuple[str, ...]:
 
 
 def checked_rewrite(version: int, old: Event, new: Event) -> StoredEvent:
-    """The new event as bytes; every `rewrite` asks for it.
+    """The new event as bytes; every `rewrite` must call this.
 
     Raises:
-        MisuseError: it is not the same event with another content.
+        MisuseError: it is not the same event with other content.
     """
     for name, of in (("id", old.id), ("kind", kind_of(old)), ("ref", ref_of(old)), ("at", old.at)):
         stored = {"id": new.id, "kind": kind_of(new), "ref": ref_of(new), "at": new.at}[name]

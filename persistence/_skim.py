@@ -1,4 +1,4 @@
-"""Reads a little of many timelines, in whatever store."""
+"""Reads a small part of many timelines, in any store."""
 
 from collections.abc import Collection, Iterator, Sequence
 
@@ -10,8 +10,8 @@ from persistence._store import EventStore, Skim, Skimmable
 def skimmed(
     store: EventStore, timelines: Sequence[TimelineId], first: int, kinds: Collection[str]
 ) -> Iterator[tuple[TimelineId, Skim]]:
-    """Of each, in any order: its first `first` events that are left, and of its window those of `kinds`, as in
-    `"UsageRecorded"`."""
+    """For each timeline, in any order: its oldest `first` events that are left, and the events of its window whose
+    kind (such as `"UsageRecorded"`) is in `kinds`."""
     lacking: Collection[TimelineId] = store.trimmed() if isinstance(store, Retains) else ()
     if isinstance(store, Skimmable):
         yield from store.skim([name for name in timelines if name not in lacking], first, kinds)

@@ -1,8 +1,8 @@
-"""Copies a log that has lost its oldest events: until the copy is whole, others stand in their place.
+"""Copies a log that has lost its oldest events: until the copy is complete, it has stand-ins for them.
 
-Versions are counted from the first event, so something has to be at those that are gone.  Once all that is
-left has arrived, and with it the compaction that needs nothing older, the stand-ins are forgotten as well.
-They say nothing, and a copy that was interrupted goes on behind them.
+Versions are counted from the first event, so the copy needs events at the lost versions.  Once all remaining
+events have arrived, and with them the compaction that needs nothing older, the stand-ins are forgotten as well.
+They are empty, and an interrupted copy continues after them.
 """
 
 from typing import Final
@@ -15,10 +15,10 @@ PAGE: Final = 1_000
 
 
 def stand_in(target: EventStore, info: TimelineInfo, gone: int) -> None:
-    """Append what stands for events up to version `gone`, as far as that is not there.
+    """Append stand-ins for events up to version `gone` that are not there yet.
 
     Raises:
-        MisuseError: the target cannot remove events, or has older ones, behind which some are missing.
+        MisuseError: the target cannot remove events, or it has older events and lacks some after them.
     """
     held = target.head(info.id)
     if held >= gone:
@@ -37,7 +37,7 @@ def stand_in(target: EventStore, info: TimelineInfo, gone: int) -> None:
 
 
 def fill(target: EventStore, info: TimelineInfo, last: int) -> None:
-    """Append what stands for the events behind the last one that is there up to version `last`."""
+    """Append stand-ins for the events after the last existing one up to version `last`."""
     for first in range(target.head(info.id), last, PAGE):
         versions = range(first + 1, min(first + PAGE, last) + 1)
         events = [_event(version, info.created_at) for version in versions]
@@ -45,7 +45,7 @@ def fill(target: EventStore, info: TimelineInfo, last: int) -> None:
 
 
 def forget_stand_ins(target: EventStore, name: TimelineId, gone: int) -> None:
-    """Remove them.
+    """Remove the stand-ins.
 
     Raises:
         MisuseError: the window needs them.

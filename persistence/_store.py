@@ -1,7 +1,7 @@
-"""The protocol of every store, and what a store may offer besides.
+"""The protocol of every store, and protocols of what a store may offer in addition.
 
-Whatever passes `persistence.testing.StoreContract` is a store.  Search, `block_at`, `verify` read any from
-end to end; one that can do better has `block_index` or `verify`.
+Anything that passes `persistence.testing.StoreContract` is a store.  By default, search, `block_at` and `verify`
+read a store from end to end; a store that can do better has `block_index` or `verify`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen(kw_only=True)
 class TimelineInfo:
-    """One row of `EventStore.list`."""
+    """A timeline in the result of `EventStore.list`."""
 
     id: TimelineId
     version: int
@@ -28,9 +28,9 @@ class TimelineInfo:
 
 @runtime_checkable
 class EventStore(Protocol):
-    """An append-only log per timeline, safe under threads.
+    """An append-only log per timeline; thread-safe.
 
-    Raises, whatever is called after `close` or in a forked child:
+    Raises, in every method after `close` or in a forked child:
         ClosedError: open the store again.
     """
 
@@ -39,14 +39,14 @@ class EventStore(Protocol):
     ) -> int:
         """Append all events or none; return the new version once they are durable.
 
-        `expected_version=0` says that the timeline must be new.  Repeating an append that has
+        `expected_version=0` means that the timeline must be new.  Repeating an append that has
         already happened (same event ids at the same versions) succeeds and writes nothing.
 
         Raises:
-            VersionConflictError: `expected_version` is not the current one.
-            MisuseError: `events` is empty; a version below 0; an id that cannot name a timeline.
-            TooLargeError: an event has more than 64 MB of JSON, all of them more than 256 MB, or there
-                are more than 200,000.
+            VersionConflictError: `expected_version` is not the current version.
+            MisuseError: `events` is empty; the version is below 0; or the id cannot name a timeline.
+            TooLargeError: an event has more than 64 MB of JSON, all events together have more than 256 MB, or
+                there are more than 200,000 events.
             CodecError: an event cannot be stored.
         """
         ...
@@ -59,7 +59,7 @@ class EventStore(Protocol):
         self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
     ) -> Sequence[Recorded]:
         """At most `limit` events with a version greater than `after`, gap-free, oldest first; fewer
-        where they are large, to fit into memory.  Only an empty page is the end.
+        if they are large, so that they fit into memory.  Only an empty page is the end of the log.
 
         Raises:
             MisuseError: `after` is below 0, or `limit` below 1.
@@ -86,7 +86,7 @@ class EventStore(Protocol):
         ...
 
     def close(self) -> None:
-        """Release files and threads; whatever was acknowledged is durable. Idempotent."""
+        """Release files and threads; everything acknowledged is durable. Idempotent."""
         ...
 
 
@@ -95,8 +95,8 @@ class EventStore(Protocol):
 
 @attrs.frozen
 class TurnChange:
-    """A block of another turn than the block before it; or one, no result, of another turn than the
-    last block that was no result either; or the first of a turn."""
+    """A block whose turn differs from that of the block before it; or, if it is not a result, from that of the
+    last block that was not a result; or the first block of a turn."""
 
     version: int
     turn: TurnId
@@ -105,13 +105,13 @@ class TurnChange:
 
 
 class BlockIndex(Protocol):
-    """Finds events by what is in them. It may give more than was asked for, and never less."""
+    """Finds events by their content. It may return more events than match, but never fewer."""
 
     def candidates(
         self, words: Collection[str], kinds: Collection[str], timeline: TimelineId | None
     ) -> Iterable[tuple[TimelineId, Recorded]]:
         """Every `BlockAppended`, of one timeline or of all, in any order, whose block is of one of
-        `kinds` (of any, where they are empty) and says all of `words`.
+        `kinds` (if empty, of any kind) and contains all of `words`.
 
         Words are case-folded, and also occur inside longer words.
         """
@@ -130,13 +130,13 @@ class BlockIndex(Protocol):
         ...
 
     def new_turns(self, timeline: TimelineId, last: int) -> Iterable[TurnChange]:
-        """The first block of each turn, up to version `last`, oldest first; nothing where `related` gives
+        """The first block of each turn, up to version `last`, oldest first; empty if `related` gives
         every block of the timeline anyway."""
         ...
 
     def turns(self, timeline: TimelineId, last: int, *, after: int = 0) -> Iterable[TurnChange]:
-        """Where turns change among the blocks with a version greater than `after`, up to `last`, oldest
-        first, with the first of these; nothing where `new_turns` gives nothing."""
+        """The changes of turn among the blocks with a version greater than `after`, up to `last`, oldest
+        first, including the first of these blocks; empty if `new_turns` is empty."""
         ...
 
 
@@ -145,30 +145,31 @@ class Indexed(Protocol):
     """A store that searches without reading whole logs."""
 
     def block_index(self) -> BlockIndex:
-        """What `search_blocks` and `block_at` ask."""
+        """The index that `search_blocks` and `block_at` use."""
         ...
 
 
 @runtime_checkable
 class Watchable(Protocol):
-    """A store that tells when a timeline has grown, so that who follows one need not wait to ask again."""
+    """A store that reports when a timeline has grown, so that followers need not wait for the next poll."""
 
     def watch(self, timeline_id: TimelineId, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake` each time that something was appended to the timeline, and when the store is closed;
-        what is returned ends that.
+        """Call `wake` after each append to the timeline, and when the store is closed; return a function that
+        ends this.
 
-        It is a hint: `wake` may be called for nothing, late, or not at all, as when another process has
-        appended (but see `HearsOthers`).  It is called from any thread, returns at once and raises nothing.
+        It is only a hint: `wake` may be called without an append, late, or not at all, for example if another
+        process appended (but see `HearsOthers`).  It is called from any thread; it must return at once and raise
+        nothing.
         """
         ...
 
 
 @runtime_checkable
 class HearsOthers(Watchable, Protocol):
-    """One that may hear also of what other processes append."""
+    """A store that may also hear of appends of other processes."""
 
     def hears_others(self) -> bool:
-        """Whether it does at the moment, but for accidents: to look all the same is a precaution then."""
+        """Whether it hears of them at the moment; polling is then only a precaution."""
         ...
 
 
@@ -179,87 +180,88 @@ class HoldsArtifacts(Protocol):
     def artifacts(
         self, *, keys: "KeyRing | None" = None, clock: Callable[[], float] = ...
     ) -> "ArtifactStore":
-        """The artifacts, encrypted with `keys` where they are confidential."""
+        """The artifact store; confidential content is encrypted with `keys`."""
         ...
 
 
 @runtime_checkable
 class Copyable(Protocol):
-    """A store whose events can be copied as the bytes that they are stored as, even of kinds and shapes
-    that this version would write in another way."""
+    """A store whose events can be copied as stored bytes, even events of kinds and forms that this version would
+    write differently."""
 
     def read_bytes(
         self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
     ) -> Sequence[tuple[int, bytes]]:
-        """What `read` gives, with the JSON of each event instead of the event."""
+        """`read`, with the JSON of each event instead of the event."""
         ...
 
     def append_bytes(
         self, timeline_id: TimelineId, events: Sequence[bytes], *, expected_version: int
     ) -> int:
-        """`append` of events that are JSON already.
+        """`append` for events that are JSON already.
 
-        One of them may have as many bytes as all: what an older version has stored is copied.
+        A single event may have as many bytes as a whole append, because an older version may have stored it.
 
-        Raises, besides what `append` does:
-            CodecError: one of them is no event.
+        Raises, in addition to the errors of `append`:
+            CodecError: one of them is not an event.
         """
         ...
 
 
 @runtime_checkable
 class Checksummed(Protocol):
-    """A store with a checksum beside each event, which reading does not compare."""
+    """A store that keeps a checksum of each event, which reads do not compare."""
 
     def altered(self, timeline_id: TimelineId, after: int, last: int) -> Sequence[int]:
-        """Versions behind `after` up to `last` whose content is not what was written."""
+        """Versions greater than `after`, up to `last`, whose content is not what was written."""
         ...
 
 
 @attrs.frozen(kw_only=True)
 class Skim:
-    """A little of a timeline."""
+    """A small part of a timeline."""
 
     first: Sequence[Recorded] = ()
-    """Its first events that are left."""
+    """The oldest events that are left."""
     compaction: Recorded | None = None
-    """The one in force."""
+    """The compaction in force."""
     window: Sequence[Recorded] = ()
-    """Of its window, the events of some kinds, oldest first."""
+    """The events of its window of the requested kinds, oldest first."""
 
 
 @runtime_checkable
 class Skimmable(Protocol):
-    """A store that reads a little of many timelines, at less than the price of their windows."""
+    """A store that reads a small part of many timelines at a lower cost than their windows."""
 
     def skim(
         self, timelines: Sequence[TimelineId], first: int, kinds: Collection[str]
     ) -> Iterable[tuple[TimelineId, Skim]]:
-        """Of each, in any order: its first `first` events, and of its window those of `kinds`, as in
-        `"UsageRecorded"`; nothing of an unknown one. Nobody asks for those that lack events (`persistence.Retains`)."""
+        """For each timeline, in any order: its first `first` events, and the events of its window whose kind (such as
+        `"UsageRecorded"`) is in `kinds`; nothing for an unknown timeline. Callers leave out timelines from which
+        events were removed (`persistence.Retains`)."""
         ...
 
 
 PROBLEMS_MAX: Final = 100
-"""A report stops here: a store with so many is broken, and they repeat each other."""
+"""A report stops after this many problems: such a store is broken, and further problems repeat these."""
 
 
 @attrs.frozen(kw_only=True)
 class StoreProblem:
-    """One thing that is not as it should be."""
+    """A problem that `verify` found."""
 
     timeline: str = ""
-    """Empty: it concerns the whole file."""
+    """The timeline concerned; empty: the whole store."""
     version: int = 0
-    """0: it concerns the whole timeline."""
+    """The version concerned; 0: the whole timeline."""
     artifact: str = ""
-    """Empty: it concerns no artifact."""
+    """The artifact concerned; empty: none."""
     what: str
 
 
 @attrs.frozen(kw_only=True)
 class StoreReport:
-    """What `verify` found."""
+    """The result of `verify`."""
 
     timelines: int = 0
     events: int = 0
@@ -268,14 +270,14 @@ class StoreReport:
 
     @property
     def ok(self) -> bool:
-        """Nothing is wrong."""
+        """Whether there are no problems."""
         return not self.problems
 
 
 @runtime_checkable
 class Verifiable(Protocol):
-    """A store, of events or of artifacts, that knows how its own bytes can be damaged."""
+    """A store of events or artifacts that can check its own bytes for damage."""
 
     def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
-        """Read everything, change nothing, and report what does not hold together."""
+        """Read everything, change nothing, and report what is damaged or inconsistent."""
         ...

@@ -1,7 +1,6 @@
-"""Whether a store holds together: every promise about stored bytes, checked one by one.
+"""Checks whether a store is consistent: every promise about stored bytes, one by one.
 
-A store that knows how its own bytes can be damaged does it itself; any other is read through its
-protocol.
+A `Verifiable` store checks its own bytes; any other store is read through its protocol.
 """
 
 from collections.abc import Iterator
@@ -31,17 +30,17 @@ PAGE: Final = 1_000
 def verify(
     target: "EventStore | Verifiable | str | PathLike[str]", *, keys: KeyRing | None = None
 ) -> StoreReport:
-    """Read the whole store, open or at a path or URL, and report what does not hold together.
+    """Read a whole store, given as an object, a path or a URL, and report what is damaged or inconsistent.
 
-    Versions are gap-free; every event can be read and is the one its row says; no block id occurs
-    twice in a timeline; every artifact is there and is what was put; nothing acknowledged is missing.
-    Changes nothing.  `target` may also be a store of artifacts, open, or the folder or URL of one.
-    Of artifacts that are encrypted the size is compared, and with their `keys` the content.
+    Checks that versions are gap-free; that every event can be read and agrees with its row; that no block id occurs
+    twice in a timeline; that every artifact exists and has its original content; and that nothing acknowledged is
+    missing.  Changes nothing.  `target` may also be an artifact store, or the folder or URL of one.
+    For encrypted artifacts it checks the size, and with their `keys` also the content.
 
     Raises:
-        StoreLockedError: somebody else has the file open.
-        MisuseError: there is no such file, or it is no store.
-        ClosedError: it is a store that was closed.
+        StoreLockedError: another process has the file open.
+        MisuseError: there is no such file, or it is not a store.
+        ClosedError: the store was closed.
     """
     try:
         if isinstance(target, str | PathLike):
@@ -68,7 +67,7 @@ def _is_folder_of_artifacts(path: "str | PathLike[str]") -> bool:
 
 
 def _scanned(store: EventStore) -> StoreReport:
-    """The report on a store that is read through its protocol."""
+    """The report on a store that has no `verify` of its own."""
     found = store.list()
     problems = chain.from_iterable(_log_problems(store, info) for info in found)
     return StoreReport(

@@ -1,4 +1,4 @@
-"""Telling who waits for a timeline to grow that it has grown, inside one process."""
+"""Waking those who wait for a timeline to grow, inside one process."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,16 +14,16 @@ Wake: TypeAlias = Callable[[], None]
 
 @attrs.define(eq=False)
 class Watchers:
-    """Who is to be woken when something was appended; see `Watchable`."""
+    """The functions to call after an append; see `Watchable`."""
 
     _wakes: dict[TimelineId, list[Wake]] = attrs.field(
         factory=dict[TimelineId, list[Wake]], init=False, repr=False
     )
     _lock: "RLock" = attrs.field(factory=RLock, init=False, repr=False)
-    """Taken again by one who ends because the garbage collector ran in `add`."""
+    """Reentrant, because the garbage collector may run inside `add` and end another watch."""
 
     def add(self, timeline_id: TimelineId, wake: Wake) -> Callable[[], None]:
-        """Wake this one, too; what is returned ends it, and may be called again."""
+        """Also call `wake` from now on; return an idempotent function that ends this."""
 
         def end() -> None:
             with self._lock, suppress(ValueError, KeyError):
@@ -36,16 +36,16 @@ class Watchers:
         return end
 
     def timelines(self) -> tuple[TimelineId, ...]:
-        """Those that somebody waits for."""
+        """The timelines that have a waiter."""
         with self._lock:
             return (*self._wakes,)
 
     def grown(self, timeline_id: TimelineId) -> None:
-        """Something was appended here."""
+        """Call this after an append to the timeline."""
         self.wake(timeline_id)
 
     def wake(self, timeline_id: TimelineId) -> None:
-        """Wake those who wait for this timeline; who has just begun to wait has looked since."""
+        """Wake the waiters of this timeline. A waiter that registers at the same time polls afterwards anyway."""
         if timeline_id in self._wakes:
             with self._lock:
                 waiting = (*self._wakes.get(timeline_id, ()),)
@@ -53,6 +53,6 @@ class Watchers:
                 wake()
 
     def closed(self) -> None:
-        """Wake all of them: there is nothing more to wait for."""
+        """Wake all waiters, because the store is closed."""
         for timeline_id in self.timelines():
             self.wake(timeline_id)

@@ -1,7 +1,6 @@
 """An append-only timeline of blocks, rendered into the next model request.
 
-What a program needs first is here at once; agents, the async shell and the model's summariser load
-when they are first asked for.
+The basic names load at import. Agents, `AsyncTimeline` and `ModelSummarizer` load on first use.
 """
 
 from importlib import import_module as _import_module

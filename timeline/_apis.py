@@ -1,8 +1,8 @@
-"""How the client of each API is asked: for a response, whole or streamed; by an agent, or for a summary.
+"""Calls the client of each API for a response, whole or streamed, for an agent or for a summary.
 
-The clients are the makers' own, `anthropic.Anthropic()`, `openai.OpenAI()`, `google.genai.Client()`, or whatever has
+The clients are the vendors' own, `anthropic.Anthropic()`, `openai.OpenAI()`, `google.genai.Client()`, or objects with
 the same methods.
-A streamed response of OpenAI's is put together here: the client's own helper raises where an answer was cut off.
+OpenAI's streamed responses are joined here, because the client's own helper raises if an answer was cut off.
 """
 
 import inspect
@@ -20,69 +20,69 @@ Options: TypeAlias = Mapping[str, Any]
 
 
 class ResponseLostError(Exception):
-    """A stream ended without saying how the message ends."""
+    """A stream ended before the end of the message."""
 
 
 class Telling(Protocol):
-    """A response that arrives piece by piece, and says so."""
+    """A response that arrives piece by piece."""
 
     def texts(self, client: Any, arguments: Json) -> Iterator[str]:
-        """Its text as it comes."""
+        """Its text, piece by piece."""
         ...
 
     def atexts(self, client: Any, arguments: Json) -> AsyncIterator[str]:
-        """The same of an async client."""
+        """The same for an async client."""
         ...
 
     @property
     def response(self) -> Any:
-        """All of it, once the texts are over.
+        """The whole response, after its last text.
 
         Raises:
-            ResponseLostError: it broke off.
+            ResponseLostError: the stream broke off.
         """
         ...
 
 
 @attrs.frozen(kw_only=True)
 class Api:
-    """One API."""
+    """One provider's API, as its client offers it."""
 
     client: str
-    """Its client, in words."""
+    """The description of its client for error messages."""
     method: str
-    """Where the client takes a request."""
+    """The client's attribute for requests."""
     call: str = "create"
-    """How that is called."""
+    """The method's name."""
     limit: str
-    """What it calls the tokens that an answer may have."""
+    """The argument for the tokens that an answer may have."""
     config: str = ""
-    """Under which argument it takes all but the conversation; empty: every option is an argument."""
+    """The argument that contains everything but the conversation; empty: every option is an argument."""
     telling: Callable[[], Telling]
 
     def arguments(self, request: Json, model: str, limit: int, options: Options) -> Json:
-        """The keyword arguments of a call; `options`: what it gets beside its request."""
+        """The keyword arguments of a call; `options` are added to the request."""
         if not self.config:
             return {**options, **request, "model": model, self.limit: limit}
         config = {**options.get(self.config, {}), **request.get(self.config, {}), self.limit: limit}
         return {**options, **request, "model": model, self.config: config}
 
     def create(self, client: Any, arguments: Json) -> Any:
-        """A whole response; of an async client to be awaited."""
+        """A whole response; with an async client, await it."""
         return self._create(client)(**arguments)
 
     def is_async(self, client: Any) -> bool:
-        """Whether what the client returns is to be awaited."""
+        """Whether the client's results have to be awaited."""
         return inspect.iscoroutinefunction(inspect.unwrap(self._create(client)))
 
     def _create(self, client: Any) -> Any:
         return getattr(attrgetter(self.method)(client), self.call)
 
     def check(self, client: object) -> None:
-        """Whether something is such a client.
+        """Refuse an object that is not a client of this API.
 
         Raises:
-            MisuseError: it is not.
+            MisuseError: it is not a client of this API.
         """
         try:
             attrgetter(self.method)(client)
@@ -92,7 +92,7 @@ class Api:
 
 @attrs.define
 class _Message:
-    """Anthropic's client puts a stream together."""
+    """A stream of Anthropic, whose client assembles the response."""
 
     _message: Any = attrs.field(default=None, init=False)
 
@@ -116,7 +116,7 @@ class _Message:
 
 @attrs.define
 class _Events:
-    """A stream of events, or of chunks, put together here; its response is JSON."""
+    """A stream of events or chunks that is assembled here; its response is JSON."""
 
     method: str
     format: Format
@@ -158,7 +158,7 @@ class _Events:
 
 @attrs.define
 class _Chunks(_Events):
-    """What Google's client streams has no end that one must see to: it is a plain iterator."""
+    """A stream of Google's client: a plain iterator, which need not be closed."""
 
     def texts(self, client: Any, arguments: Json) -> Iterator[str]:
         for event in client.models.generate_content_stream(**arguments):
@@ -183,7 +183,7 @@ def _chunk(chunk: Json) -> str:
 
 
 def _said(chunk: Json) -> str:
-    """The text in a chunk of Gemini's, its thoughts aside."""
+    """The text in a chunk of Gemini, without thoughts."""
     contents = (obj(candidate.get("content")) for candidate in objs(chunk.get("candidates")))
     parts = (part for content in contents for part in objs(content.get("parts")))
     return "".join(string(part.get("text")) for part in parts if not part.get("thought"))
@@ -222,14 +222,14 @@ APIS: Final[Mapping[str, Api]] = {
         telling=lambda: _Chunks(_MODELS, "gemini", _said, {}),
     ),
 }
-"""By `Model.provider`."""
+"""The APIs by `Model.provider`."""
 
 
 def api_of(provider: str) -> Api:
-    """How this provider is asked.
+    """The API of this provider.
 
     Raises:
-        MisuseError: it cannot.
+        MisuseError: foldline cannot call this provider's models.
     """
     if provider not in APIS:
         raise MisuseError(

@@ -1,4 +1,4 @@
-"""The same timeline for asyncio: the same methods, with `await`."""
+"""The timeline for asyncio: the same methods as `Timeline`, with `await`."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Self, TypeVar, Unpack
@@ -31,9 +31,9 @@ def _new_lock() -> Any:
 class AsyncTimeline(Shell):
     """One conversation, for asyncio; see `Timeline`.
 
-    Commits run in threads, summarisers and hooks may be coroutine functions, and calls queue in
-    the order in which they were made. Open one with `await AsyncTimeline.open(...)`; forking a snapshot
-    is to be awaited, too.
+    Commits run in threads, summarisers and hooks may be coroutine functions, and calls run in
+    the order in which they were made. Open a timeline with `await AsyncTimeline.open(...)`; `fork` of a snapshot
+    is awaited, too.
     """
 
     _lock: Any = attrs.field(factory=_new_lock, init=False)
@@ -41,7 +41,7 @@ class AsyncTimeline(Shell):
     @classmethod
     @documented_as(Timeline.open)
     async def open(cls, name: str, **options: Unpack[Options]) -> Self:
-        """Open a timeline, or begin it; see `Timeline.open`."""
+        """Open a timeline; create it if it does not exist. See `Timeline.open`."""
         opening = Opening(name, options)
         try:
             await arun(opening.flow())
@@ -108,7 +108,7 @@ class AsyncTimeline(Shell):
     fork = bound(_forked, Operations.fork)
 
     async def close(self) -> None:
-        """Flush, and close the store if `open` made it, whether the flush failed or not. Idempotent."""
+        """Flush; then close the store if `open` created it, even if the flush fails. Idempotent."""
         await arun(self._operations.preparation.finish())
         async with self._lock:
             engine = self._operations.engine
@@ -117,7 +117,7 @@ class AsyncTimeline(Shell):
             try:
                 await arun(engine.close())
             finally:
-                engine.closed = True  # also when it was cancelled
+                engine.closed = True  # also if it was cancelled
                 if self._owned is not None:
                     await arun(_done(self._owned.close))
 

@@ -1,12 +1,12 @@
-"""Flows: whatever takes time is written once, as a generator that asks for it; drivers do what it asks.
+"""Flows: logic with slow operations is written once, as a generator; drivers carry out the operations.
 
-A flow yields what is to be done and is sent the result (or has the error thrown in).  The sync driver
-does it itself, the async one awaits it; the logic in between exists once.
+A flow yields an operation and is sent its result (or has its error thrown in).  The sync driver
+runs the operation in place, the async driver awaits it; the logic in between exists once.
 
-The flow of a timeline holds the timeline's lock, but not while it waits for other people's code.  A hook,
+The flow of a timeline holds the timeline's lock, but not while other people's code runs.  A hook,
 an observer or a summariser may use the timeline that called it, from its own thread or task or from
-another one that it waits for.  So the lock is free meanwhile, and the flow finds out afterwards whether
-the timeline has moved on.
+another one that it waits for.  So the lock is released meanwhile, and the flow checks afterwards whether
+the timeline's version has changed.
 """
 
 import contextlib
@@ -25,18 +25,18 @@ from timeline.observe._hooks import acall, call
 _T = TypeVar("_T")
 
 Calls: TypeAlias = Generator[Callable[[], Any], Any, _T]
-"""A flow that yields functions to be called; what they return is to be awaited where asyncio runs it."""
+"""A flow that yields functions to be called; under asyncio, their results are awaited."""
 
 
 def done(do: Callable[[], Any]) -> Any:
-    """Perform what a flow of `Calls` asks for."""
+    """Call a function that a flow of `Calls` yielded."""
     return do()
 
 
 def drive(flow: Generator[Any, Any, _T], perform: Callable[[Any], Any] = done) -> _T:
-    """Run a flow to its end; what it returned."""
+    """Run a flow to its end, and return its result."""
     step: Callable[[], Any] = partial(next, flow)
-    with contextlib.closing(flow):  # an interrupt ends it half way
+    with contextlib.closing(flow):  # an interrupt leaves it unfinished
         while True:
             try:
                 effect = step()
@@ -45,14 +45,14 @@ def drive(flow: Generator[Any, Any, _T], perform: Callable[[Any], Any] = done) -
                 return result
             try:
                 step = partial(flow.send, perform(effect))
-            except Exception as error:  # noqa: BLE001 -- the flow decides; it re-raises what it cannot mend
+            except Exception as error:  # noqa: BLE001 -- the flow handles it, or raises it again
                 step = partial(flow.throw, error)
 
 
 async def adrive(
     flow: Generator[Any, Any, _T], perform: Callable[[Any], Awaitable[Any]] = done
 ) -> _T:
-    """Run a flow to its end, awaiting what it asks for."""
+    """Run a flow to its end, awaiting each operation, and return its result."""
     step: Callable[[], Any] = partial(next, flow)
     with contextlib.closing(flow):
         while True:
@@ -67,19 +67,19 @@ async def adrive(
                 step = partial(flow.throw, error)
 
 
-# What the flow of a timeline asks for.
+# Effects that the flow of a timeline yields.
 
 
 @attrs.frozen
 class RunBlocking:
-    """Something blocking, such as a commit."""
+    """Run something blocking, such as a commit."""
 
     do: Callable[[], Any]
 
 
 @attrs.frozen
 class AskSummarizer:
-    """Somebody outside is needed: for a summary, or to count."""
+    """Call an external service: for a summary, or to count tokens."""
 
     ask: Callable[[], Any]
     aask: Callable[[], Awaitable[Any]]
@@ -88,7 +88,7 @@ class AskSummarizer:
 
 @attrs.frozen
 class CallHook:
-    """A hook is to be called; the answer is what it returned."""
+    """Call a hook; the result is the hook's return value."""
 
     hook: Callable[[Any], Any]
     argument: object
@@ -96,14 +96,14 @@ class CallHook:
 
 @attrs.frozen
 class Begin:
-    """A flow is to run in the background, under the same lock; the answer is what `Await` waits for."""
+    """Run a flow in the background, under the same lock; the result is an object for `Await`."""
 
     flow: Generator[Any, Any, None]
 
 
 @attrs.frozen
 class Await:
-    """What was begun is to end first, however it ends."""
+    """Wait until a background flow has ended, successfully or not."""
 
     work: Any
     """A future, or for asyncio a task."""
@@ -111,29 +111,29 @@ class Await:
 
 @attrs.frozen
 class Pause:
-    """Nothing is to be done for a while."""
+    """Wait for some seconds."""
 
     seconds: float
 
 
 @attrs.frozen
 class Doze:
-    """Nothing is to be done until something happens elsewhere; the answer is what the wait returns."""
+    """Wait until something happens elsewhere; the result is the return value of the wait."""
 
     wait: Callable[[], Any]
     await_: Callable[[], Awaitable[Any]]
-    """The same for asyncio, which no thread may wait for."""
+    """The same for asyncio, without blocking a thread."""
 
 
 Effect: TypeAlias = RunBlocking | AskSummarizer | CallHook | Begin | Await | Pause | Doze
 Flow: TypeAlias = Generator[Effect, Any, _T]
 
 
-# Driving it.
+# Running a flow.
 
 
 def run(flow: Flow[_T], lock: Any = None) -> _T:
-    """Run a flow to its end, holding a `threading` lock but while other people's code is called."""
+    """Run a flow to its end, holding a `threading` lock except while other people's code runs."""
     with _Hold(lock) as hold:
         return drive(flow, hold.perform)
 
@@ -146,7 +146,7 @@ async def arun(flow: Flow[_T], lock: Any = None) -> _T:
 
 @attrs.define
 class _Hold:
-    """One flow's hold on a lock; without one there is nothing to hold."""
+    """One flow's hold on a lock; does nothing if there is no lock."""
 
     lock: Any
     _is_held: bool = attrs.field(default=False, init=False)
@@ -164,11 +164,11 @@ class _Hold:
 
     @contextlib.contextmanager
     def away(self) -> Generator[None]:
-        """Others may go on.  An interrupt ends the flow, so that it needs the lock no more."""
+        """Release the lock for others.  After an interrupt the flow ends, so it does not take the lock again."""
         self.__exit__()
         try:
             yield
-        except Exception:  # the flow is told, and decides under the lock
+        except Exception:  # the flow gets the error, and needs the lock
             self.__enter__()
             raise
         self.__enter__()
@@ -215,17 +215,17 @@ class _AsyncHold:
 
     @contextlib.asynccontextmanager
     async def away(self) -> AsyncGenerator[None]:
-        """As above; being cancelled ends the flow, too."""
+        """Release the lock for others; a cancellation ends the flow, too."""
         await self.__aexit__()
         try:
             yield
-        except Exception:  # the flow is told, and decides under the lock
+        except Exception:  # the flow gets the error, and needs the lock
             await self.__aenter__()
             raise
         await self.__aenter__()
 
     async def perform(self, effect: Effect, flow: Flow[Any]) -> object:
-        import asyncio  # here, because it is a sixth of what importing the library would cost
+        import asyncio  # here, because it takes a sixth of the library's import time
 
         match effect:
             case RunBlocking():
@@ -249,14 +249,14 @@ class _AsyncHold:
 
 
 async def _finished(effect: RunBlocking, flow: Flow[Any]) -> object:
-    """What blocking work gave.
+    """The result of blocking work.
 
-    A thread cannot be cancelled: when its task is, what it commits is waited for, and the flow is
-    told, so that the timeline does not lose sight of what its store now holds.
+    A thread cannot be cancelled.  If its task is cancelled, this waits for the thread's commit and tells the flow, so
+    that the timeline knows what its store now holds.
     """
     import asyncio
 
-    # No task: one that runs when its loop ends would be cancelled, and its thread left alone.
+    # Not a task: it would be cancelled when its loop ends, while its thread continues.
     context = contextvars.copy_context()
     work = asyncio.get_running_loop().run_in_executor(None, context.run, effect.do)
     try:
@@ -273,7 +273,7 @@ async def _finished(effect: RunBlocking, flow: Flow[Any]) -> object:
 
 
 def in_thread(work: Callable[[], _T]) -> Future[_T]:
-    """A call in a thread of its own that no exit waits for."""
+    """Call a function in a thread of its own, for which the process does not wait at exit."""
     answer: Future[_T] = Future()
     answer.set_running_or_notify_cancel()
     context = contextvars.copy_context()
@@ -281,7 +281,7 @@ def in_thread(work: Callable[[], _T]) -> Future[_T]:
     def answered() -> None:
         try:
             answer.set_result(context.run(work))
-        except BaseException as error:  # noqa: BLE001 -- raised again where it is waited for
+        except BaseException as error:  # noqa: BLE001 -- raised again by the caller that waits
             answer.set_exception(error)
 
     threading.Thread(target=answered, name="foldline-summary", daemon=True).start()

@@ -22,10 +22,10 @@ def named_policies() -> dict[str, Policy]:
 
 
 def policy_named(name: str) -> Policy:
-    """A shipped policy, or the one in a TOML file when `name` is the path of one.
+    """A shipped policy by its name, or the policy in the TOML file at the path `name`.
 
     Raises:
-        PolicyError: neither; or a field that no policy has, or a number out of its range.
+        PolicyError: there is neither a policy nor a file of this name, a field is unknown, or a number is out of range.
     """
     if name.endswith(".toml"):
         return policy_from(Path(name))
@@ -55,9 +55,9 @@ def policy_from(path: Path) -> Policy:
 
 
 def policy_toml(policy: Policy) -> str:
-    """What `policy_from` reads as this policy: the fields that are not as in `Policy()`.
+    """The TOML from which `policy_from` reads this policy: the fields that differ from `Policy()`.
 
-    The name is left out; it is the file's. Rungs of the caller's own have no name in a file.
+    The name is left out, because it is the file's name. The caller's own rungs cannot be written to a file.
     """
     changed = attrs.asdict(policy, recurse=False, filter=_is_changed)
     tools = changed.pop("tools", {})
@@ -76,7 +76,7 @@ def _is_changed(attribute: "attrs.Attribute[Any]", value: object) -> bool:
 
 
 def _toml(value: Any) -> str:
-    """A value as TOML writes it: nearly as JSON does."""
+    """A value in TOML, which is nearly JSON."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(_toml, cast('tuple[Any, ...]', value)))}]"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

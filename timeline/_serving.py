@@ -20,15 +20,16 @@ LOOPBACK: Final = "127.0.0.1"
 _START_SECONDS_MAX: Final = 30.0
 _STOP_SECONDS: Final = 1
 _IDLE_SECONDS: Final = 75
-"""How long a connection is kept that nothing is asked on: an agent's tools take their time."""
+"""How long an idle connection is kept open, because an agent's tools may take long."""
 _BACKLOG: Final = 128
 _TURN_SECONDS: Final = 0.0005
 _FULL_COLLECTION_AFTER: Final = 30
-"""Collections of the generation before; Python's own is 10."""
+"""Collections of the younger generation before a full collection; Python's default is 10."""
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """Said to be TCP, or asyncio leaves Nagle's algorithm on, which costs 40 ms an answer."""
+    """A listening socket with the protocol TCP named, otherwise asyncio leaves Nagle's algorithm on, which costs 40 ms
+    per answer."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
@@ -42,11 +43,11 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def take_turns() -> None:
-    """Let nobody wait long in this process, which does nothing but serve.
+    """Keep waits short in this process, which does nothing but serve.
 
-    Threads take turns ten times as often as Python's own 5 ms: while one compacts, a request that comes in pieces
-    would wait that long for each of them.  Garbage is looked for in all that is held a third as often: with
-    sixteen long conversations that stops every thread for 0.3 s.
+    Threads switch ten times as often as by Python's default of 5 ms: while one thread compacts, a request that arrives
+    in pieces would wait that long for each piece.  Full garbage collections are a third as frequent, because with
+    sixteen long conversations each stops every thread for 0.3 s.
     """
     sys.setswitchinterval(_TURN_SECONDS)
     youngest, younger, _ = gc.get_threshold()
@@ -54,7 +55,7 @@ def take_turns() -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches what listens there."""
+    """Whether a server at this host is reachable only from this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -63,10 +64,11 @@ def is_loopback(host: str) -> bool:
 
 @attrs.define
 class AppServer(ABC):
-    """Serves an application between `start` and `stop`, or inside a `with`; derive from it to say which."""
+    """Serves an application between `start` and `stop`, or inside a `with` block; a subclass provides the
+    application."""
 
     hurries: ClassVar[bool] = True
-    """Whether it stops in the middle of answers, and the application hears nothing of it."""
+    """Whether it stops in the middle of answers without telling the application."""
     port: int = attrs.field(default=0, kw_only=True)
     """0: any free one."""
     host: str = attrs.field(default=LOOPBACK, kw_only=True)
@@ -76,24 +78,24 @@ class AppServer(ABC):
 
     @abstractmethod
     def make_app(self) -> Any:
-        """The application; imports what only serving needs."""
+        """The application; this imports modules that are needed only for serving."""
 
     @property
     @abstractmethod
     def extra(self) -> str:
-        """The name of what is installed with `pip install 'foldline[...]'` to serve it."""
+        """The extra that it needs: the name in `pip install 'foldline[...]'`."""
 
     @property
     def url(self) -> str:
-        """Where it is, once it listens."""
+        """The server's URL, once it listens."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
 
     def start(self) -> None:
-        """Serve in a thread; back when requests are taken.
+        """Serve in a thread; return when it accepts requests.
 
         Raises:
-            MisuseError: what it needs is not installed.
+            MisuseError: its extra is not installed.
             OSError: the port is taken.
         """
         server = self._open()
@@ -107,14 +109,14 @@ class AppServer(ABC):
             time.sleep(0.002)
 
     def run(self) -> None:
-        """Serve in the foreground, until a signal; the process is then the server's."""
+        """Serve in the foreground, until a signal ends the process."""
         take_turns()
         server = self._open()
         assert self._socket  # noqa: S101 -- just opened
         server.run(sockets=[self._socket])
 
     def listen(self) -> None:
-        """Take the port, so that `url` is known.  Idempotent.
+        """Bind the port, so that `url` is known.  Idempotent.
 
         Raises:
             OSError: the port is taken.

@@ -1,8 +1,8 @@
-"""Fail early, and with an explanation, when another `render` or `blocks` stands where ours should be.
+"""Fails early and with an explanation if another `render` or `blocks` is imported instead of ours.
 
 The four import names are generic.  A `render.py` beside a user's script, or another distribution with a
-top-level `render`, would otherwise surface as a puzzling "cannot import name" from deep inside this
-package.  That a `timeline` is not ours, `blocks` says, which is imported before it.
+top-level `render`, would otherwise cause a puzzling "cannot import name" deep inside this
+package.  `blocks`, which is imported first, reports a `timeline` that is not ours.
 """
 
 from importlib import import_module
@@ -11,16 +11,16 @@ from importlib.util import find_spec
 from pathlib import Path
 
 SIBLINGS = {"blocks": "FoldlineError", "persistence": "EventStore", "render": "Policy"}
-"""The other packages, and a name by which each is known to be ours."""
+"""The other packages, and a name in each by which it is recognized as ours."""
 AGAIN = "install foldline again with --force-reinstall"
 
 
 class ShadowedPackageError(ImportError):
-    """Another module of the same name was found in the place of ours."""
+    """Another module of the same name was imported instead of ours."""
 
 
 def check_siblings() -> None:
-    """Make sure that the three other packages are the ones that came with this one.
+    """Check that the three other packages are those installed with this one.
 
     Raises:
         ShadowedPackageError: one is missing, comes from somewhere else, or was overwritten.
@@ -51,13 +51,13 @@ def _has(name: str, known: str) -> bool:
     try:
         return hasattr(import_module(name), known)
     except ImportError:
-        if _others(name):  # what was written over ours lacks something
+        if _others(name):  # a file that was overwritten lacks something
             return False
         raise
 
 
 def _others(name: str) -> str:
-    """The other distributions that have put a package of this name here."""
+    """The other distributions that installed a package of this name here."""
     found = (
         f"{other.name} {other.version}"
         for other in distributions()

@@ -34,7 +34,7 @@ _F = TypeVar("_F", bound=Callable[..., object])
 
 @attrs.define(kw_only=True, eq=False, repr=False)
 class Shell:
-    """A timeline, whoever drives its operations."""
+    """The part that `Timeline` and `AsyncTimeline` share."""
 
     _operations: Operations = attrs.field(alias="operations")
     _owned: EventStore | None = attrs.field(default=None, alias="owned")
@@ -48,37 +48,37 @@ class Shell:
 
     @property
     def id(self) -> TimelineId:
-        """Its name in the store."""
+        """The timeline's name in its store."""
         return self._operations.engine.id
 
     @property
     def settings(self) -> Settings:
-        """What it was opened with: model, policy, limit, counter."""
+        """The settings that it was opened with: model, policy, limit, counter."""
         return self._operations.settings
 
     @property
     def artifacts(self) -> "ArtifactStore | None":
-        """Where large results go; None: there is no such place. Opened when first asked for."""
+        """The artifact store for large results, opened on first use; None: there is none."""
         return self._operations.engine.artifact_service.store
 
     @property
     def requester(self) -> "Requester":
-        """In whose name artifacts are stored and read."""
+        """The requester on whose behalf artifacts are stored and read."""
         return self._operations.engine.artifact_service.reader
 
     @property
     def traces(self) -> Traces:
-        """Its spans, for whoever works in its name, as an agent does."""
+        """The timeline's spans, to which an agent of this timeline adds its own."""
         return self._operations.engine.traces
 
     @property
     def version(self) -> int:
-        """Events that are durable."""
+        """The number of durable events."""
         return self._operations.engine.version
 
     @property
     def view(self) -> View:
-        """The log as it stands, from the latest summary onward."""
+        """The current state of the log, from the latest summary onward."""
         return self._operations.engine.view
 
     @property
@@ -88,7 +88,7 @@ class Shell:
 
 
 def documented_as(other: Callable[..., object]) -> Callable[[_F], _F]:
-    """A function that does for asyncio what another one does: it is documented in the same words."""
+    """A decorator that copies the docstring of the sync function to its asyncio version."""
 
     def decorate(function: _F) -> _F:
         function.__doc__ = other.__doc__
@@ -101,8 +101,8 @@ def bound(
     run: Callable[[_S, Flow[_T]], _R],
     operation: Callable[Concatenate[Operations, _P], Flow[_T]],
 ) -> Callable[Concatenate[_S, _P], _R]:
-    """A method of a shell: it takes what an operation takes, says what it says, and returns what `run`
-    makes of its flow.
+    """A method of a shell with the parameters and docstring of an operation; it returns what `run` makes of the
+    operation's flow.
 
     Raises, when called:
         ArgumentError: the operation does not take these arguments.
@@ -114,7 +114,7 @@ def bound(
     def method(self: _S, *args: _P.args, **named: _P.kwargs) -> _R:
         try:
             flow = operation(self._operations, *args, **named)  # pyright: ignore[reportPrivateUsage] -- its own
-        except TypeError as wrong:  # Python's, about the arguments: no flow has begun yet
+        except TypeError as wrong:  # Python refused the arguments; no flow has begun yet
             raise misfit(operation, f"{name}()", named, wrong) from None
         return run(self, flow)
 
@@ -136,56 +136,56 @@ def bound(
 class Timeline(Shell):
     """One conversation: an append-only log, rendered into the next request.
 
-    Safe under threads: every method takes the timeline's lock. Open one with `Timeline.open`.
+    Thread-safe: every method takes the timeline's lock. Open a timeline with `Timeline.open`.
 
-    Beside what each method says, any may raise a `StoreError`, and after `close` a `ClosedError`.
+    In addition to the errors listed there, every method may raise a `StoreError`, and after `close` a `ClosedError`.
     """
 
     _lock: Any = attrs.field(factory=threading.RLock, init=False)
 
     @classmethod
     def open(cls, name: str, **options: Unpack[Options]) -> Self:
-        """Open a timeline, or begin it.
+        """Open a timeline; create it if it does not exist.
 
         Args:
             name: The timeline's name in its store.
-            store: A store, or the path or URL of one, made if missing; without one: in memory.
+            store: A store, or its path or URL (created if missing); default: a store in memory.
             model: A model's name, or a `Model`; default `claude-sonnet-5-5`.
             policy: A `Policy`, or the name of one; default `default`.
             window: Tokens that the prompt may have; default: the model's window less the output reserve.
-            counter: A counter of tokens, or `model` (default), `o200k`, `estimate`.
-            count_tokens: Given a request's arguments and `model`, what the provider's counting endpoint says;
-                only `calibrate` asks it.
-            summarizer: Writes the summaries, such as `ModelSummarizer`; default: the one that
-                quotes and asks no model.
-            hooks: What is called before and after a compaction; see `Hooks`.
-            observers: Functions that are told each step of a render once it is committed; see `Step`.
+            counter: A token counter, or `model` (default), `o200k`, `estimate`.
+            count_tokens: A function that takes a request's arguments and `model`, and returns the count of the
+                provider's counting endpoint; only `calibrate` calls it.
+            summarizer: Writes the summaries, such as `ModelSummarizer`; default: the extractive one, which
+                calls no model.
+            hooks: Functions that are called before and after a compaction; see `Hooks`.
+            observers: Functions that receive each step of a render once it is committed; see `Step`.
                 Sync or async, like hooks.
-            tracer: An OpenTelemetry tracer: spans of renders (each step an event), compactions, calls of the
-                store, and what an agent of this timeline does.
+            tracer: An OpenTelemetry tracer for spans of renders (each step an event), compactions, calls of the
+                store, and the work of an agent of this timeline.
             clock: A function that returns seconds since the epoch.
             ids: A function that returns new ids for blocks and events, in the form of UUIDs.
             keep_thinking: Whether recorded thinking is sent back; default True.
-            artifacts: Where large results go: a store, a folder, a URL; default: beside the log;
-                None: nowhere.
-            keys: What confidential and restricted results are encrypted with; without keys they are
+            artifacts: The place for large results: an artifact store, a folder or a URL; default: beside the log;
+                None: no such place.
+            keys: Keys that encrypt confidential and restricted results; without keys such results are
                 refused, unless the store is in memory.
-            requester: In whose name artifacts are stored and read; default: the timeline's, without a
-                tenant.
-            probe: Says what the source of a call looks like now, so that unchanged results may be
+            requester: The requester on whose behalf artifacts are stored and read; default: one with the timeline's
+                name, without a tenant.
+            probe: A function that returns the current state of a call's source, so that unchanged results may be
                 cleared.
-            retention: What becomes of events that the window does not need, once a compaction is
-                committed: `keep` (default); `archive` moves them into files in the folder `archive`,
-                through which they are still read; `forget` removes them.
+            retention: What happens to events that the window does not need, once a compaction is
+                committed: `keep` (default) keeps them; `archive` moves them into files in the folder `archive`,
+                where they can still be read; `forget` removes them.
             archive: The folder for `retention="archive"`.
 
-        An option that is None is as if it were not given; of `artifacts` it means nowhere.
+        None means the default of an option, except for `artifacts`.
 
         Raises:
-            PolicyError: no policy of this name.
-            MisuseError: the name or another option is none, or the file is no store.
-            StoreLockedError: somebody else holds the file.
-            DamagedStoreError: the file does not hold together.
+            PolicyError: there is no policy of this name.
+            MisuseError: the name or another option is not valid, or the file is not a store.
+            StoreLockedError: another process has the file open.
+            DamagedStoreError: the file is damaged.
         """
         opening = Opening(name, options)
         try:
@@ -253,7 +253,7 @@ class Timeline(Shell):
     fork = bound(_forked, Operations.fork)
 
     def close(self) -> None:
-        """Flush, and close the store if `open` made it, whether the flush failed or not. Idempotent."""
+        """Flush; then close the store if `open` created it, even if the flush fails. Idempotent."""
         run(self._operations.preparation.finish())
         with self._lock:
             engine = self._operations.engine

@@ -1,13 +1,13 @@
-"""Messages of other programs: one reader for each format, shared by all that reads them.
+"""Messages of other programs: one reader for each format, shared by all code that reads them.
 
     anthropic          the Messages API
-    openai.chat        Chat Completions, and everybody who speaks like it
+    openai.chat        Chat Completions and compatible APIs
     openai.responses   items of the Responses API
     gemini             contents of the Gemini API
     langchain          LangChain's messages
     pydantic_ai        Pydantic AI's
 
-What they give is the same for all (`Message`): parts, what the model said, thought and asked for, results.
+All give the same form (`Message`): parts, the model's texts, thinking and calls, results.
 """
 
 from blocks.formats._blocks import Answer as Answer

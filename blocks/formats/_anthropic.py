@@ -22,7 +22,7 @@ CUT_OFF: Final = frozenset({"max_tokens", "model_context_window_exceeded"})
 
 
 def read(message: Json) -> Iterator[Message]:
-    """The message; nothing, if it is none."""
+    """The message; empty if it is not one."""
     content = message.get("content")
     own = string(message.get("id"))
     match dialogue(message.get("role")):
@@ -83,7 +83,7 @@ def result(block: Json) -> Result:
 
 
 def response(message: Json) -> Response | None:
-    """A message of the model's; None: it is none."""
+    """A message of the model; None: it is not one."""
     if message.get("role", "assistant") != "assistant" or "content" not in message:
         return None
     own = string(message.get("id"))

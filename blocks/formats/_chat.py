@@ -1,4 +1,4 @@
-"""Messages of OpenAI's Chat Completions, and of everybody who speaks like it."""
+"""Messages of OpenAI's Chat Completions and of compatible APIs."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -27,7 +27,7 @@ _NOTHING: Final[Json] = {}
 
 
 def read(message: Json) -> Iterator[Message]:
-    """The message; nothing, if it is none."""
+    """The message; empty if it is not one."""
     own, content = string(message.get("id")), message.get("content")
     match dialogue(message.get("role")):
         case "assistant":
@@ -100,7 +100,7 @@ def _call(call: Json) -> Call:
 
 
 def response(completion: Json) -> Response | None:
-    """A completion; None: it is none."""
+    """A completion; None: it is not one."""
     choices = objs(completion.get("choices")) or [{}]
     message = obj(choices[0].get("message"))
     if not message and not completion.get("usage"):

@@ -1,4 +1,4 @@
-"""User strings that no user wrote: what harnesses put into the user's mouth."""
+"""User texts that no user wrote: text that harnesses add in the user's name."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Anybody's message objects as JSON, read by what they can do: no framework is imported for it."""
+"""Message objects of any framework as JSON, read by their methods and attributes, without importing the framework."""
 
 import dataclasses
 import inspect
@@ -24,7 +24,7 @@ def dumped(value: object, what: str) -> Json:
 
     Raises:
         ArgumentError: it is nothing that has fields; `what` says what it should have been.
-        CodecError: it holds what cannot be stored; it says where.
+        CodecError: it holds a value that cannot be stored; the error says where.
     """
     _refuse_awaitable(value, f"{what} is wanted")
     if isinstance(value, _PLAIN | bytes | type | Sequence):
@@ -58,7 +58,7 @@ def plain(value: object) -> Any:
     """Any content as JSON.
 
     Raises:
-        CodecError: it holds what cannot be stored; it says where.
+        CodecError: it holds a value that cannot be stored; the error says where.
     """
     try:
         data = _encoder.encode(value)

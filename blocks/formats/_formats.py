@@ -1,4 +1,4 @@
-"""The table of formats, and what one asks of it: parts, messages, a response."""
+"""The table of formats, and functions that use it: parts, messages, a response."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
@@ -17,7 +17,7 @@ from blocks.formats._parts import parts_of
 Format: TypeAlias = Literal[
     "anthropic", "openai.chat", "openai.responses", "gemini", "langchain", "pydantic_ai"
 ]
-"""Whose messages they are."""
+"""The format of messages."""
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 
 
@@ -42,7 +42,7 @@ def checked_format(name: object, call: str) -> Format:
     """The name of a format.
 
     Raises:
-        ArgumentError: there is none of this name.
+        ArgumentError: there is no format of this name.
     """
     if name in FORMATS:
         return name
@@ -57,7 +57,7 @@ def parts_from(content: object, format: Format) -> tuple[Part, ...]:  # noqa: A0
 
     Raises:
         ArgumentError: there is no such format.
-        CodecError: it holds what cannot be stored; it says where.
+        CodecError: it holds a value that cannot be stored; the error says where.
     """
     checked_format(format, "parts_from()")
     return parts_of(plain(content))
@@ -70,7 +70,7 @@ def messages_from(messages: object, format: Format) -> Iterator[Sequence[Message
 
     Raises:
         ArgumentError: it is no list of messages, or one of them is none; it says which.
-        CodecError: one holds what cannot be stored.
+        CodecError: one holds a value that cannot be stored.
     """
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
         raise ArgumentError(f"a list of messages is wanted, not {in_words(messages)}")
@@ -81,12 +81,12 @@ def messages_from(messages: object, format: Format) -> Iterator[Sequence[Message
 
 
 def messages_in(fields: Json, name: Format) -> tuple[Message, ...]:
-    """What one message holds that is JSON already; nothing, if it is none."""
+    """The content of one message that is JSON already; empty if it is not a message."""
     return tuple(_READERS[name].read(fields))
 
 
 def response_in(fields: Json, name: Format) -> Response | None:
-    """A response that is JSON already; None: it is none of this format."""
+    """A response that is JSON already; None: it is not a response of this format."""
     return _READERS[name].response(fields)
 
 
@@ -103,7 +103,7 @@ def response_from(response: object, format: Format) -> Response:  # noqa: A002 -
 
     Raises:
         ArgumentError: it is none of this format, or it is empty.
-        CodecError: it holds what cannot be stored; it says where.
+        CodecError: it holds a value that cannot be stored; the error says where.
     """
     what = f"a response of the format {format!r}"
     fields = dumped(response, what)

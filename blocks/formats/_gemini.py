@@ -56,7 +56,7 @@ def _named(fields: Json) -> Json:
 
 
 def read(content: Json) -> Iterator[Message]:
-    """The content as a message; nothing, if it is none."""
+    """The content as a message; empty if it is not one."""
     parts, role = objs(content.get("parts")), string(content.get("role"))
     if "parts" not in content:
         return
@@ -122,7 +122,7 @@ def said(part: Json) -> Content | None:
 
 
 def response(found: Json) -> Response | None:
-    """A response with one candidate, or with none because the prompt was blocked; None: it is none."""
+    """A response with one candidate, or without one because the prompt was blocked; None: it is not a response."""
     candidates = objs(found.get("candidates"))
     blocked = obj(gemini_field(found, "promptFeedback"))
     if not (candidates or blocked or "candidates" in found):

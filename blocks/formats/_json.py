@@ -1,4 +1,4 @@
-"""Foreign JSON, read without trust: what is not of the asked type is empty, never an error."""
+"""Reading foreign JSON: a value of the wrong type gives an empty value, never an error."""
 
 from json import dumps, loads
 from typing import Any, TypeAlias, cast
@@ -69,5 +69,5 @@ def written(arguments: Any) -> Json:
 
 
 def spelled(given: Json) -> str:
-    """Arguments as text, where nobody knows how a model wrote them."""
+    """Arguments as text, if the model's original text is not known."""
     return dumps(given, ensure_ascii=False, separators=(",", ":"))

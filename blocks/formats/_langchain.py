@@ -23,7 +23,7 @@ _CUT_OFF: Final = frozenset({"length", "max_tokens", "MAX_TOKENS", "incomplete"}
 
 
 def read(message: Json) -> Iterator[Message]:
-    """The message; nothing, if it is none."""
+    """The message; empty if it is not one."""
     message = (
         {**obj(message.get("data")), "type": message.get("type")} if "data" in message else message
     )
@@ -88,7 +88,7 @@ def _calls(message: Json, name: str) -> Iterator[Call]:
 
 
 def _asked(item: Json, asked: Mapping[str, Call], *, is_alone: bool) -> Call | None:
-    """The call that a block says again, with what its provider attached; None: there is none, any more."""
+    """The call that a block repeats, with the provider's data; None: there is no further call."""
     is_item = item.get("type") in ("function_call", "custom_tool_call")
     found = _responses.spoken(item) if is_item else _anthropic.said(item)
     call = asked.get(string(item.get("call_id" if is_item else "id")))
@@ -101,7 +101,7 @@ def _asked(item: Json, asked: Mapping[str, Call], *, is_alone: bool) -> Call | N
 
 
 def response(message: Json) -> Response | None:
-    """An assistant's message as a response; None: it is none."""
+    """An assistant's message as a response; None: it is not one."""
     found = next(read(message), None)
     if found is None or found.role != "assistant":
         return None

@@ -1,4 +1,4 @@
-"""What every format is read into: one message, as somebody else's program keeps it."""
+"""The neutral form of a message, into which every format is read."""
 
 from typing import Any, Literal, TypeAlias
 

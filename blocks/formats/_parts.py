@@ -17,7 +17,7 @@ _DATA: Final = ("data", "base64", "file_data")
 _MEDIA_TYPES: Final = ("media_type", "mime_type", "mimeType")
 _NESTED: Final = ("inlineData", "inline_data", "fileData", "file_data")
 _STORE: Final = "generativelanguage.googleapis.com/"
-"""Where Gemini's files are; nobody else may fetch one."""
+"""The URL of Gemini's files, which other providers cannot fetch."""
 _MARKS: Final = frozenset({"cache-point", "cachePoint"})
 """Kinds that say something about the prompt and are no content of it."""
 
@@ -105,7 +105,7 @@ def _document(block: Json) -> Part:
 
 
 def _is_cited(block: Json, source: Json) -> bool:
-    """Whether there is more to it than its content: what a part of ours would lose."""
+    """Whether it has more than its content, which one of our parts would lose."""
     return source.get("type") == "content" or bool(obj(block.get("citations")).get("enabled"))
 
 
@@ -144,7 +144,7 @@ def _text_file(data: str, name: str) -> Part | None:
 
 
 def _text(block: Json) -> Part:
-    """A text that a framework keeps with what it knows about it."""
+    """A text that a framework stores with metadata."""
     text = string(block.get("content"))
     return TextPart(text=text) if text.strip() else ProviderPart(value=block)
 
@@ -174,7 +174,7 @@ def _url(source: Json) -> str:
 
 
 def _inline(url: str) -> tuple[str | None, str]:
-    """The media type and the base64 of a data URL; None: it is none."""
+    """The media type and the base64 of a data URL; None: it is not one."""
     head, comma, data = url.partition(",")
     if not (comma and head.startswith("data:") and head.endswith(";base64")):
         return None, ""

@@ -1,5 +1,5 @@
-"""Messages of Pydantic AI: a request has parts of the system's, the user's and the tools'; a response has the
-model's."""
+"""Messages of Pydantic AI: a request has parts of the system, the user and the tools; a response has parts of the
+model."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -40,7 +40,7 @@ _ATTACHED: Final = ("phase", "namespace")
 
 
 def read(message: Json) -> Iterator[Message]:
-    """The messages that one of Pydantic AI's stands for; nothing, if it is none."""
+    """The messages in one message of Pydantic AI; empty if it is not one."""
     match message.get("kind"):
         case "request":
             yield from _request(message)
@@ -194,7 +194,7 @@ def _thinking(part: Json, own: str) -> Json:
 
 
 def response(message: Json) -> Response | None:
-    """A model's response; None: it is none."""
+    """A model's response; None: it is not one."""
     if message.get("kind") != "response":
         return None
     [found] = read(message)

@@ -33,7 +33,7 @@ _NO_ID: Final = "__fake_id__"
 
 
 def read(item: Json) -> Iterator[Message]:
-    """The item as a message; an item that nobody but the provider reads is kept as it is."""
+    """The item as a message; an item that only the provider reads is kept unchanged."""
     own, kind = _id(item), string(item.get("type")) or "message"
     if kind == "message":
         yield from _message(item, own)
@@ -112,7 +112,7 @@ def _output(output: Any) -> tuple[Part, ...]:
 
 
 def response(found: Json) -> Response | None:
-    """A response; None: it is none."""
+    """A response; None: it is not one."""
     if not isinstance(found.get("output"), list):
         return None
     content: list[Content] = []

@@ -162,7 +162,7 @@ class _Chat:
 
 @attrs.define
 class _Responses:
-    """Items, each told when it is done; the last event has the whole response."""
+    """Items, each reported when it is complete; the last event has the whole response."""
 
     _head: Json = attrs.field(factory=dict[str, Any], init=False)
     _texts: dict[tuple[int, int], str] = attrs.field(factory=dict[tuple[int, int], str], init=False)

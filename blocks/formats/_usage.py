@@ -1,5 +1,5 @@
-"""What a response says about its cost, with one meaning: input without what came from the cache or went
-into it, what came from there, what went there, output."""
+"""The usage in a response, with one meaning for all formats: uncached input, tokens read from the cache, tokens written
+to it, output."""
 
 from collections.abc import Callable
 from typing import Final

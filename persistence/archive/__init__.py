@@ -1,4 +1,4 @@
-"""Archived events: Parquet files in a folder of the user's, written once and checked before they are read."""
+"""Archived events: Parquet files in the user's folder, written once and checked before they are read."""
 
 from persistence.archive._parquet import Row as Row
 from persistence.archive._parquet import archive_problems as archive_problems

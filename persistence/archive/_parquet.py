@@ -1,8 +1,8 @@
 """One archive: the oldest events of a timeline as a Parquet file, their JSON byte for byte.
 
-A file is written under another name, synced, and renamed, all before a store removes a row; it is never
-changed afterwards.  Its hash is in the store's manifest, and a file that is not the one that was written
-is not read: `read_parquet` of any DuckDB shows it all the same.
+A file is written under another name, synced, and renamed, before the store removes any row; it is never
+changed afterwards.  Its hash is in the store's manifest, and a file with another hash is not read by the store.
+Any DuckDB can show the file with `read_parquet`.
 """
 
 import os
@@ -107,7 +107,7 @@ def archived_rows(archive: ArchivedRange, first: int, last: int) -> list[Row]:
     """The rows of an archive that are among these versions.
 
     Raises:
-        DamagedStoreError: the file is not there, or is not the one that was written.
+        DamagedStoreError: the file is missing, or is not the one that was written.
     """
     first, last = max(first, archive.first), min(last, archive.last)
     _check(archive)
@@ -122,7 +122,7 @@ def archived_events(archive: ArchivedRange, first: int, last: int) -> list[Recor
     """The same as events.
 
     Raises:
-        DamagedStoreError: the file is not there, or is not the one that was written.
+        DamagedStoreError: the file is missing, or is not the one that was written.
     """
     try:
         return [(v, decode_event(data)) for v, data in archived_rows(archive, first, last)]

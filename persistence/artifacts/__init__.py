@@ -1,4 +1,4 @@
-"""Artifacts: content that lies beside the log. `persistence` exports what is public of it."""
+"""Artifacts: content that is stored beside the log. `persistence` exports the public names."""
 
 from persistence.artifacts._artifacts import Artifacts as Artifacts
 from persistence.artifacts._backend import Entry as Entry

@@ -1,16 +1,16 @@
-"""Who gets an artifact: the rules, and nothing else.
+"""The access rules for artifacts, and nothing else.
 
-Asked in this order, and the first that fails decides:
+They are checked in this order, and the first that fails decides:
 
     unknown      nobody has put it
     tenant       it was put, but not for the requester's tenant; the requester is told `unknown`
     permission   the requester lacks the permission for its sensitivity
-    expired      its time is over, whether it has been swept or not
-    key          it is encrypted and its key is not at hand, or does not fit
+    expired      it has expired, whether it has been swept or not
+    key          it is encrypted, and its key is missing or wrong
 
-Several timelines of one tenant may have put the same content.  It lasts as long as the longest of
-them says, and of those in force the strictest sensitivity counts: one timeline that calls a content
-restricted is enough for it not to be handed to those who may only read what is internal.
+Several timelines of one tenant may have put the same content.  It lasts until the latest of their expiries, and
+the strictest sensitivity in force applies: if one timeline calls it restricted, requesters who may only read
+internal content do not get it.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The artifact store: every rule is applied here, whatever place the content lies in."""
+"""The artifact store: it applies all rules, wherever the content is stored."""
 
 import os
 import time
@@ -38,12 +38,12 @@ from persistence.artifacts._types import (
 from persistence.artifacts._verify import Examination
 
 ASKED_MAX = 100
-"""Characters of what was asked for that go on record when it is no artifact id at all."""
+"""Characters of a requested id that are recorded if it is not an artifact id."""
 
 
 @attrs.define(eq=False)
 class Artifacts:
-    """An `ArtifactStore` over a backend; the keys, the clock and the random bytes are the caller's."""
+    """An `ArtifactStore` over a backend, with the caller's keys, clock and random bytes."""
 
     backend: Backend
     _keys: KeyRing | None = attrs.field(default=None, kw_only=True, alias="keys", repr=False)
@@ -103,7 +103,7 @@ class Artifacts:
                 self.enter(entry)
 
     def enter(self, entry: Entry) -> None:
-        """Make a filled slot of the backend exist, and put that on record."""
+        """Commit a filled slot of the backend, and record this."""
         self.backend.enter(entry, self._by_host("put", entry.metadata))
 
     def _has(self, artifact: ArtifactId, description: ArtifactDescription) -> bool:
@@ -213,7 +213,7 @@ class Artifacts:
         return [r for r in records if artifact is None or r.artifact == artifact]
 
     def verify(self, *, keys: KeyRing | None = None) -> StoreReport:
-        """Read everything, and report what does not hold together; see `persistence.verify`."""
+        """Read everything, and report what is damaged or inconsistent; see `persistence.verify`."""
         self._refuse_if_closed()
         examination = Examination(self.backend, keys or self._keys)
         entries, damage = examination.entries()

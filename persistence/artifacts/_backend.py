@@ -1,4 +1,4 @@
-"""Where artifacts lie: the few operations that a place must offer. All rules are in `_artifacts`.
+"""The protocol of a place for artifacts: a few operations. All rules are in `_artifacts`.
 
 Each put fills a *slot* of its own, named by 16 random bytes and never written again: first its
 pieces, then, in one step, the *entry* that makes it exist.  So no put and no sweep can harm another,

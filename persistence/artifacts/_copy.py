@@ -1,4 +1,4 @@
-"""Copies artifacts from one store of them into another, as they lie there: nothing is decrypted."""
+"""Copies artifacts from one artifact store into another without decrypting them."""
 
 from collections.abc import Callable, Iterator
 

@@ -1,9 +1,9 @@
-"""Encryption at rest: who provides the keys, and how a slot is sealed with one.
+"""Encryption at rest: the protocol of a key ring, and how a slot is encrypted with a key.
 
 Every slot gets a key of its own, derived (HKDF-SHA256) from the caller's key, the slot's 16 random
-bytes and the tenant.  So a nonce is a mere counter, and a piece opens only in its own place of its
-own slot.  The artifact's id is known only when the last piece has been seen; it and the rest of the
-metadata are bound by the *seal*, a tag over the metadata under the same key.
+bytes and the tenant.  So a counter suffices as nonce, and a piece can be decrypted only at its own place in its
+own slot.  The artifact's id is known only after the last piece; it and the rest of the
+metadata are authenticated by the *seal*, a tag over the metadata under the same key.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,15 +25,15 @@ _SEAL_NONCE = b"\xff" * NONCE_BYTES
 
 
 class KeyRing(Protocol):
-    """The keys that a caller provides; forgetting one erases all that was encrypted with it."""
+    """The keys that a caller provides; forgetting a key erases all content that was encrypted with it."""
 
     @property
     def current(self) -> str:
-        """The id of the key to encrypt with from now on."""
+        """The id of the key for new content."""
         ...
 
     def key(self, key_id: str) -> bytes | None:
-        """The 32 bytes of a key, or None if there is no such key (any more)."""
+        """The 32 bytes of a key, or None if there is no such key."""
         ...
 
 
@@ -70,7 +70,7 @@ class Keys:
 
 @attrs.frozen
 class Cipher:
-    """Seals and opens one slot."""
+    """Encrypts and decrypts one slot."""
 
     _aead: "AESGCM" = attrs.field(repr=False)
     _tenant: bytes

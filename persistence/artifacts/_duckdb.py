@@ -1,8 +1,8 @@
 """Artifacts in the file of a `DuckDBStore`, in three tables beside the log.
 
-A piece lies in many small rows, its *parts*: DuckDB takes 2,048 rows into memory at once.
-Rows are inserted and never updated; only a sweep deletes, and folds the write-ahead log into the file
-right after.  There is no index, for the reasons that `_schema` gives.
+A piece is split into many small rows, its *parts*, because DuckDB loads 2,048 rows into memory at once.
+Rows are inserted and never updated.  Only a sweep deletes rows, and checkpoints the write-ahead log right after.
+There is no index, for the reasons given in `_schema`.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence

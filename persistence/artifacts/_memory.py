@@ -1,4 +1,4 @@
-"""Artifacts in memory, for tests and for trying things out."""
+"""Artifacts in memory, for tests and experiments."""
 
 import os
 import time

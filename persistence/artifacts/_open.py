@@ -1,4 +1,4 @@
-"""One call for a place by its name: a folder, or a URL."""
+"""Opening an artifact store by a folder or a URL."""
 
 import os
 import time

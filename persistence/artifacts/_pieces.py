@@ -1,4 +1,4 @@
-"""Content in pieces of equal size: how they are made, and which of them a range needs."""
+"""Content in pieces of equal size: splitting it, and finding the pieces that a range needs."""
 
 from collections.abc import Iterable, Iterator
 from hashlib import sha256

@@ -1,7 +1,7 @@
-"""Artifacts in the database of a store that many processes share, in three tables beside the log.
+"""Artifacts in the database of a multi-process store, in three tables beside the log.
 
-A write is repeated when the connection broke: every one adds a row whose key is drawn by chance, so a key
-that is taken says that the first attempt went through.
+A write is repeated if the connection breaks.  Every write adds a row with a random key, so a key
+that exists already means that the first attempt succeeded.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

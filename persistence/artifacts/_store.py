@@ -1,4 +1,4 @@
-"""The protocol of every artifact store: `tests/persistence/artifacts/contract.py` holds them to it."""
+"""The protocol of every artifact store, tested by `tests/persistence/artifacts/contract.py`."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol, runtime_checkable
@@ -13,20 +13,20 @@ from persistence.artifacts._types import (
 
 
 class ArtifactStore(Protocol):
-    """Content by the hash of what it is; every read names who reads. Safe under threads.
+    """Content stored under its hash; every read names a requester. Thread-safe.
 
-    Raises, whatever is called after `close`:
+    Raises, in every method after `close`:
         ClosedError: open the store again.
     """
 
     def put(self, content: bytes, about: ArtifactDescription) -> ArtifactId:
-        """Keep `content` and return its id once it is durable.
+        """Store `content` and return its id once it is durable.
 
-        Putting the same again under the same description changes nothing; under another one, it is
-        kept once more, on its own.
+        Putting the same content again with the same description changes nothing; with another
+        description, it is stored once more, independently.
 
         Raises:
-            MisuseError: `about` says what cannot be, or asks for encryption and there are no keys.
+            MisuseError: `about` is not valid, or requires encryption and there are no keys.
         """
         ...
 
@@ -49,14 +49,14 @@ class ArtifactStore(Protocol):
         """The content, or `size` bytes of it from `start` on, as a slice would give them.
 
         Raises:
-            AccessRefusedError: this requester does not get it; `reason` says why.
+            AccessRefusedError: this requester may not read it; `reason` says why.
             MisuseError: `start` or `size` is below 0.
-            DamagedStoreError: what is stored is not what was put.
+            DamagedStoreError: the stored content is not the original one.
         """
         ...
 
     def describe(self, artifact: str, requester: Requester) -> ArtifactMetadata:
-        """What is said about an artifact, after the same checks as `read`.
+        """The description of an artifact, after the same checks as `read`.
 
         Raises:
             AccessRefusedError: this requester does not get it; `reason` says why.
@@ -66,29 +66,29 @@ class ArtifactStore(Protocol):
     def list(
         self, requester: Requester, timeline: TimelineId | None = None
     ) -> Sequence[ArtifactMetadata]:
-        """All that this requester could read, oldest first; what they could not is left out."""
+        """All artifacts that this requester may read, oldest first."""
         ...
 
     def audit(self, artifact: str | None = None) -> Sequence[AuditRecord]:
-        """Who asked for what, and what became of it; oldest first. For the host, not for requesters."""
+        """The audit records, oldest first. For the host program, not for requesters."""
         ...
 
     def sweep(self) -> int:
-        """Remove expired content; say how many descriptions went with it."""
+        """Remove expired content; return how many descriptions were removed."""
         ...
 
     def close(self) -> None:
-        """Release what the store holds. Idempotent."""
+        """Release the store's resources. Idempotent."""
         ...
 
 
 @runtime_checkable
 class ForgetsArtifacts(Protocol):
-    """An artifact store that can remove what has not expired."""
+    """An artifact store that can remove artifacts before they expire."""
 
     def forget(
         self, timeline: TimelineId, artifact: str | None = None
     ) -> Sequence[ArtifactMetadata]:
-        """Remove what was put for a timeline, or one artifact of it, whoever it belongs to; what that
-        was.  The same content that was put for another timeline stays.  For the host."""
+        """Remove the artifacts of a timeline, or one of them, of any tenant; return what was removed. The same content
+        put for another timeline stays. For the host program."""
         ...

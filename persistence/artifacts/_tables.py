@@ -1,4 +1,4 @@
-"""Whether the tables of artifacts in a database agree with each other, row by row; contents aside."""
+"""Checks whether the artifact tables of a database agree with each other, row by row, without reading contents."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What is said about an artifact, who asks for one, and what is put on record."""
+"""The description of an artifact, the requester of one, and the audit record."""
 
 from collections.abc import Iterable
 from math import isfinite
@@ -24,58 +24,58 @@ Action: TypeAlias = Literal["put", "read", "describe", "list", "expire", "forget
 
 
 class ArtifactDescription(Struct, frozen=True, kw_only=True):
-    """What the caller says about a content; none of it is encrypted."""
+    """The caller's description of content; no part of it is encrypted."""
 
     timeline: TimelineId
-    """Where the content was taken from."""
+    """The timeline from which the content comes."""
     tenant: str = ""
-    """Whose it is; nobody else's requester gets to know of it. Empty: it belongs to no tenant."""
+    """The tenant that owns it; requesters of other tenants do not learn that it exists. Empty: no tenant."""
     expires_at: float = 0.0
-    """In seconds since the epoch, when it stops being handed out; 0: never."""
+    """The time from which reads are refused, in seconds since the epoch; 0: never."""
     sensitivity: Sensitivity = "internal"
     mime: str = "text/plain"
     path: str = ""
-    """The logical path of the block that it came from."""
+    """The logical path of its block."""
     about: str = ""
-    """A line for people and models that decide whether to read it."""
+    """One line that helps people and models to decide whether to read it."""
 
 
 class ArtifactMetadata(ArtifactDescription, frozen=True, kw_only=True):
-    """A description with what the store adds."""
+    """A description with the fields that the store adds."""
 
     created_at: float
     size: int
-    """Of the content, in bytes."""
+    """Size of the content, in bytes."""
     sha256: str
     key: str = ""
-    """The id of the key that the content is encrypted with; empty: it lies there as it is."""
+    """The id of the key with which the content is encrypted; empty: it is not encrypted."""
 
     @property
     def id(self) -> ArtifactId:
-        """By which it is read."""
+        """The id by which it is read."""
         return artifact_id_of_hash(self.sha256)
 
     def is_expired(self, now: float) -> bool:
-        """Whether its time is over."""
+        """Whether it has expired."""
         return bool(self.expires_at) and self.expires_at <= now
 
 
 class AuditRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One use of the store; never holds any content."""
+    """An audit record of one use of the store, without content."""
 
     at: float
     action: Action
     artifact: str = ""
-    """As it was asked for; empty for a list."""
+    """The artifact's id as it was requested; empty for a list."""
     tenant: str = ""
-    """Of the requester; of the artifact, when it was put or has expired."""
+    """The requester's tenant; for a put or an expiry, the artifact's tenant."""
     requester: str = ""
-    """Empty for what the host itself does: put, expire, forget."""
+    """Empty for actions of the host program: put, expire, forget."""
     timeline: str = ""
-    """Of what was put or has expired, or whose list was asked for."""
+    """The timeline of the artifact that was put or has expired, or whose list was requested."""
     allowed: bool = True
     reason: Refusal | Literal[""] = ""
-    """Why it was refused. Says `tenant` where the requester was told `unknown`."""
+    """Why it was refused; `tenant` if the requester was told `unknown`."""
 
 
 def _frozen(permissions: Iterable[str]) -> frozenset[str]:
@@ -87,7 +87,7 @@ def _frozen(permissions: Iterable[str]) -> frozenset[str]:
 @checked_calls()
 @attrs.frozen
 class Requester:
-    """Who asks, for which tenant, and what they may read.
+    """The requester of an artifact: its id, tenant and permissions.
 
     `read` opens what is public and internal, `read:confidential` and `read:restricted` what their
     names say.  No permission implies another.

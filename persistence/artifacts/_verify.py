@@ -1,4 +1,4 @@
-"""Whether artifacts are what was put: every piece read, counted and, where the key is at hand, opened."""
+"""Checks whether artifacts have their original content: reads, counts and, with the key, decrypts every piece."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256

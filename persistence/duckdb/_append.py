@@ -1,4 +1,4 @@
-"""One append on its way into a DuckDB file, and the rows that it becomes."""
+"""A pending append to a DuckDB file, and the rows that it writes."""
 
 from collections.abc import Iterator
 from typing import TypeAlias

@@ -1,13 +1,13 @@
-"""What a call or a text asks for, in a form that other words for the same thing share; in SQL.
+"""Normal forms of calls and questions, equal for those that ask for the same; in SQL.
 
-    calls   two calls ask for the same when they read, search, fetch or run the same: the same kind
-            of tool, and the same targets but for case, blanks, quotes, `./` in front, `/` at the end
-            and what a path goes round (`a//b`, `a/./b`, `c/../a`). A part of a file, given by where it
-            begins, is a target of its own. All other calls need the same arguments, in any order, and
-            but for blanks and the ways of paths; those of a write to the letter.
-    texts   a sentence that ends in a question mark and has a word like `what` or `remind` asks for
-            something; a text answers it that has all its telling words, questions in it aside.
-            Telling are the words of three letters and more that are not among the commonest.
+    calls   two calls ask for the same if they read, search, fetch or run the same: the same kind
+            of tool, and the same targets; differences in case, blanks, quotes, a leading `./`, a trailing `/`
+            and detours in a path (`a//b`, `a/./b`, `c/../a`) are ignored. A part of a file, given by its
+            beginning, is a target of its own. All other calls need the same arguments, in any order, with
+            differences in blanks and paths ignored; arguments of a write must be identical.
+    texts   a sentence that ends in a question mark and has a word like `what` or `remind` is a
+            question; a text answers it if it has all its significant words, not counting questions in it.
+            Words of three letters and more are significant, except the most common ones.
 
 The view `quality` is made of these tables.
 """

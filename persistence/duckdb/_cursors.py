@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 PATIENCE_SECONDS = 5.0
-"""For a page that somebody reads; who holds a cursor longer may be the one who waits."""
+"""Seconds to wait for a reader of a page; a reader that holds a cursor longer may itself be waiting."""
 
 
 @attrs.define(eq=False)
@@ -46,7 +46,7 @@ class CursorPool:
                 self._change.notify_all()
 
     def when_idle(self, action: Callable[[], None]) -> bool:
-        """Do it while nobody reads, unless somebody does; whether it was done."""
+        """Run it if no thread reads; return whether it ran."""
         with self._change:
             if self._lent or self._closed:
                 return False
@@ -54,14 +54,14 @@ class CursorPool:
             return True
 
     def alone(self, action: Callable[[], None]) -> bool:
-        """The same, but wait a moment for those who read."""
+        """The same, but wait a moment for readers."""
         with self._change:
             if not self._change.wait_for(lambda: self._lent == 0, PATIENCE_SECONDS):
                 return False
             return self.when_idle(action)
 
     def abandon(self) -> None:
-        """Close what nobody has; whoever has the rest is gone as well, and is not waited for."""
+        """Close the cursors that no thread uses; threads with the others are ending, too, and are not waited for."""
         self._closed = True
         while self._idle:
             self._idle.pop().close()

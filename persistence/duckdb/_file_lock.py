@@ -1,11 +1,11 @@
-"""The lock of a database file, and what it remembers: who holds it, how much is durable.
+"""The lock of a database file, which also stores who holds it and how much is durable.
 
 The database locks its file too, but its message cannot say what to do, and its kind of lock is
-lost when the same process opens and closes the file once more.  Ours is an `flock` on `<file>.lock`,
-which stays there: it holds the *high-water marks*, the number of events and of artifact records
-acknowledged so far.  A log that lost its tail (a deleted write-ahead log, an older copy) is told by
-holding fewer.  Within the process a file is known by its device and inode, whatever it is called;
-between processes the database's own lock stops who comes through a hard link.
+lost if the same process opens and closes the file again.  Ours is an `flock` on `<file>.lock`,
+which stays there. It stores the *high-water marks*, the numbers of events and of artifact records
+acknowledged so far.  A log that lost its tail (a deleted write-ahead log, an older copy) is recognized because it
+has fewer.  Within a process, a file is identified by its device and inode, whatever its name is;
+between processes, the database's own lock stops access through a hard link.
 """
 
 import fcntl

@@ -1,7 +1,7 @@
-"""A database file written anew, so that nothing of what was removed from it is left in it.
+"""Rewrites a database file, so that no removed data is left in it.
 
-The copy is complete and synced under another name before it takes the place of the file: whoever is
-killed on the way finds one or the other, whole.
+The copy is complete and synced under another name before it replaces the file. If the process is
+killed meanwhile, either the old or the new file is there, complete.
 """
 
 import os

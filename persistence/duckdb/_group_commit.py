@@ -1,12 +1,12 @@
-"""Group commit: those who wait together are committed together.
+"""Group commit: items of threads that wait at the same time are committed together.
 
-There is no writer thread.  Who comes first leads: it commits its own item and everything that waits,
-wakes those whose item it took, and makes the first of the others the next leader.  A lone appender
-pays for no hand-over, and 64 of them share one fsync.
+There is no writer thread.  The first thread becomes the leader: it commits its own item and all waiting items,
+wakes their threads, and makes the first remaining thread the next leader.  A single appender
+has no hand-over cost, and 64 appenders share one fsync.
 
-Those who append again at once come back one after the other. If the first of them committed alone, the
-others would wait for an fsync that does nothing for them, and then for a second one. So whoever leads
-first lets those come who were there a moment ago, as long as they keep coming.
+Threads that append again at once return one after the other. If the first of them committed alone, the
+others would wait for an fsync without their items, and then for a second one. So the leader
+first waits for the threads of the last batch, as long as they keep arriving.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -20,12 +20,12 @@ import attrs
 T = TypeVar("T")
 
 BATCH_MAX = 1024
-"""Items in one commit; keeps a single one from growing without limit."""
+"""Largest number of items in one commit."""
 
 MOMENT = 0.00001
-"""Seconds, to which the system adds some 60 us; in them, several threads can come back."""
+"""Seconds of one pause, to which the operating system adds some 60 us; several threads can return during it."""
 MOMENTS_MAX = 16
-"""Before one commit."""
+"""Largest number of such pauses before one commit."""
 
 
 def _locked() -> Lock:
@@ -39,7 +39,7 @@ class _Ticket(Generic[T]):
     item: T
     leads: bool = False
     is_seen: bool = False
-    """Whether somebody else has committed the item."""
+    """Whether another thread has committed the item."""
     has_left: bool = False
     """Whether the lead, if it was this ticket's, was passed on."""
     turn: Lock = attrs.field(factory=_locked)
@@ -48,18 +48,18 @@ class _Ticket(Generic[T]):
 
 @attrs.define(eq=False)
 class GroupCommit(Generic[T]):
-    """Runs `commit` on batches, one at a time; `commit` reports through the items themselves."""
+    """Runs `commit` on batches, one batch at a time; `commit` reports results in the items."""
 
     _commit: Callable[[Sequence[T]], None]
     _waiting: list[_Ticket[T]] = attrs.field(factory=list[_Ticket[T]], init=False)
     _busy: bool = attrs.field(default=False, init=False)
     _around: int = attrs.field(default=0, init=False)
-    """How many were in the last commit or waited for it to end."""
+    """Number of items that were in the last commit or waited for its end."""
     _mutex: Lock = attrs.field(factory=Lock, init=False)
     _committing: Lock = attrs.field(factory=Lock, init=False)
 
     def submit(self, item: T) -> None:
-        """Return once `commit` has seen `item`; items keep the order of their arrival."""
+        """Submit an item, and return once `commit` has handled it; items are handled in the order of their arrival."""
         ticket = _Ticket(item)
         try:
             with self._mutex:
@@ -94,7 +94,7 @@ class GroupCommit(Generic[T]):
                 _wake(batch)  # those that an interrupt left out
 
     def _gather(self) -> None:
-        """Let those come who were there a moment ago; who is alone waits for nobody."""
+        """Wait for the threads of the last batch to return; a single thread does not wait."""
         seen = 0
         for _ in range(MOMENTS_MAX):
             if not seen < len(self._waiting) < self._around:
@@ -126,13 +126,13 @@ class GroupCommit(Generic[T]):
 
     @contextmanager
     def alone(self) -> Generator[None]:
-        """Nothing is committed inside this block but what the block itself commits."""
+        """Inside this block, only the block itself commits."""
         with self._committing:
             yield
 
     @contextmanager
     def alone_at_once(self) -> Generator[bool]:
-        """The same without waiting: False if something is being committed."""
+        """The same without waiting; gives False if a commit is running."""
         is_alone = self._committing.acquire(blocking=False)
         try:
             yield is_alone
@@ -142,7 +142,7 @@ class GroupCommit(Generic[T]):
 
 
 def _wake(batch: Sequence[_Ticket[T]]) -> None:
-    """Let those go on whose item was committed, each once."""
+    """Wake the threads whose items were committed, each once."""
     for ticket in batch:
         if not ticket.is_seen:
             ticket.is_seen = True

@@ -1,9 +1,9 @@
-"""The heads of the timelines in a DuckDB file: read when they are first asked for, the latest kept.
+"""The heads of the timelines in a DuckDB file: read on first use, the most recently used ones cached.
 
-The tables are the truth, and nothing else is stored: the version of a timeline is its largest `seq`,
-which zone maps find among a million rows in a millisecond.  What is kept is true because the one writer
-publishes every head that it moves.  A load and a publication exclude each other, so a head that was read
-before a commit is never kept after it.
+Only the tables are authoritative, and no head is stored: the version of a timeline is its largest `seq`,
+which zone maps find among a million rows in a millisecond.  Cached heads are correct because the only writer
+publishes every head that it changes.  Loading and publishing exclude each other, so a head that was read
+before a commit is never cached after it.
 """
 
 from collections import OrderedDict
@@ -47,7 +47,7 @@ class Known:
 
     name: TimelineId
     number: int = 0
-    """0: nobody has written to it."""
+    """The version; 0: the timeline is empty."""
     head: Head = attrs.field(factory=Head)
 
 
@@ -62,7 +62,7 @@ class Heads:
     _mutex: Lock = attrs.field(factory=Lock, init=False)
     """Held while `_held` is looked at."""
     _moving: Lock = attrs.field(factory=Lock, init=False)
-    """Held while heads are read or published; whoever finds his in memory does not wait for it."""
+    """Held while heads are read or published; a thread whose head is cached does not wait for it."""
 
     def known(self, name: TimelineId) -> Known:
         """
@@ -97,12 +97,12 @@ class Heads:
             self._keep(known)
 
     def drop(self, name: TimelineId) -> None:
-        """Know nothing more of a timeline whose rows are gone."""
+        """Forget a timeline whose rows were removed."""
         with self._moving, self._mutex:
             self._held.pop(name, None)
 
     def forget(self) -> None:
-        """Read them from the file again: nobody knows whether the last commit happened."""
+        """Read them from the file again, because it is unknown whether the last commit happened."""
         with self._moving, self._mutex:
             self._held.clear()
 
@@ -116,7 +116,7 @@ class Heads:
 
 
 def _read(cursor: "DuckDBPyConnection", names: Collection[TimelineId]) -> dict[TimelineId, Known]:
-    """What the file says of timelines; of those that it does not have, that they are new."""
+    """The heads of timelines in the file; a timeline that it does not have is new."""
     numbers = dict(cursor.execute(_NUMBERS.format(_marks(names)), list(names)).fetchall())
     versions = _versions(cursor, list(numbers.values()))
     heads = {number: list[Mark]() for number in versions}

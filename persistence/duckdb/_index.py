@@ -1,8 +1,8 @@
-"""The block index of a DuckDB file: what the database finds by looking at payloads as texts.
+"""The block index of a DuckDB file: the database searches payloads as texts.
 
-It gives every event that was asked for, perhaps more; what matches is decided in Python, so that every
-store finds the same.  What may be asked of the database says `persistence.search._likely`; of a large event
-it looks at the stand-in only, so its text may hold anything.
+It returns every matching event, perhaps more; Python decides which ones match, so that every
+store finds the same.  `persistence.search._likely` says which conditions the database may check. Of a large event
+the database sees only the stand-in, so its text counts as a possible match.
 """
 
 import re

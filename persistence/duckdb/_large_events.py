@@ -1,9 +1,9 @@
-"""Events that are too large for one row: their JSON lies in many small rows, the table `pieces`.
+"""Events that are too large for one row: their JSON is split into many small rows of the table `pieces`.
 
-DuckDB takes 2,048 rows of a column into memory at once, at every checkpoint and for every read, so no
-row may be large.  In the log such an event has a *stand-in*: the number of its pieces, and of its fields
-those that say what it is and where its block belongs.  Every event begins with `{"event":`, a stand-in
-begins with `{"pieces":`, so neither is ever taken for the other.
+DuckDB loads 2,048 rows of a column into memory at once, at every checkpoint and for every read, so no
+row may be large.  In the log, such an event has a *stand-in*: the number of its pieces, and the fields
+that say what it is and where its block belongs.  Every event begins with `{"event":`, every stand-in
+with `{"pieces":`, so the two cannot be confused.
 """
 
 from codecs import getincrementaldecoder

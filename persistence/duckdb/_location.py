@@ -1,4 +1,4 @@
-"""Where a DuckDB store is: a path, as it is or as `duckdb:///path`."""
+"""The location of a DuckDB store: a plain path, or `duckdb:///path`."""
 
 import glob
 from os import PathLike

@@ -1,9 +1,9 @@
-"""Gives back the memory in which DuckDB keeps what it has read and written, and writes a long log into the file
-behind an append that takes its time anyway.
+"""Releases the memory in which DuckDB caches what it has read and written, and checkpoints a long write-ahead log
+after an append that is slow anyway.
 
-It would keep blocks of the file until they fill most of the machine.  A lasting `memory_limit` is no way
-out: a checkpoint that does not get what it needs leaves a database that nobody can use until it is
-opened again.  So the limit is low for a moment only, in which nobody reads and nobody writes.
+DuckDB would cache blocks of the file until they fill most of the machine's memory.  A permanent `memory_limit` is no
+solution: if a checkpoint does not get enough memory, the database is unusable until it is
+opened again.  So the limit is lowered only for a moment in which nothing is read or written.
 """
 
 from contextlib import suppress
@@ -28,9 +28,9 @@ AGAIN: Final = "RESET GLOBAL memory_limit"
 LARGE: Final = 256_000
 """Bytes of an append behind which the write-ahead log is looked at."""
 LOG_BYTES_MAX: Final = 8_000_000
-"""Half of what DuckDB lets gather there; then whoever commits next writes it into the file, and all others wait."""
+"""Half the size at which DuckDB checkpoints the write-ahead log by itself, during a commit for which all others wait."""
 UNSAID = 4_000_000
-"""What somebody has read or written who does not say how much."""
+"""Assumed size of a read or write of unknown size."""
 
 
 @attrs.define(eq=False)
@@ -53,7 +53,8 @@ class Cache:
                 self._passed = 0
 
     def written(self, size: int) -> None:
-        """The same, of an append: a large one does not leave a long log to those who append little."""
+        """The same for an append: after a large append, the long write-ahead log is not left to threads with small
+        appends."""
         if size >= LARGE and self._log_bytes() >= LOG_BYTES_MAX:
             with self._group.alone_at_once() as is_alone:
                 if is_alone:

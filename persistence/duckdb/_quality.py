@@ -1,4 +1,4 @@
-"""The rows of the view `quality` for events that lie in no file."""
+"""The rows of the view `quality` for events that are not in a DuckDB file."""
 
 from collections.abc import Iterable
 from typing import TypeAlias

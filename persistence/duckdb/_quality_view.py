@@ -1,9 +1,9 @@
-"""The SQL view `quality`: how well the agent got along with what it was shown.
+"""The SQL view `quality`: signs of whether the prompts had what the agent needed.
 
     SELECT signal, count(*) FROM quality GROUP BY signal;
 
-`timeline.quality_of` gives the same rows, and says what the signals mean; what counts as asking for the
-same, `_asked` says.
+`timeline.quality_of` gives the same rows and explains the signals; `_asked` says which calls and questions ask for
+the same.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""Reads logs from a DuckDB file: rows to events, large ones put together, nothing passed over."""
+"""Reads logs from a DuckDB file: turns rows into events, joins large events, and skips nothing."""
 
 from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""A copy of a damaged DuckDB file that can be opened: without what its write-ahead log cannot give back."""
+"""Makes a copy of a damaged DuckDB file that can be opened, without the unreadable part of its write-ahead log."""
 
 import os
 import re

@@ -1,14 +1,14 @@
-"""What a DuckDB file keeps: oldest events removed or archived, events replaced, timelines removed.
+"""Retention in a DuckDB file: removing or archiving the oldest events, replacing events, removing timelines.
 
-The table `trims` says what is not in the other tables any more:
+The table `trims` says what is no longer in the other tables:
 
     first 1, no file        forgotten: events 1 to `last`
     first, last, file       archived: in this file, whose hash is `sha256`
-    timeline 0              events of timelines that were removed, so that the number of events that
-                            were acknowledged still adds up
+    timeline 0              events of timelines that were removed, so that the number of acknowledged
+                            events still adds up
 
-Rows are deleted and updated while nobody appends, in one commit that is folded into the file at once.
-What was in them may stay in the file, in blocks that are free: `erase` writes a new one.
+Rows are deleted and updated while no thread appends, in one commit that is checkpointed at once.
+Their content may remain in free blocks of the file; `erase` writes a new file.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -69,7 +69,7 @@ ADD_TRIM: Final = "INSERT INTO trims VALUES (?, ?, ?, ?, ?, ?)"
 
 @attrs.define(eq=False)
 class Retention:
-    """Changes what is there; one caller at a time, and only the last step while nobody appends."""
+    """Changes stored data; one caller at a time, and only the last step blocks appends."""
 
     _writer: Writer
     _reader: Reader

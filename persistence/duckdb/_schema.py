@@ -5,13 +5,13 @@
     pieces     of events too large for a row, see `_large`
     marks      the few events that decide about windows, so that opening reads no payload
     trims      what was removed from the others, see `_retention`
-    foldline   the format's number: 1, from the first event in pieces on 2, from the first removal on 3
+    foldline   the format's number: 1; 2 after the first event in pieces; 3 after the first removal
 
-All but `trims` are insert-only, until something is removed.  The log is as narrow as it can be: each column adds 5% to the time of a durable
-commit of one event, and ids and kinds are in the payload, where the view `log` finds them.  It has no
-index at all: a primary key on (timeline, seq) helps no read (rows of one timeline lie together, so
-zone maps find them), doubles the time of a commit and makes the file 1.7 times as large.  What it
-would guard is guarded by the one writer, who asks for a head before it moves it (see `_heads`), and
+All tables but `trims` are insert-only, until something is removed.  The log has as few columns as possible: each
+column adds 5% to the time of a durable commit of one event, and ids and kinds are in the payload, where the view `log`
+finds them.  It has no index: a primary key on (timeline, seq) speeds up no read (rows of one timeline lie together, so
+zone maps find them), doubles the time of a commit and makes the file 1.7 times as large.  Uniqueness is
+ensured by the only writer, which reads a head before it changes it (see `_heads`), and
 checked by `verify`.
 """
 

@@ -1,4 +1,4 @@
-"""Reads a little of many timelines of a DuckDB file: one question for a whole batch of neighbours."""
+"""Reads a small part of many timelines of a DuckDB file: one query for each batch of neighbouring timelines."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, TypeVar

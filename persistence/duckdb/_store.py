@@ -57,9 +57,9 @@ class DuckDBStore(RetainingStore):
     `EventStore` says.
 
     Raises:
-        StoreLockedError: somebody else has it open.
-        DamagedStoreError: the file does not hold together, or lost what was acknowledged.
-        MisuseError: there is no such folder, or the file is no store.
+        StoreLockedError: another process has it open.
+        DamagedStoreError: the file is damaged, or acknowledged events are missing.
+        MisuseError: there is no such folder, or the file is not a store.
     """
 
     def __init__(self, path: "str | os.PathLike[str]") -> None:
@@ -204,7 +204,7 @@ class DuckDBStore(RetainingStore):
 
     @contextmanager
     def inspect(self) -> "Generator[tuple[DuckDBPyConnection, Marks]]":
-        """A cursor to read the tables with, and what was acknowledged so far."""
+        """A cursor for reading the tables, and the number of events acknowledged so far."""
         self._refuse_if_not_ours()
         acknowledged = self._lock.acknowledged()
         with self._reading() as cursor:
@@ -218,7 +218,7 @@ class DuckDBStore(RetainingStore):
         clock: Callable[[], float] = time.time,
         random: Callable[[int], bytes] = os.urandom,
     ) -> "Artifacts":
-        """The artifacts in this file, beside the log; a file without any gets tables for them."""
+        """The artifact store in this file; its tables are created if missing."""
         from persistence.artifacts import Artifacts, DuckDBBackend
 
         self._refuse_if_not_ours()
@@ -229,11 +229,11 @@ class DuckDBStore(RetainingStore):
         return Artifacts(self._backend, keys=keys, clock=clock, random=random)
 
     def block_index(self) -> DuckDBIndex:
-        """What search asks; see `persistence.BlockIndex`."""
+        """The block index for searches; see `persistence.BlockIndex`."""
         return DuckDBIndex(self.inspect)
 
     def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
-        """Read everything, and report what does not hold together; see `persistence.verify`."""
+        """Read everything, and report what is damaged or inconsistent; see `persistence.verify`."""
         from persistence.duckdb._verify import verify_tables
 
         with self.inspect() as (cursor, acknowledged):
@@ -247,7 +247,7 @@ class DuckDBStore(RetainingStore):
 
     @contextmanager
     def _writing(self) -> "Generator[DuckDBPyConnection]":
-        """A cursor to write beside the log with, while nobody appends to it."""
+        """A cursor for writing outside the log, while no thread appends."""
         self._refuse_if_not_ours()
         with self._group.alone(), self._reading() as cursor:
             yield cursor

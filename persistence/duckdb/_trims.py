@@ -50,7 +50,7 @@ def all_kept(cursor: "DuckDBPyConnection") -> dict[int, Kept]:
 def refused_marks(
     cursor: "DuckDBPyConnection", before: "Known", after: "Known"
 ) -> FoldlineError | None:
-    """Why an append between these heads cannot be: the window would begin in what is gone."""
+    """The error for an append between these heads, after which the window would begin among removed events."""
     import duckdb
 
     if before.head.marks == after.head.marks or not before.number:
@@ -65,8 +65,8 @@ def refused_marks(
 
 
 def removed_events(cursor: "DuckDBPyConnection") -> int:
-    """Events that were acknowledged once and are no longer in the table of events, those of timelines that
-    are gone included."""
+    """The number of acknowledged events that are no longer in the table of events, including those of removed
+    timelines."""
     [(found,)] = cursor.execute(_REMOVED).fetchall()
     return int(found)
 

@@ -1,4 +1,4 @@
-"""Whether a DuckDB file holds together: every promise about stored bytes, checked one by one."""
+"""Checks whether a DuckDB file is consistent: every promise about stored bytes, one by one."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
@@ -68,7 +68,7 @@ WHERE timeline BETWEEN ? AND ?
 
 
 def verify_file(path: Path, keys: KeyRing | None) -> StoreReport:
-    """The report on a file that nobody has open."""
+    """The report on a file that is not open."""
     if not path.exists():
         raise MisuseError(f"no file {path} to verify")
     lock = FileLock.acquire(path)  # first: to open and close a file drops the database's own lock

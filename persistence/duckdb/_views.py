@@ -3,7 +3,7 @@
     SELECT type, count(*), sum(length(text)) FROM blocks GROUP BY type;
     SELECT * FROM compactions WHERE ratio > 0.5;
 
-They are part of the file and hold nothing themselves.  `happened_at` is UTC.
+They are part of the file and store no data.  `happened_at` is UTC.
 """
 
 from collections.abc import Iterator
@@ -206,7 +206,7 @@ GROUP BY timeline, tool
 ALL = (LOG, BLOCKS, COMPACTIONS, REQUESTS, TOOL_USAGE, QUALITY)
 
 MARK = sha256("".join(ALL).encode()).hexdigest()[:16]
-"""Tells these views from those that another version has put into a file."""
+"""Distinguishes these views from those that another version has written into a file."""
 CURRENT = "SELECT comment FROM duckdb_views() WHERE view_name = 'quality' AND NOT internal"
 
 

@@ -1,9 +1,9 @@
-"""The one writer of a DuckDB file: judges waiting appends, and makes the good ones durable.
+"""The only writer of a DuckDB file: checks waiting appends, and commits the valid ones.
 
-Everything here runs under the lock of `GroupCommit`, one thread at a time.  The heads are
-what readers see; they move only after a commit, and after any failure they are read from the file
-again, because a commit that failed may still have happened.  A database that gave itself up, for
-instance because the disk was full during a checkpoint, is attached anew.
+Everything here runs under the lock of `GroupCommit`, one thread at a time.  Readers see the heads, which
+change only after a commit. After any failure they are read from the file
+again, because a commit that failed may still have happened.  A database that DuckDB has invalidated, for
+instance because the disk was full during a checkpoint, is attached again.
 """
 
 from collections.abc import Generator, Sequence
@@ -86,7 +86,7 @@ class Writer:
 
     @interrupts()
     def commit(self, batch: Sequence[Append]) -> None:
-        """Write those that name the right version, in one durable commit; tell the others."""
+        """Write the appends that name the right version, in one durable commit; report a conflict to the others."""
         if self.is_suspect:
             self.refresh()
         known = self._known(batch)
@@ -263,7 +263,7 @@ class Writer:
 
     @contextmanager
     def changing(self) -> "Generator[DuckDBPyConnection]":
-        """The writing cursor, for what is no append; memory is put right when that goes wrong."""
+        """The writing cursor, for writes other than appends; after an error, the state in memory is restored."""
         if self.is_suspect:
             self.refresh()
         if error := self._refusal():

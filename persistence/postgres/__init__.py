@@ -1,1 +1,1 @@
-"""The store of many machines; `persistence` exports what is public of it."""
+"""The store for many machines; `persistence` exports the public names."""

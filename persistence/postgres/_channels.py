@@ -1,9 +1,9 @@
-"""The channels of NOTIFY on which appends are told, and who listens to which.
+"""The NOTIFY channels on which appends are announced, and the locks that show who listens.
 
-A timeline belongs to one of a few channels, by a hash of its name, its tenant and the store's own table; the
-hash is all that is told.  Who listens on a channel holds a shared advisory lock of its number, and another one
-that says that anybody listens at all.  So who appends can find out whether there is somebody to be told, and
-the locks go when the connection does.
+A timeline belongs to one of a few channels, by a hash of its name, its tenant and the store's table; a
+notification contains only the hash.  A listener on a channel holds a shared advisory lock with the channel's number,
+and another one that shows that anybody listens at all.  So an appender can find out whether there is a listener, and
+the locks are released with the connection.
 """
 
 from hashlib import blake2b
@@ -20,7 +20,7 @@ LOCKS: Final = 731003324
 """The first number of all these locks; it means nothing."""
 ANYBODY: Final = CHANNELS
 LOOK_SECONDS: Final = 1.0
-"""So long who appends believes what it has found out about listeners."""
+"""Seconds for which an appender relies on its last check for listeners."""
 SCOPE: Final = f"to_regclass('stored_events')::oid::bigint, {TENANT}"
 
 

@@ -1,6 +1,6 @@
 """Connections to a PostgreSQL server, lent by a pool.
 
-A connection that broke is told as `LostError`: whoever writes finds out what became of it, and repeats.
+A broken connection raises a `LostError`: the writer then checks whether its write succeeded, and repeats it if not.
 """
 
 from collections.abc import Generator, Sequence
@@ -41,9 +41,9 @@ MANY: Final = (
 )
 ONE: Final = "(%b::text, %b::float8, %b::text, %b::bigint, %b::bytea, %b::bigint, {place})"
 FEW: Final = 16
-"""Up to so many events are bound one by one: a list of each column takes the driver twice as long."""
+"""Up to this many events are bound one by one, because for these a list per column takes the driver twice as long."""
 HOLD: Final = "SELECT pg_advisory_xact_lock(hashtextextended(?, 7310033245123))"
-"""Who holds which timeline, until the transaction ends; the number means nothing."""
+"""The namespace of the locks on timelines, held until the transaction ends; the number is arbitrary."""
 STOP_APPENDS: Final = "LOCK TABLE events IN SHARE ROW EXCLUSIVE MODE"
 """An insert under way comes before us, and one that waits for us sees what we have done."""
 

@@ -1,4 +1,4 @@
-"""How PostgreSQL is asked about a payload, which lies there as bytes.
+"""PostgreSQL's expressions for payloads, which are stored as bytes.
 
 As text it has the form `escape`: ASCII as it is, every other byte as three octal digits, so that no payload,
 however damaged, is refused.

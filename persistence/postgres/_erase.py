@@ -1,8 +1,8 @@
-"""Writes the tables of a PostgreSQL database anew, without what was deleted from them.
+"""Rewrites the tables of a PostgreSQL database without their deleted rows.
 
-`DELETE` leaves rows in their files, and so does a plain `VACUUM`; `VACUUM FULL` writes new files.  It keeps the
-deleted rows that an older transaction may still see, and passes over tables of another owner with a warning:
-so what it reports is read, not only whether it failed.
+`DELETE` leaves rows in the files, and so does a plain `VACUUM`; `VACUUM FULL` writes new files.  It keeps
+deleted rows that an older transaction may still see, and skips tables of another owner with a warning.
+So its report is read, not only whether it failed.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What errors of PostgreSQL mean."""
+"""Translates errors of PostgreSQL into ours."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +13,7 @@ LOST: Final = ("08", "57P01", "57P02", "57P03", "57P05")
 NO_TABLE: Final = ("42P01", "42P07", "42703")
 """A table or a column is not there, or is there already."""
 AGAIN: Final = ("40001", "40P01", "55P03")
-"""A serialization failure, a deadlock, a lock that was not to be had."""
+"""A serialization failure, a deadlock, a lock that was not available."""
 
 
 def translated(error: "psycopg.Error", name: str, *, is_lost: bool) -> FoldlineError:

@@ -1,4 +1,4 @@
-"""Who watches a timeline hears of appends from everywhere, and others of ours; see `_listen` and `_notify`."""
+"""Sends and receives notifications of appends, so that watchers hear of all processes; see `_listen` and `_notify`."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any

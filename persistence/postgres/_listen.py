@@ -1,7 +1,7 @@
-"""Hearing of what other processes append: a connection and a thread a store, while somebody watches.
+"""Listening for appends of other processes: one connection and one thread per store, while it has watchers.
 
-It is a hint.  Who watches looks from time to time whatever is heard, and is woken whenever something may have
-been missed: when a channel is listened to, when all who append must have noticed that, and when it has ended.
+Notifications are only hints.  Watchers also poll from time to time, and are woken whenever a notification may have
+been missed: when listening on a channel begins, when all appenders must have noticed this, and when it ends.
 """
 
 import time
@@ -28,9 +28,9 @@ WHERE: Final = f"SELECT {SCOPE}"
 HOLD: Final = f"SELECT pg_advisory_lock_shared({LOCKS}, ?)"
 LET_GO: Final = f"SELECT pg_advisory_unlock_shared({LOCKS}, ?)"
 PATIENCE: Final = "SET lock_timeout = '2s'"
-"""Nobody who means well holds one of these locks longer."""
+"""No well-behaved process holds one of these locks longer."""
 KNOWN_SECONDS: Final = LOOK_SECONDS + 0.2
-"""After so long, who appends knows of a new listener."""
+"""Seconds after which appenders know of a new listener."""
 PAUSES: Final = (0.1, 30.0)
 """Between two attempts to connect: at first, and at most."""
 CLOSE_SECONDS: Final = 2.0
@@ -134,7 +134,7 @@ class _Ear:
 
 @attrs.define(eq=False)
 class Listener:
-    """Wakes those who watch when others append; there is a thread for it while anybody watches."""
+    """Wakes watchers when other processes append; it has a thread while there are watchers."""
 
     _connect: Callable[[], "Connection[Any]"]
     _watchers: Watchers

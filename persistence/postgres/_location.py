@@ -1,4 +1,4 @@
-"""Where a PostgreSQL store is: `postgresql://user:password@host/database`."""
+"""The location of a PostgreSQL store: `postgresql://user:password@host/database`."""
 
 from contextlib import closing
 from typing import TYPE_CHECKING

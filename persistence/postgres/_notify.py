@@ -1,9 +1,9 @@
-"""Telling those who listen, in other processes, that a timeline has grown.
+"""Notifying listeners in other processes that a timeline has grown.
 
-A NOTIFY holds a lock of the whole server until its transaction has ended, so in that of an append it would
-make all commits wait for one another's write to the disk.  Here it is a statement of its own that changes no
-row, so that the server writes nothing through for it.  It is sent from a thread of its own, so that no append
-waits for it, all that was appended meanwhile at once; and only if somebody listens.
+A NOTIFY holds a lock of the whole server until its transaction ends. Inside an append's transaction it would
+make all commits wait for one another's disk write.  Here it is a statement of its own that changes no
+row, so the server need not flush anything for it.  It is sent from a separate thread, so that no append
+waits for it; one statement covers all appends since the last one; and it is sent only if somebody listens.
 """
 
 import time
@@ -43,7 +43,7 @@ TELL: Final = """
 SELECT pg_notify('foldline_' || channel, hash) FROM unnest(?::int[], ?::text[]) AS told(channel, hash)
 """
 WAIT_SECONDS: Final = 0.1
-"""For a connection: who appends waits no longer for the sake of others."""
+"""Seconds to wait for a connection; an appender waits no longer just to notify others."""
 FAILED_SECONDS: Final = 10.0
 """Until a server that could not be asked is asked again."""
 CLOSE_SECONDS: Final = 1.0
@@ -57,11 +57,11 @@ def _one_thread() -> ThreadPoolExecutor:
 
 @attrs.define(eq=False)
 class Notifier:
-    """Tells of the appends of one store. It never fails: who follows looks from time to time anyway."""
+    """Announces the appends of one store. It never fails, because followers poll from time to time anyway."""
 
     _database: PostgresDatabase
     _own_listener: Callable[[], int]
-    """The server's process of our own listener, who is told without the server."""
+    """The server process of our own listener, which is notified without the server."""
     _clock: Callable[[], float] = time.monotonic
     _look_at: float = attrs.field(default=float("-inf"), init=False)
     _scope: Scope | None = attrs.field(default=None, init=False)

@@ -1,14 +1,14 @@
-"""The tables in a PostgreSQL database, and how they are made.
+"""The tables in a PostgreSQL database, and how they are created.
 
-    stored_events   one row per event: its position, what is asked for often, the event itself as JSON
-    stored_trims    which timelines lack older events, and where those are
+    stored_events   one row per event: its position, columns that are often queried, the event itself as JSON
+    stored_trims    which timelines lack older events, and where those events are
     stored_artifacts, stored_artifact_pieces, stored_artifact_audit      see `persistence.artifacts`
     events, artifacts, ...   the rows of the connection's tenant, see `_tenants`
     foldline        the format's number, and which views there are
 
-They lie in the first schema of the connection's `search_path`, which is made if it is not there.  There is
-no sequence, trigger or foreign key, and an append and a window touch one timeline: so the table can be
-spread over many servers by `timeline`.  `made` orders timelines whose first events have the same time.
+They are in the first schema of the connection's `search_path`, which is created if it does not exist.  There is
+no sequence, trigger or foreign key, and an append or a window touches only one timeline, so the table can be
+distributed over many servers by `timeline`.  `made` orders timelines whose first events have the same time.
 `crc32` is the checksum of an event; rows of earlier formats have none.
 """
 

@@ -1,8 +1,8 @@
-"""What our connections are set to, whoever else uses them.
+"""The settings of our connections, also if other clients share them.
 
-A connection to the server itself keeps its settings as long as it lasts.  A pooler may lend each transaction
-another of its own, and what one client sets there the next one has: its tenant, too, and so its rows.  So
-behind a pooler every transaction begins with all our settings, which end with it.
+A direct connection to the server keeps its settings as long as it lasts.  A pooler may give each transaction
+another connection, and the settings of one client, its tenant included, would remain for the next client.  So
+behind a pooler, every transaction begins with all our settings, which end with the transaction.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The store of many machines: a PostgreSQL database, one transaction an append."""
+"""The store for many machines: a PostgreSQL database, one transaction per append."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -24,16 +24,16 @@ class PostgresStore(SQLStore):
     """Timelines in the database at `url`, `postgresql://user:password@host/database`, which any number of
     processes on any number of machines may use.  Methods raise what `EventStore` says.
 
-    As many threads as there are `connections` write at the same time; they are made when they are needed.
-    What a lost connection or a busy server prevents is repeated for up to `wait_seconds`.
+    At most `connections` threads write at the same time; connections are opened when needed.
+    Operations that fail because of a lost connection or a busy server are repeated for up to `wait_seconds`.
 
-    A `tenant` has timelines and artifacts of its own, and sees no others. Without one it is what the URL
-    says (`?options=-cfoldline.tenant%3Dacme`) or the role has as its setting, or else the one without a name.
+    A `tenant` has timelines and artifacts of its own, and sees no others. The default is the tenant in the URL
+    (`?options=-cfoldline.tenant%3Dacme`) or in the role's settings, or else the tenant with the empty name.
 
     Raises:
-        MisuseError: the URL is none, `foldline[postgres]` is not installed, there are tables of
-            somebody else, or the tenant's name cannot be one.
-        StoreError: the server is not reached, the role may not, or a later version made the tables.
+        MisuseError: the URL is not valid, `foldline[postgres]` is not installed, the schema has tables of
+            another program, or the tenant's name is not valid.
+        StoreError: the server cannot be reached, the role lacks a right, or a later version made the tables.
     """
 
     def __init__(

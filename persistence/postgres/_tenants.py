@@ -1,10 +1,10 @@
-"""Whose rows are whose: a table keeps a tenant with every row, and a connection has those of one tenant.
+"""Tenants: a table keeps a tenant with every row, and a connection sees the rows of one tenant.
 
-A connection says for whom it works by the setting `foldline.tenant`; without one it is the tenant "".  All
-statements go to a view of the table's former name that holds the rows of this tenant, so that they are the
-same as in a database of one tenant, whoever is connected.  Row-level security says so again for all roles
-that are not superusers, also where they go to the table.  The tenant leads every key: the same name of a
-timeline is another timeline for another tenant.
+A connection names its tenant by the setting `foldline.tenant`; without it, the tenant is "".  All
+statements use a view with the table's former name that contains only the rows of this tenant, so the statements are
+the same as in a database of one tenant.  Row-level security enforces this again for all roles
+that are not superusers, even if they use the table itself.  Every key begins with the tenant, so the same timeline
+name means another timeline for another tenant.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Which database a URL names, and what may be shown of it: everything but the password."""
+"""The database that a URL names, and a form of the URL that may be shown: without the password."""
 
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final

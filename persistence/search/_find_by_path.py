@@ -1,9 +1,9 @@
 """The block at a logical path, found in a log that need not fit into memory.
 
-A path is derived (see `blocks.Naming`): from a version, which is read, or from the stem of a block and, from
-the second block with this stem on, a number.  So such a path may mean two stems, and blocks of both are
-counted, from the beginning, until one has the path.
-The store's block index gives the events that can have to do with it.
+A path is derived (see `blocks.Naming`), either from a version, which is simply read, or from the stem of a block and,
+for the second and later blocks with this stem, a number.  A path of the second kind may mean two stems, so blocks of
+both are counted from the beginning until one has the path.
+The store's block index gives the events that may be relevant.
 """
 
 from collections.abc import Iterable

@@ -1,12 +1,12 @@
-"""What every payload contains that can match a word or a path: pieces of text that a database can look for.
+"""Pieces of text that every payload contains if it matches a word or a path, for which a database can search.
 
-An index may give more than was asked for, and never less.  What may be asked of a database follows from how
+An index may return more events than match, but never fewer.  What a database may search for follows from how
 an event is stored:
 
-* A run of characters that JSON does not escape, and that no case folding touches but that of A to Z,
-  stands in the payload as it stands in the text.
-* Except that a few letters outside ASCII fold to some inside (ß to ss), and that JSON and Python write some
-  numbers differently: payloads with those are looked at in any case.
+* A run of characters that JSON does not escape, and of which case folding changes only A to Z,
+  is the same in the payload as in the text.
+* Exceptions: a few letters outside ASCII fold to letters inside (ß to ss), and JSON and Python write some
+  numbers differently; payloads with these are always possible matches.
 """
 
 import re

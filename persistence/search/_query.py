@@ -1,4 +1,4 @@
-"""What somebody searches for: words and phrases, and the kinds and turns of blocks.
+"""A search query: words and phrases, and the kinds and turns of blocks.
 
 disk full                  both words, in any order, also inside longer words; case is ignored
 "no space left"            these words in this order, whatever white space is between them

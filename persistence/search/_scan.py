@@ -1,4 +1,4 @@
-"""The block index of a store that has none: its logs, read from end to end."""
+"""The block index for a store without one: it reads the logs from end to end."""
 
 from collections.abc import Collection, Iterable, Iterator
 

@@ -1,7 +1,7 @@
-"""Full-text search over the blocks of a store: whatever a prompt no longer shows is found here.
+"""Full-text search over the blocks of a store, including those that a prompt no longer shows.
 
-Two passes. The first looks at every candidate and keeps the best; the second works out the logical
-paths of those, for which it has to know how many blocks of their turn before them have the same stem.
+There are two passes. The first scores every candidate and keeps the best; the second computes their logical
+paths, for which it has to count the earlier blocks of the turn with the same stem.
 """
 
 from bisect import bisect_right
@@ -38,14 +38,14 @@ LIMIT: Final = 20
 LIMIT_MAX: Final = 1_000
 
 STRETCHES_MAX: Final = 32
-"""Up to so many parts of a log are read each for itself; with more of them, it is read from the beginning."""
+"""Up to this many parts of a log are read separately; with more, the log is read from the beginning."""
 
 _Place: TypeAlias = tuple[TimelineId, int]
 
 
 @attrs.frozen
 class Candidate:
-    """A block that may match, and where it is."""
+    """A block that may match, with its position."""
 
     timeline: TimelineId
     version: int
@@ -58,21 +58,21 @@ _Scored: TypeAlias = tuple[float, Candidate]
 
 @attrs.frozen(kw_only=True)
 class Hit:
-    """A block that answers a query."""
+    """A block that matches a query."""
 
     timeline: TimelineId
     version: int
     block: BlockId
     path: str
-    """What `Timeline.read` takes."""
+    """The block's path, for `Timeline.read`."""
     type: str
     """The block's kind."""
     at: float
     """When it was appended, in seconds since the epoch."""
     score: float
-    """How well it answers: occurrences of the query's words, against the length of the block."""
+    """The score: occurrences of the query's words, relative to the length of the block."""
     snippet: str
-    """The piece of its text where most of the query is together."""
+    """The piece of its text with most words of the query."""
     matches: tuple[tuple[int, int], ...]
     """Start and end of each match in the snippet."""
 
@@ -80,13 +80,13 @@ class Hit:
 def search_blocks(
     store: EventStore, query: str, timeline: TimelineId | None = None, limit: int = LIMIT
 ) -> Sequence[Hit]:
-    """The blocks that match a query, best first, of equal ones the newest; of one timeline or all.
+    """The blocks of one timeline or of all that match a query, best first; of equal hits the newest first.
 
-    Words must all occur, in any case, also inside longer words; `"a phrase"` occurs as it stands;
-    `-word` must not occur; `type:react.tool.result` and `turn:t3` say where to look.
+    All words must occur, in any case, also inside longer words; `"a phrase"` must occur as written;
+    `-word` must not occur; `type:react.tool.result` and `turn:t3` limit the kind and the turn.
 
     Raises:
-        MisuseError: the query asks for nothing or is too long, or the limit is not in 1..1000.
+        MisuseError: the query has no words or is too long, or the limit is not in 1..1000.
         ClosedError: the store is closed.
     """
     if not 1 <= limit <= LIMIT_MAX:

@@ -1,4 +1,4 @@
-"""Foreign session logs, read into one neutral shape."""
+"""Session logs of other agents, read into one neutral form."""
 
 from persistence.sessions._export import EXPORT as EXPORT
 from persistence.sessions._export import export_lines as export_lines

@@ -1,7 +1,7 @@
-"""Bodies of requests and responses, told by their shape: JSON, JSON in a text, or the text of a stream.
+"""Bodies of requests and responses, recognized by their form: JSON, JSON in a text, or the text of a stream.
 
-Who logs them names things in a way of his own, but what was sent and what came back is the provider's: so a body is
-looked for where anybody keeps it.
+Each logger uses its own names for the fields, but the bodies are in the provider's format, so a body is
+searched for in all known places.
 """
 
 from base64 import b64decode
@@ -39,7 +39,7 @@ _TALKS: Final = ("messages", "contents", "input")
 _BLOCKS: Final = frozenset({"tool_use", "tool_result", "thinking"})
 _DATA: Final = "data:"
 _SEARCHED: Final = 8
-"""Events in which a stream says whose it is; there are pings among them."""
+"""Number of first events in which a stream shows its format; some are pings."""
 
 
 def at_path(record: Json, path: str) -> Any:
@@ -82,7 +82,7 @@ def _has_block(message: Json) -> bool:
 
 
 def answer_in(record: Json) -> Response | None:
-    """The response that a record holds, or is; None: there is none, or none that could be read."""
+    """The response that a record contains, or is; None: there is none, or it cannot be read."""
     for path in _RESPONSES:
         if found := _answer(at_path(record, path)):
             return found

@@ -1,4 +1,4 @@
-"""Logs that are trees: of all that was tried, the branch that is in force."""
+"""Logs that are trees: finding the current branch."""
 
 from collections.abc import Collection, Mapping, Sequence
 

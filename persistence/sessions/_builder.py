@@ -1,8 +1,8 @@
-"""Puts a session together from what an importer meets in its log, line by line.
+"""Builds a session from what an importer finds in its log, line by line.
 
-A log is not yet a dialogue: responses come in pieces with results in between, results before their
-calls, clocks that run backwards.  The builder keeps one *stretch* per response, opens turns, pairs results
-with calls, and numbers the blocks when all have their place.
+A log is not yet a dialogue: responses are in pieces with results in between, results come before their
+calls, and clocks run backwards.  The builder keeps one *stretch* per response, opens turns, pairs results
+with calls, and numbers the blocks once all are in order.
 """
 
 from collections.abc import Iterator, Sequence
@@ -114,7 +114,7 @@ class Builder:
         self._fresh = False
 
     def attach(self, parts: Sequence[Part], at: float | None, name: str = "context") -> None:
-        """Context that is nobody's prompt."""
+        """Context that is not a prompt."""
         self.tick(at)
         if parts:
             header = () if self._turn else self._next_turn()

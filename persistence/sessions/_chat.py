@@ -1,4 +1,4 @@
-"""Messages of OpenAI's chat completions, which many agents log as they are."""
+"""Messages of OpenAI's chat completions, which many agents log unchanged."""
 
 from msgspec.structs import replace
 

@@ -1,4 +1,4 @@
-"""Content blocks of Anthropic's messages, which Claude Code logs as they are."""
+"""Content blocks of Anthropic's messages, which Claude Code logs unchanged."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""Claude Code's session log: JSON lines, one content block of a response a line.
+"""Claude Code's session log: JSON lines, one content block of a response per line.
 
-Read in the order of the file, not along `parentUuid`: parallel calls make side branches, and a walk
-from the leaf would lose what is on them.  Lines of one `message.id` are one response.
+It is read in the order of the file, not along `parentUuid`, because parallel calls make side branches, which a walk
+from the leaf would miss.  Lines with the same `message.id` are one response.
 """
 
 from collections.abc import Sequence

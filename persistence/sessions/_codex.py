@@ -1,6 +1,6 @@
-"""Codex rollouts: `response_item` lines are what the model saw, nearly all else is for the screen.
+"""Codex rollouts: `response_item` lines have what the model saw; nearly all other lines are for the screen.
 
-The log does not say where a response ends.  Assistant items with no output and no user message
+The log does not say where a response ends.  Assistant items without a tool output or user message
 between them are one response.
 """
 

@@ -1,6 +1,6 @@
-"""Cursor's transcripts: messages of Anthropic's shape whose calls have no ids, without times.
+"""Cursor's transcripts: messages in Anthropic's format, without times and without ids of calls.
 
-A result belongs to the first call that has none yet.
+A result belongs to the first call that has no result yet.
 """
 
 from collections import deque

@@ -1,4 +1,4 @@
-"""Factory's Droid: messages of Anthropic's API, one a line. Most versions name the model in a file of its own."""
+"""Factory's Droid: messages of Anthropic's API, one per line. Most versions name the model in a separate file."""
 
 from blocks.formats import messages_in, obj, objs, string
 from persistence.sessions._builder import Builder

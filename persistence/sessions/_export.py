@@ -1,4 +1,4 @@
-"""Our own export: a header line, then the events of one timeline as they are stored."""
+"""foldline's own export: a header line, then the events of one timeline as they are stored."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
@@ -97,7 +97,7 @@ def read(source: Source) -> Session:
 
 
 def _cut_off(header: Mapping[str, object]) -> Iterator[Notice]:
-    """That versions in its events are not those that an import gives."""
+    """A notice that versions in its events differ from those that an import assigns."""
     if _FIRST in header:
         text = (
             f"the log begins at version {header[_FIRST]}: its blocks are read, not what folded them"

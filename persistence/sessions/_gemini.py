@@ -1,4 +1,4 @@
-"""Gemini CLI chats: one document, or since 0.40 a message a line; calls carry their results."""
+"""Gemini CLI chats: one document or, since 0.40, one message per line; calls contain their results."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Grok's chat history: a message a line, without times; reasoning comes before what it led to."""
+"""Grok's chat history: one message per line, without times; reasoning comes before the items that it led to."""
 
 import attrs
 

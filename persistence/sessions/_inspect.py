@@ -1,4 +1,4 @@
-"""Inspect's evaluation logs: samples with chat messages of their own shape; `file#3` picks one."""
+"""Inspect's evaluation logs: samples with chat messages in Inspect's own format; `file#3` chooses a sample."""
 
 from blocks.formats import Json, obj, objs, string
 from persistence.sessions._builder import Builder

@@ -1,4 +1,4 @@
-"""Kimi's wire log: what was appended to the context, step by step; a step is one response."""
+"""Kimi's wire log: the content appended to the context, step by step; a step is one response."""
 
 import attrs
 

@@ -1,6 +1,6 @@
-"""Which request goes on with which answer: each brings its whole history, and a log has those of many talks.
+"""Finds which request continues which answer, in a log with many conversations whose requests have whole histories.
 
-A request follows the latest answer that stands in it.  What it says behind that answer is new.
+A request continues the latest answer that it contains.  Its messages after that answer are new.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -81,7 +81,7 @@ _Table: TypeAlias = dict[Any, list[Step]]
 @attrs.define
 class _Lineage:
     siblings: _Table = attrs.field(factory=dict[Any, list[Step]], init=False)
-    """By what they go on with; those that begin, by what they ask."""
+    """Conversations by the answer that they continue; new ones by their first request."""
     _answers: _Table = attrs.field(factory=dict[Any, list[Step]], init=False)
     """By what was answered, and to whom."""
     _lengths: _Table = attrs.field(factory=dict[Any, list[Step]], init=False)
@@ -165,7 +165,7 @@ def _said(item: Json, name: Format) -> Sequence[Content] | None:
 
 
 def _heard(item: Json, name: Format) -> list[str]:
-    """What a message says that is not the model's; of results, whose they are."""
+    """The content of a message that is not by the model; for results, the ids of their calls."""
     found = [c for message in messages_in(item, name) for c in message.content]
     ids = [content.call_id for content in found if isinstance(content, Result)]
     return [text_of_parts(parts_in(found)), *ids]

@@ -1,4 +1,4 @@
-"""Messages of any provider's format, read already, as what an importer met."""
+"""Adds messages that were read from any provider's format to a session being built."""
 
 from collections.abc import Iterable
 

@@ -1,7 +1,7 @@
 """mini-swe-agent: chat messages with times in `extra`; before 1.1 a bare list without tool calls.
 
-The first user message is the task; all later ones are the environment's: observations of the bare
-list, complaints about a malformed answer.
+The first user message is the task; all later ones are from the environment: observations (in the bare
+list), or complaints about a malformed answer.
 """
 
 from blocks import text_of_parts

@@ -1,7 +1,7 @@
 """OpenCode: an exported session, or the files of its storage by their paths; parts of messages.
 
-A message of the model's may hold several responses, one after the other.  Sessions of subagents are
-conversations of their own: `file#1`.
+A message of the model may contain several responses, one after the other.  Sessions of subagents are
+separate conversations: `file#1`.
 """
 
 from collections import defaultdict

@@ -63,7 +63,7 @@ class _Reader:
     _last: str = attrs.field(default="", init=False)
 
     def begin(self, run: Json, events: list[Json]) -> None:
-        """What stands beside the history: the task, where nobody says it there, and the model."""
+        """Data outside the history: the model, and the task if the history does not contain it."""
         costs = objs(obj(run.get("metrics")).get("costs"))
         self.builder.model = next((string(cost.get("model")) for cost in costs), "")
         told = [event for event in events if event.get("action") == "message"]

@@ -1,7 +1,7 @@
-"""Which result answers which call, when a log repeats its ids.
+"""Finds which result answers which call if a log repeats its ids.
 
-A result belongs to the nearest earlier call of its id that has none yet; among the calls of one
-response, to the first of them.  A result logged before its call waits for it.
+A result belongs to the nearest earlier call with its id that has no result yet; among the calls of one
+response, to the first such call.  A result that is logged before its call waits for it.
 """
 
 from collections import defaultdict

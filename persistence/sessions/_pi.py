@@ -1,4 +1,4 @@
-"""pi's sessions: a flat list in version 1, a tree from version 2 on, of which one branch counts."""
+"""pi's sessions: a flat list in version 1, a tree with one current branch from version 2 on."""
 
 from collections.abc import Sequence
 

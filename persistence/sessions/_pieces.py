@@ -1,8 +1,8 @@
 """A session file, plain or compressed, line by line and within a limit.
 
-What a file becomes in memory has a limit, because a compressed file of a megabyte can unpack to
-gigabytes, and because two bytes of JSON can become a hundred of Python: so both bytes and values are
-counted while they come in, before anything is made of them.
+The size of a file in memory is limited, because a compressed file of a megabyte can unpack to
+gigabytes, and because two bytes of JSON can become a hundred bytes in Python. So both bytes and values are
+counted while they are read, before they are parsed.
 """
 
 import gzip
@@ -20,7 +20,7 @@ from blocks import MisuseError, SessionFormatError
 BYTES_MAX: Final = 256 * 2**20
 """Of a session file when it is unpacked. In memory a session takes three to ten times as much."""
 VALUE_BYTES: Final = 24
-"""A file may hold a JSON value for each so many bytes of its limit: real ones hold fewer."""
+"""A file may contain one JSON value per this many bytes of its limit; real files contain fewer."""
 VALUES_MIN: Final = 100_000
 """Values that any file may hold."""
 _PIECE_BYTES: Final = 2**20

@@ -1,4 +1,4 @@
-"""Qwen Code's chats: Gemini's contents in a tree of records; a response may be several records of one id."""
+"""Qwen Code's chats: Gemini's contents in a tree of records; several records with one id may be one response."""
 
 from collections.abc import Iterator
 
@@ -46,7 +46,7 @@ def read(source: Source) -> Session:
 
 
 def _active(records: tuple[Record, ...]) -> list[Record]:
-    """The branch of what was said last, or of what was gone back to."""
+    """The branch of the last record, or of the record to which the user went back."""
     places = {string(record.get("uuid")): place for place, (_, record) in enumerate(records)}
     last = [place for place, (_, record) in enumerate(records) if _leads(record)]
     if not last:

@@ -1,4 +1,4 @@
-"""The door: a path in, a session out, whatever agent wrote the file."""
+"""Reads the session file at a path, whatever agent wrote it."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -78,9 +78,9 @@ def read_session(
     format: str = "auto",  # noqa: A002 -- the word users know from the command line
     bytes_max: int = BYTES_MAX,
 ) -> Session:
-    """The recorded session at `path`; its format is told from its content unless given.
+    """Read the recorded session at `path`; its format is detected from its content unless given.
 
-    What is broken in the file is skipped and reported in the session's notices.  A file may have
+    Broken parts of the file are skipped and reported in the session's notices.  A file may have
     `bytes_max` bytes, unpacked, and a JSON value for each 24 of them; a session takes three to ten
     times as much in memory.
 

@@ -1,5 +1,5 @@
-"""Logs of requests and responses, of whatever proxy, gateway or SDK: put together to the conversations that they
-were of, the one with the most calls first; `log.jsonl#1` is the next.
+"""Logs of requests and responses of any proxy, gateway or SDK, joined into their conversations, the one with the most
+calls first; `log.jsonl#1` is the next.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a tool gave back, and the envelope that follows: foreign logs have results without one."""
+"""Results of tools, and the envelopes derived for them, because logs of other agents have none."""
 
 import re
 from typing import Any, Final

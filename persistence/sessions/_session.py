@@ -1,4 +1,4 @@
-"""What every importer makes of its file: one neutral session, as it happened to the agent."""
+"""The neutral form of a session, which every importer returns."""
 
 from typing import Any, TypeAlias
 
@@ -9,7 +9,7 @@ from blocks import Block, UsageRecorded
 
 @attrs.frozen(kw_only=True)
 class Arrived:
-    """Something that was not the model's: user text, attachments, tool results, notices."""
+    """Content by others than the model: user texts, attachments, tool results, notices."""
 
     at: float
     """Seconds since the epoch; never earlier than the item before."""
@@ -18,25 +18,25 @@ class Arrived:
 
 @attrs.frozen(kw_only=True)
 class Responded:
-    """One model response: one *call*. Split and parallel parts are together again."""
+    """One model response, that is one *call*; split and parallel parts are joined."""
 
     at: float
-    """When the call was made: the time of what was logged last before the response."""
+    """When the call was made: the time of the last entry logged before the response."""
     id: str
     blocks: tuple[Block, ...]
     """Thinking, text and tool calls, in order; never empty."""
     model: str = ""
     usage: UsageRecorded | None = None
-    """What the log says the call cost; its `id` and `at` are placeholders."""
+    """The usage of the call according to the log; its `id` and `at` are placeholders."""
 
 
 Item: TypeAlias = Arrived | Responded
-"""What happened next in a session."""
+"""An item of a session."""
 
 
 @attrs.frozen(kw_only=True)
 class Notice:
-    """Something in the file that was skipped or mended."""
+    """A part of the file that was skipped or repaired."""
 
     line: int
     """Line number in the file from 1; 0: no particular line."""
@@ -50,15 +50,15 @@ class Session:
     name: str
     format: str
     model: str = ""
-    """As recorded; of the first response that names one."""
+    """The recorded model; that of the first response that names one."""
     system: str = ""
-    """The system prompt, where the log has it."""
+    """The system prompt, if the log has it."""
     tools: tuple[dict[str, Any], ...] = ()
-    """Tool definitions (`name`, `description`, `input_schema`), where the log has them."""
+    """Tool definitions (`name`, `description`, `input_schema`), if the log has them."""
     items: tuple[Item, ...] = ()
     notices: tuple[Notice, ...] = ()
 
     @property
     def calls(self) -> tuple[Responded, ...]:
-        """The model calls, in order; their index is the call number of replay and dump."""
+        """The model calls, in order; their index is the call number in a replay and its dump."""
         return tuple(item for item in self.items if isinstance(item, Responded))

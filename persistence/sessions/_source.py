@@ -1,6 +1,6 @@
-"""From a file to JSON objects, with as much of a damaged file as can still be read.
+"""Turns a file into JSON objects, and reads as much of a damaged file as possible.
 
-The file is read, and unpacked, piece by piece; of lines only one is held beside what was made of it.
+The file is read and unpacked piece by piece; only one line at a time is held besides the parsed objects.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""A model response while it is put together, with all that arrived until the next one."""
+"""A model response being built, with everything that arrived until the next response."""
 
 import math
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ class Stretch:
     _asked: dict[CallId, Asked] = attrs.field(factory=dict[CallId, Asked], init=False)
 
     def say(self, text: str) -> None:
-        """Text of the model; blank text is none."""
+        """Text of the model; blank text is ignored."""
         if text.strip():
             block = AssistantCompletion(id=NEW, turn=self.turn, response=self.id, text=text)
             self.blocks.append(block)

@@ -1,7 +1,6 @@
 """SWE-agent trajectories: chat messages in `history`, without times.
 
-The first user message is the task; later ones are observations, and whole demonstrations come as
-messages of their own.
+The first user message is the task; later ones are observations. Whole demonstrations are separate messages.
 """
 
 from blocks import text_of_parts

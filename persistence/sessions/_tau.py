@@ -1,4 +1,4 @@
-"""tau-bench results: a list of conversations in chat messages, without times; `file#3` picks one."""
+"""tau-bench results: a list of conversations in chat messages, without times; `file#3` chooses one."""
 
 from blocks.formats import objs
 from persistence.sessions._builder import Builder

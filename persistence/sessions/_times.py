@@ -1,4 +1,4 @@
-"""Times in foreign JSON, read without trust: what is none is None, never an error."""
+"""Times in foreign JSON: an invalid time gives None, never an error."""
 
 import math
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Tool definitions, in the one shape that sessions keep."""
+"""Tool definitions, converted to the one form that sessions use."""
 
 from typing import Any
 

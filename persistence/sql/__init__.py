@@ -1,1 +1,1 @@
-"""What stores in relational databases have in common; a folder beside this one each has what differs."""
+"""Common code of stores in relational databases; `sqlite` and `postgres` have what differs."""

@@ -1,7 +1,7 @@
-"""What the shared flow asks of a database.
+"""The protocol of a database, as the common code uses it.
 
-Statements are those that every dialect understands, with `?` for what is bound.  What the dialects write
-differently, a `Database` does itself.  Errors of a driver never get out: they become ours.
+Statements are such that every dialect understands them, with `?` for bound values.  A `Database` itself does what the
+dialects write differently.  Errors of a driver are translated into ours.
 """
 
 from collections.abc import Sequence
@@ -110,5 +110,5 @@ class Database(Protocol):
         ...
 
     def close(self) -> None:
-        """Let nobody new in, and let go of what nobody uses any more."""
+        """Accept no new users, and close everything that is not in use."""
         ...

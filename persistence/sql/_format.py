@@ -1,4 +1,4 @@
-"""The format of a database, and how one of an earlier version is brought up to date."""
+"""The format of a database, and the migration from earlier formats."""
 
 from collections.abc import Sequence
 from hashlib import sha256

@@ -1,6 +1,6 @@
-"""A timeline held by a transaction: nobody else removes of it, forks it, or appends what decides its window.
+"""A timeline locked by a transaction: no other one removes events, forks it, or appends events that change its window.
 
-A plain append holds nothing and waits for nobody: it comes behind the window, where nothing is removed.
+A plain append takes no lock and does not wait: its events come after the window's start, where nothing is removed.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ class Held:
 def append_plain(
     database: Database, timeline: TimelineId, expected: int, stored: Sequence[StoredEvent]
 ) -> bool:
-    """`Database.append` of events behind the window's beginning, which wait for nobody."""
+    """`Database.append` of events after the window's beginning, which take no lock."""
     return database.append(timeline, expected, stored)
 
 

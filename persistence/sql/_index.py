@@ -1,7 +1,7 @@
-"""The block index of a database: it looks at the bytes of payloads, and gives what can match.
+"""The block index of a database: it searches the bytes of payloads, and returns possible matches.
 
-What matches is decided by who asks, so that every store finds the same; `persistence.search._likely` says
-what every payload that can match contains.
+The caller decides which ones match, so that every store finds the same; `persistence.search._likely` says
+what every possible match contains.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -23,7 +23,7 @@ from persistence.search._likely import (
 from persistence.sql._rows import VERSION_MAX, damaged
 
 ROWS: Final = 64
-"""Events in memory at once, as long as nobody knows how large they are."""
+"""Number of events loaded at once while their sizes are unknown."""
 BYTES: Final = 1_000_000
 """Of payloads in memory at once, about."""
 OF_ALL: Final = """

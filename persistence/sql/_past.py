@@ -1,8 +1,8 @@
-"""Reads the events that are no longer among the rows: from archives, or not at all.
+"""Reads events that are no longer in the rows: from archives, if they are there.
 
-The rows are asked first, always.  Where they begin later than they should, what is left of the log is read
-here, in one snapshot: a removal is in it as a whole or not at all.  A file of an archive may be replaced
-after that; then all is read again.
+The rows are always read first.  If they begin later than expected, the rows and what was removed (`Kept`) are read
+here together, in one snapshot, which contains a removal as a whole or not at all.  An archive file may be replaced
+after that; then everything is read again.
 """
 
 from collections.abc import Callable, Sequence

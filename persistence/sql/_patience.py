@@ -1,4 +1,4 @@
-"""How long something that did not work is repeated, and with which pauses."""
+"""How long a failed operation is repeated, and with which pauses."""
 
 import random
 import time

@@ -1,8 +1,8 @@
-"""Removes events from a database, each time in one transaction, at whose end it has happened or not.
+"""Removes events from a database, each time in one transaction.
 
-An archive is written while the timeline is held, before its rows are removed: a reader finds the rows, or the
-manifest that names the file.  While a whole timeline goes, and with it the rows that an append is checked
-against, nobody appends.
+An archive is written while the timeline is locked, before its rows are removed, so a reader finds either the rows or
+the manifest that names the file.  While a whole timeline is removed, with the rows against which an append is
+checked, appends to it are locked out.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Rows of events: how they are written, and what they say when they are read."""
+"""Rows of events: writing and reading them."""
 
 from collections.abc import Iterable, Sequence
 from math import isfinite
@@ -86,7 +86,7 @@ def checked_rows(events: Sequence[StoredEvent]) -> None:
 
 
 def columns(event: StoredEvent) -> tuple[str, float, str, int | None]:
-    """Id, time, kind and reference, as they lie in their columns; a time that is none is 0."""
+    """Id, time, kind and reference, as in their columns; an invalid time is 0."""
     at = event.at if isfinite(event.at) else 0.0
     return column(event.id), at, column(event.kind), event.ref
 

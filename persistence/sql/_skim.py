@@ -1,4 +1,4 @@
-"""Reads a little of a timeline in one question; what is between does not leave the database."""
+"""Reads a small part of a timeline in one query, without transferring the events in between."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 

@@ -1,8 +1,8 @@
-"""A store in a relational database that many processes share, so nothing of a log is kept in memory.
+"""A store in a relational database that many processes share, so no part of a log is cached in memory.
 
-Who may write is decided by the key (timeline, version): an append inserts its events behind the version that
-it expects, in one statement, or nothing.  If it did not, the events at these positions tell whether it is a
-repeat of one that did.  So a connection that breaks does no harm: the append is sent again.
+Conflicts are decided by the key (timeline, version): in one statement, an append inserts all its events after the
+version that it expects, or nothing.  If it inserted nothing, the events at these versions show whether it repeats an
+append that succeeded.  So a broken connection does no harm: the append is sent again.
 """
 
 import os
@@ -238,7 +238,7 @@ class SQLStore(SQLRetaining):
         return SQLIndex(self._rows, self._database.dialect)
 
     def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
-        """Read everything, and report what does not hold together; see `persistence.verify`."""
+        """Read everything, and report what is damaged or inconsistent; see `persistence.verify`."""
         from persistence.sql._verify import verify_tables
 
         return verify_tables(self._database, self._backend(time.time), keys)

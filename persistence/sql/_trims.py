@@ -1,7 +1,7 @@
-"""The table `trims`: of which timelines the oldest events were removed, and where those are instead.
+"""The table `trims`: timelines whose oldest events were removed, and where those events are instead.
 
-There is one row a timeline, written in the transaction that removes the events themselves.  Its manifest,
-JSON, names what is forgotten, the archive files, and the marks of compactions that the archives hold.
+There is one row per timeline, written in the transaction that removes the events.  Its manifest, which is
+JSON, names the forgotten versions, the archive files, and the marks of compactions in the archives.
 """
 
 from collections.abc import Iterable, Iterator

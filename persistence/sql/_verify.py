@@ -1,4 +1,4 @@
-"""Whether a database holds together: every promise about its rows, checked one by one."""
+"""Checks whether a database is consistent: every promise about its rows, one by one."""
 
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice

@@ -1,7 +1,7 @@
-"""SQL views over the log, for people, with the names and columns that those of a DuckDB file have.
+"""SQL views over the log, for people, with the same names and columns as those of a DuckDB file.
 
-Databases ask JSON in different words; a `Words` has them.  Where DuckDB has a list, there is a text with a
-line for each.  `happened_at` is UTC.
+A `Words` has a database's own expressions for reading JSON.  Where DuckDB has a list, these views have a text with a
+line for each item.  `happened_at` is UTC.
 """
 
 from collections.abc import Iterator

@@ -1,1 +1,1 @@
-"""The store of several processes on one machine; `persistence` exports what is public of it."""
+"""The store for several processes on one machine; `persistence` exports the public names."""

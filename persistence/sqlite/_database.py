@@ -1,7 +1,7 @@
-"""Connections to an SQLite file, one a thread at a time, and what its errors mean.
+"""Connections to an SQLite file, one per thread at a time, and the translation of its errors.
 
-The file is in WAL mode, so readers and the one writer do not wait for each other; with `synchronous` FULL
-a commit is on the disk when it returns.  Writers wait in line: in this process for a lock, and for other
+The file is in WAL mode, so readers and the writer do not wait for each other; with `synchronous` FULL,
+a commit is on disk when it returns.  Writers wait for each other: in this process for a lock, and for other
 processes at most `wait_seconds`.
 """
 

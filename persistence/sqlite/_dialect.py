@@ -1,4 +1,4 @@
-"""How SQLite is asked about a payload, which lies there as bytes."""
+"""SQLite's expressions for payloads, which are stored as bytes."""
 
 from typing import Final
 

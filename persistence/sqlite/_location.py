@@ -1,4 +1,4 @@
-"""Where an SQLite store is: `sqlite:///path`."""
+"""The location of an SQLite store: `sqlite:///path`."""
 
 from os import PathLike
 from pathlib import Path

@@ -1,6 +1,6 @@
 """The first block of each turn of a log, found in one pass over its payloads: a function for SQLite.
 
-To parse each payload as JSON, and to sort a million rows by turn, takes the database three times as long.
+Parsing each payload as JSON and sorting a million rows by turn in the database would take three times as long.
 """
 
 import re

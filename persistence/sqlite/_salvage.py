@@ -1,6 +1,6 @@
-"""A new SQLite file with what can be read of a damaged one: row by row, around pages that cannot be read.
+"""Copies the readable rows of a damaged SQLite file into a new one, row by row, around unreadable pages.
 
-Of an event that only an index knows there is a row without content, so that it can be said that it is lost.
+For an event that is found only in an index, the copy has a row without content, so that its loss can be reported.
 """
 
 import sqlite3
@@ -113,7 +113,7 @@ def _columns(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> tu
 
 
 def _copy_leaves(old: sqlite3.Connection, new: sqlite3.Connection, table: str, path: Path) -> None:
-    """Add the rows of pages to which none leads any more: each is read as if it were the whole table."""
+    """Add the rows of pages that no other page references; each is read as if it were the whole table."""
     columns, put = _columns(old, new, table)
     types = zip(columns.split(", "), TABLES[table], strict=False)
     alike = " AND ".join(f"typeof({column}) = '{type_}'" for column, type_ in types) or "false"
@@ -133,8 +133,8 @@ def _copy_leaves(old: sqlite3.Connection, new: sqlite3.Connection, table: str, p
 
 
 def _rows(old: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[Any, ...] | None]:
-    """The rows, from the first on and, where one cannot be read, from the last on; then those between. None
-    says that there was one that cannot be."""
+    """The rows from the first on and, if one cannot be read, from the last on; then those between. A None stands for a
+    row that cannot be read."""
     ask, last = f"SELECT rowid, {columns} FROM {table} NOT INDEXED", 0  # noqa: S608 -- names of ours
     for row in _scanned(old, f"{ask} ORDER BY rowid"):
         if row is None:
@@ -180,7 +180,7 @@ def _note_lost(old: sqlite3.Connection, new: sqlite3.Connection) -> bool:
 
 
 def _drop_broken(new: sqlite3.Connection) -> None:
-    """Remove rows that nobody can read and that keep others from being read."""
+    """Remove unreadable rows that prevent others from being read."""
     for (timeline,) in new.execute("SELECT timeline FROM trims").fetchall():
         try:
             trimmed_of(SQLiteConnection(new), TimelineId(timeline))

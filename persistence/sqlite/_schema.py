@@ -1,7 +1,7 @@
-"""The tables of an SQLite file, and how a file is made and recognised.
+"""The tables of an SQLite file, and how a file is created and recognised.
 
-    events     one row per event: its position, what is asked for often, the event itself as JSON
-    trims      which timelines lack older events, and where those are
+    events     one row per event: its position, columns that are often queried, the event itself as JSON
+    trims      which timelines lack older events, and where those events are
     artifacts, artifact_pieces, artifact_audit      see `persistence.artifacts`
     foldline   the format's number, and which views there are
 

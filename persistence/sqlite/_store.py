@@ -18,9 +18,9 @@ class SQLiteStore(SQLStore):
     An append waits up to `wait_seconds` while other processes write.
 
     Raises:
-        DamagedStoreError: the file does not hold together.
-        MisuseError: there is no such folder, or the file is no store.
-        StoreError: the file is of a later version, or the system does not let us use it.
+        DamagedStoreError: the file is damaged.
+        MisuseError: there is no such folder, or the file is not a store.
+        StoreError: the file is of a later version, or the operating system denies access.
     """
 
     def __init__(

@@ -1,7 +1,8 @@
-"""Whether commits in the write-ahead log of an SQLite file can no longer be read.
+"""Checks whether the write-ahead log of an SQLite file has commits that can no longer be read.
 
-SQLite takes a log up to its first damaged frame and says nothing, for it may be the end of a commit that was under
-way.  But every commit is synced before the next one begins: so a commit behind the damage was acknowledged.
+SQLite silently reads a log only up to its first damaged frame, because this may be the end of an unfinished commit.
+But every commit is synced before the next one begins, so if there is a commit after the damage, acknowledged commits
+were lost.
 
     header   magic, format, page size, number, two salts, checksum
     frame    page, 0 or at the end of a commit the size of the file, the salts, checksum of all so far; the page

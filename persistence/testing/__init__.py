@@ -1,6 +1,6 @@
-"""What every store promises, for the tests of a store.
+"""The contract of every store, as tests.
 
-With pytest, derive from `StoreContract` and give it a fixture `store`; without, call `broken_promises`.
+With pytest, derive from `StoreContract` and give it a fixture `store`; without pytest, call `broken_promises`.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""What every store promises to threads that use it at once."""
+"""What every store promises to concurrent threads."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -40,7 +40,7 @@ def insist(store: EventStore, name: str) -> None:
 
 
 class ConcurrencyContract:
-    """Appends happen one after the other, each once and as a whole, whoever looks and whoever repeats."""
+    """Appends happen one after the other, each once and completely, whatever is read or repeated meanwhile."""
 
     def test_concurrent_appenders_of_one_timeline_conflict_and_lose_nothing(
         self, store: EventStore

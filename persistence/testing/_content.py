@@ -1,4 +1,4 @@
-"""What a store promises about what events hold, and about its end."""
+"""What a store promises about the content of events, and about `close`."""
 
 from blocks import (
     AssistantThinking,

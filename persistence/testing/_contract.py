@@ -1,4 +1,4 @@
-"""The whole contract of a store, and a way to try it without a test runner."""
+"""The whole contract of a store, and a way to run it without a test runner."""
 
 from collections.abc import Callable
 from contextlib import closing

@@ -8,7 +8,7 @@ from persistence.testing._events import T, U, compacted, many, refused, versions
 from persistence.testing._search import odd_log
 
 OLD = b'{"event":"FromTheFuture","id":"e",  "at":1.50, "deep":{"b":1e2,"a":null}}'
-"""Nobody here would write it like this."""
+"""This version would not write it in this form."""
 
 
 class CopyContract:

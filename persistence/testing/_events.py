@@ -1,4 +1,4 @@
-"""Events whose ids follow from a name, and what the promises of a store are told with."""
+"""Events whose ids are derived from a name, and helpers for the contract tests."""
 
 import re
 from collections.abc import Generator, Sequence

@@ -1,13 +1,13 @@
-"""A store that notes who called what and when, and whether the answers can be those of one log.
+"""A store that records all calls, and checks whether the answers can be those of one log.
 
-A log only grows, so its version says which state a call has seen: an append took it from one version to
-another, a read or a refused append found one.  Calls have an order in which they could have happened one
-after the other (they are *linearisable*) exactly if these hold, which `problems` looks at:
+A log only grows, so its version says which state a call has seen: an append took the log from one version to
+another, a read or a refused append found one version.  The calls are *linearisable* (there is an order in which they
+could have happened one after the other) exactly if these conditions hold, which `problems` checks:
 
-* each append that was acknowledged has its events at its own positions, nowhere else, and nothing else is
-  in the log but what was appended without an answer;
-* what a read returned stands there in the log at the end;
-* of two calls, one of which ended before the other began, the second has not seen an older version.
+* each acknowledged append has its events at its own positions and nowhere else, and the log has no other events
+  except those of appends without an answer;
+* the log at the end has the events that a read returned, at the same positions;
+* if one call ended before another began, the second has not seen an older version.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Promises that only stores make which can remove events."""
+"""Promises of stores that can remove events."""
 
 from collections.abc import Callable
 from functools import wraps

@@ -1,4 +1,4 @@
-"""What a store promises that can remove events; of one that cannot, nothing is asked here."""
+"""What a store promises about removing events; these tests pass for a store that cannot remove events."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What search, reading by path and `verify` promise over every store, with an index of its own or without."""
+"""What search, reading by path and `verify` promise for every store, with or without an index of its own."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What a look at a little of many timelines promises."""
+"""What reading a small part of many timelines promises."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -28,7 +28,7 @@ LOGS: dict[TimelineId, list[Event]] = {
 
 
 def filled(store: EventStore) -> list[TimelineId]:
-    """All logs, and a fork; and one that nobody has written to."""
+    """All logs, a fork, and an empty timeline."""
     for name, events in LOGS.items():
         store.append(name, events, expected_version=0)
     store.fork(T, U, forked(T, 8), at=8)

@@ -1,1 +1,1 @@
-"""What a stage may know besides the view: policy, model, context."""
+"""What a stage may use besides the view: policy, model, context."""

@@ -1,4 +1,4 @@
-"""The context: all that a stage may know besides the view."""
+"""The context: everything that a stage may use besides the view."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -16,9 +16,9 @@ _T = TypeVar("_T")
 
 @attrs.frozen(eq=False)
 class Fixed:
-    """System prompt and tools, which no event changes, with what was computed for them: tokens, marks, hash.
+    """System prompt and tools, which no event changes, with values computed from them: tokens, marks, hash.
 
-    The same object goes from render to render for as long as they are the same.
+    As long as they are the same, all renders use the same object.
     """
 
     system: tuple[Json, ...]
@@ -26,7 +26,7 @@ class Fixed:
     _memo: dict[Any, Any] = attrs.field(factory=dict[Any, Any], init=False, repr=False)
 
     def memo(self, key: object, make: Callable[[], _T]) -> _T:
-        """What `make` returned the first time it was asked for with this key."""
+        """The value that `make` returned at the first call with this key."""
         if key not in self._memo:
             self._memo[key] = make()
         found: _T = self._memo[key]
@@ -35,7 +35,7 @@ class Fixed:
 
 @attrs.frozen(kw_only=True)
 class Context:
-    """What one render may know: policy, model, provider, counter, the fixed part, and what time it is."""
+    """What one render may use: policy, model, provider, counter, system prompt and tools, and the current time."""
 
     policy: Policy
     model: Model
@@ -45,45 +45,45 @@ class Context:
     limit: int
     """Tokens that the prompt may have: the window less the output reserve."""
     output_tokens: int = 0
-    """That reserve; 0: the limit was given as it is."""
+    """The output reserve; 0: the limit was given directly."""
     notices: tuple[str, ...] = ()
-    """What had to be guessed."""
+    """Notices about guessed values."""
     system: tuple[Json, ...] = attrs.field(default=(), repr=False)
     """Text blocks of the system prompt."""
     tools: tuple[Json, ...] = attrs.field(default=(), repr=False)
     overhead_tokens: int = 0
-    """What the provider adds to a request with tools."""
+    """Tokens that the provider adds to a request with tools."""
     calibrate: bool = False
-    """Whether counts are corrected by what the provider reported."""
+    """Whether counts are corrected by the provider's reports."""
     keep_thinking: bool = True
     """Whether recorded thinking is shown at all."""
     cache_key: str = ""
-    """What the requests of one timeline have in common, for a provider's cache; empty: none."""
+    """A key that all requests of one timeline share, for the provider's cache; empty: none."""
     can_externalize: bool = False
-    """Whether there is an artifact store to move content to."""
+    """Whether there is an artifact store for large content."""
     can_encrypt: bool = False
-    """Whether that store takes what is confidential or restricted."""
+    """Whether that store accepts confidential and restricted content."""
     fixed: Fixed = attrs.field(
         default=attrs.Factory(lambda self: Fixed(self.system, self.tools), takes_self=True),
         eq=False,
         repr=False,
     )
-    """System and tools with what is known about them; give it on while they stay the same."""
+    """System prompt and tools with values computed from them; pass it on while they stay the same."""
 
     latest_account: list[Any] = attrs.field(factory=list[Any], init=False, eq=False, repr=False)
-    """The view that was accounted for last, and its account: several stages ask."""
+    """The view that was last accounted for, and its account, because several stages need it."""
 
     @cached_property
     def encoder(self) -> Encoder:
-        """What turns groups of blocks into pieces of this context's requests."""
+        """Turns groups of blocks into pieces of this context's requests."""
         return self.provider.encoder(self.counter, self.model, keep_thinking=self.keep_thinking)
 
     @cached_property
     def ttl_seconds(self) -> float:
-        """How long the provider keeps what it has cached of a request."""
+        """How long the provider keeps a cached request."""
         return max(self.policy.ttl_seconds, self.limits.ttl_seconds)
 
     @cached_property
     def limits(self) -> Limits:
-        """What the provider takes and caches."""
+        """What the provider accepts and caches."""
         return self.provider.limits(self.model)

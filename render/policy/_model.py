@@ -1,7 +1,7 @@
-"""A model, as far as a request, its price and its size depend on it: a value, never a look-up.
+"""A model: the properties on which a request, its price and its size depend. It is a value; nothing is looked up.
 
-The dated table of real models is data outside this package.  What a bare `Model(name=...)` holds are
-the safe guesses for a model that nobody described.
+The dated table of real models is data outside this package.  The defaults of `Model(name=...)` are
+safe guesses for an undescribed model.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,18 +13,18 @@ from attrs.validators import deep_iterable, ge, gt, in_, min_len, optional
 from blocks import ArgumentError, checked_calls
 
 CacheKind: TypeAlias = Literal["marks", "prefix"]
-"""How a provider is told what to keep: by marks in the request, or not at all: it keeps every prefix."""
+"""How a provider knows what to cache: by marks in the request (`marks`), or it caches every prefix (`prefix`)."""
 ImageRule: TypeAlias = Literal["patches", "budget", "tiles", "flat"]
-"""How images are counted: by patches of `image_patch` pixels, `budget`: after scaling down to the most that
-there may be; by tiles of 512 pixels; or all alike."""
+"""How images are counted: by patches of `image_patch` pixels; by patches after scaling down to the largest number
+allowed (`budget`); by tiles of 512 pixels; or at a flat rate."""
 ThinkingMode: TypeAlias = Literal["adaptive", "between_tools", "disabled", "enabled"]
 
 ThinkingRule: TypeAlias = Literal["bound", "leads", "whole"]
-"""What a provider demands of the thinking that is sent back to it:
+"""What a provider requires of the thinking that is sent back to it:
 
-* `bound`: it stands behind exactly what it stood behind when it was thought;
+* `bound`: exactly the same content precedes it as when it was generated;
 * `leads`: the message whose calls are being answered begins with it;
-* `whole`: that of the current tool loop is there completely, or not at all.
+* `whole`: all thinking of the current tool loop is sent, or none.
 """
 
 
@@ -52,53 +52,54 @@ def _writes() -> Any:
 @checked_calls()
 @attrs.frozen(kw_only=True)
 class Model:
-    """Limits, prices and habits of one model; prices in dollars per million tokens.
+    """Limits, prices and rules of one model; prices are in dollars per million tokens.
 
     Raises:
-        ArgumentError: there is no such field, or one holds what it cannot.
+        ArgumentError: there is no such field, or a field has an invalid value.
     """
 
     name: str = attrs.field(validator=min_len(1))
-    """As requests name it."""
+    """The model's name in requests."""
     aliases: tuple[str, ...] = attrs.field(default=(), converter=tuple)
     """Other names of the same model, dated ids among them."""
     provider: str = attrs.field(default="anthropic", validator=min_len(1))
-    """Which API serves it."""
+    """The API that serves it."""
     known: bool = False
-    """False: guesses stand here, and whoever shows a result says so."""
+    """False: the values are guesses, and every result based on them says so."""
 
     tokens_window: int = attrs.field(default=128_000, validator=gt(0))
-    """What prompt and answer may have together."""
+    """Tokens that prompt and answer may have together."""
     input_tokens_max: int = attrs.field(default=0, validator=ge(0))
-    """What a prompt may have however short the answer; 0: all of the window."""
+    """Tokens that a prompt may have, however short the answer is; 0: the whole window."""
     output_tokens_max: int = attrs.field(default=32_000, validator=gt(0))
-    """What an answer may have."""
+    """Tokens that an answer may have."""
     tool_overhead_tokens: int = attrs.field(default=675, validator=ge(0))
-    """What the provider adds to the system prompt as soon as a request has tools."""
+    """Tokens that the provider adds to the system prompt if a request has tools."""
 
     cache_kind: CacheKind | None = attrs.field(
         default=None, validator=optional(in_(get_args(CacheKind)))
     )
-    """None: as the provider's models mostly are."""
+    """How the provider knows what to cache; None: as for most models of the provider."""
     cache_tokens_min: int = attrs.field(default=4_096, validator=ge(0))
-    """A shorter prefix is silently not cached."""
+    """Tokens of the shortest prefix that is cached; a shorter one is silently not cached."""
     cache_marks: int = attrs.field(default=4, validator=ge(0))
-    """Marks that one request may have."""
+    """Cache marks that one request may have."""
     cache_lookback: int = attrs.field(default=20, validator=ge(0))
-    """Positions, a mark's own the first, in which what an earlier request wrote is found; 0: no limit."""
+    """Positions, counted back from a mark and including it, at which an entry of an earlier request is found; 0: no
+    limit."""
     cache_ttls: tuple[int, ...] = attrs.field(
         default=(300, 3_600), converter=_seconds, validator=deep_iterable(gt(0))
     )
-    """Seconds for which what is written may be kept; the first unless a mark says another."""
+    """Seconds for which a cache entry may be kept; the first applies unless a mark says another."""
 
     tokenizer: str = attrs.field(default="new", validator=min_len(1))
-    """Which vocabulary it has, by the name that the table of models gives it."""
+    """The model's vocabulary, by its name in the table of models."""
     token_factor: float = attrs.field(default=1.5, validator=gt(0))
     """Tokens of this model per o200k token of ordinary text."""
     image_rule: ImageRule = attrs.field(default="patches", validator=in_(get_args(ImageRule)))
-    """How the tokens of an image are worked out."""
+    """How the tokens of an image are computed."""
     image_tokens_max: int = attrs.field(default=4_784, validator=gt(0))
-    """Of one image, before `image_factor`; of all images, where they cost the same."""
+    """Largest number of tokens of one image, before `image_factor`; with the rule `flat`, the tokens of every image."""
     image_edge_max: int = attrs.field(default=2_576, validator=gt(0))
     """Longest edge in pixels; larger images are scaled down before they are counted."""
     image_patch: int = attrs.field(default=28, validator=gt(0))
@@ -106,32 +107,31 @@ class Model:
     image_factor: float = attrs.field(default=1.0, validator=gt(0))
     """Billed tokens per token of an image."""
     image_tile_tokens: int = attrs.field(default=0, validator=ge(0))
-    """Of one tile of 512 pixels."""
+    """Tokens of one tile of 512 pixels."""
     image_base_tokens: int = attrs.field(default=0, validator=ge(0))
-    """Besides all tiles."""
+    """Tokens of an image in addition to its tiles."""
 
     prefill: bool = False
     """Whether a request may end in an assistant message."""
     thinking_bound: bool = True
     """Whether a thinking block's signature binds to everything before it."""
     thinking_modes: tuple[ThinkingMode, ...] = attrs.field(default=(), converter=_modes)
-    """Types that the request's `thinking` may have; empty: not known. Behind Chat Completions, a model with
-    `between_tools` is sent the reasoning back that led to its calls."""
+    """Types that the request's `thinking` may have; empty: not known. In Chat Completions, a model with
+    `between_tools` gets the reasoning back that led to its calls."""
     system_messages: bool = False
-    """Whether a message of role `system` may stand between the others."""
+    """Whether messages of the role `system` may occur between the others."""
 
     price_input: float = attrs.field(default=2.0, validator=ge(0))
-    """Of a prompt token that is neither read from the cache nor written to it."""
+    """Price of prompt tokens that are neither read from the cache nor written to it."""
     price_output: float = attrs.field(default=10.0, validator=ge(0))
-    """Of a token of the answer."""
+    """Price of tokens of the answer."""
     price_read: float | None = _price(None)
-    """Of a token that is read from the cache; None: what the provider asks in general, see `Provider.rates`."""
+    """Price of tokens read from the cache; None: the provider's general rule, see `Provider.rates`."""
     price_writes: tuple[float, ...] = _writes()
-    """Of a token that is written to the cache, for each of `cache_ttls`; empty: what the provider asks in
-    general."""
+    """Price of tokens written to the cache, for each of `cache_ttls`; empty: the provider's general rule."""
 
     long_prompt_tokens: int = attrs.field(default=0, validator=ge(0))
-    """A longer prompt is billed at the `long_` prices throughout; 0: one price for all lengths."""
+    """A prompt with more tokens is billed entirely at the `long_` prices; 0: one price for all lengths."""
     long_price_input: float = attrs.field(default=0.0, validator=ge(0))
     """As `price_input`."""
     long_price_output: float = attrs.field(default=0.0, validator=ge(0))
@@ -151,8 +151,8 @@ class Model:
                 )
 
     def rates(self, prompt_tokens: int, shares: "Rates") -> "Rates":
-        """What it costs for a prompt of so many tokens; `shares`: of what it has no price of its own
-        for, by the price of its input."""
+        """The prices for a prompt of this size; where the model has no price of its own, `shares` times its input
+        price."""
         if 0 < self.long_prompt_tokens < prompt_tokens:
             price, output = self.long_price_input, self.long_price_output
             read, writes = self.long_price_read, self.long_price_writes
@@ -170,45 +170,45 @@ class Model:
 
 @attrs.frozen(kw_only=True)
 class Rates:
-    """What a token costs: in dollars per million, or in tokens of ordinary input."""
+    """Prices of tokens, in dollars per million or in tokens of ordinary input."""
 
     input: float
-    """Of a prompt, neither read from the cache nor written to it."""
+    """Price of prompt tokens that are neither read from the cache nor written to it."""
     output: float
     read: float
-    """Of a prompt, found in the cache."""
+    """Price of prompt tokens read from the cache."""
     writes: Mapping[int, float]
-    """Of a prompt, written to the cache: by the seconds that it is kept there."""
+    """Price of prompt tokens written to the cache, by the seconds for which they are kept."""
 
     def cost(self, uncached: int, read: int, written: Mapping[int, int], output: int = 0) -> float:
-        """Of so many tokens; `written` by the seconds that they are kept."""
+        """The cost of these numbers of tokens; `written` is by the seconds for which they are kept."""
         writes = sum(tokens * self.writes[ttl] for ttl, tokens in written.items())
         return uncached * self.input + read * self.read + writes + output * self.output
 
 
 @attrs.frozen(kw_only=True)
 class Limits:
-    """What a provider takes and caches of one model's requests."""
+    """What a provider accepts and caches of one model's requests."""
 
     result_tokens: int
-    """What the envelope of a tool result costs, however short the result is."""
+    """Tokens of the envelope of a tool result, in addition to its content."""
     pictures_max: int
     """Images and documents in one request."""
     picture_bytes_max: int
     """Bytes of base64 in one request."""
     marks_max: int
-    """Cache points that the messages may have; 0: the provider takes none."""
+    """Cache points that the messages may have; 0: the provider accepts none."""
     cache_tokens_min: int = 0
-    """A shorter prefix is silently not cached."""
+    """Tokens of the shortest prefix that is cached; a shorter one is silently not cached."""
     lookback: int = 0
-    """Positions, a mark's own the first, in which what an earlier request wrote is found."""
+    """Positions, counted back from a mark and including it, at which an entry of an earlier request is found."""
     runs: frozenset[str] = frozenset()
-    """Kinds of content of which several in a row are one position."""
+    """Kinds of content of which several in a row count as one position."""
     unmarkable: frozenset[str] = frozenset()
-    """Kinds of content that carry no mark."""
+    """Kinds of content that cannot carry a mark."""
     automatic: bool = False
     """Whether every prefix is cached without a mark."""
     ttl_seconds: int = 0
-    """How long what is cached is kept at least, whatever the policy says."""
+    """Seconds for which a cache entry is kept at least, whatever the policy says."""
     thinking: frozenset[ThinkingRule] = frozenset()
-    """Rules for thinking; none: all of it, some or none may be sent back."""
+    """Rules for thinking; empty: any part of it may be sent back."""

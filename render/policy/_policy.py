@@ -53,10 +53,10 @@ def _tool_policy(name: str, given: Any) -> "ToolPolicy":
 @checked_calls(PolicyError)
 @attrs.frozen(kw_only=True)
 class ToolPolicy:
-    """What a policy says about one tool's results, over what the tool itself declared.
+    """A policy's rules for one tool's results, which override the tool's own declaration.
 
     Raises:
-        PolicyError: there is no such field, or one holds what it cannot.
+        PolicyError: there is no such field, or a field has an invalid value.
     """
 
     durability: Durability | None = attrs.field(
@@ -66,9 +66,9 @@ class ToolPolicy:
     key_fields: tuple[str, ...] = attrs.field(
         default=(), converter=_names, validator=checks.texts()
     )
-    """Fields of a JSON result that stay when it is cleared, beside those declared."""
+    """Fields of a JSON result that stay when it is cleared, in addition to the declared ones."""
     externalize_tokens: int | None = attrs.field(default=None, validator=v.optional(checks.whole()))
-    """Results from this size on are moved to the artifact store; None: as for every tool."""
+    """Results of this many tokens or more are moved to the artifact store; None: as for every tool."""
     sensitivity: Sensitivity | None = attrs.field(
         default=None, validator=v.optional(checks.one_of(get_args(Sensitivity)))
     )
@@ -78,106 +78,107 @@ class ToolPolicy:
 @checked_calls(PolicyError)
 @attrs.frozen(kw_only=True)
 class Policy:
-    """When to prune and compact, and what stays. Shares are of the prompt's limit in tokens.
+    """When to prune and compact, and what stays. Shares (`..._ratio`) are of the prompt's limit in tokens.
 
     Raises:
-        PolicyError: there is no such field, or one holds what it cannot, or two contradict each other;
+        PolicyError: there is no such field, a field has an invalid value, or two contradict each other;
             the message names them.
     """
 
     name: str = attrs.field(default="default", validator=checks.text())
-    """What reports and events call it; in a file of its own, the file's name."""
+    """The policy's name in reports and events; for a policy file, the file's name."""
 
     compaction: bool = attrs.field(default=True, validator=checks.switch())
-    """Off: the log is shown as it is, nothing is pruned, clipped or compacted, not even when somebody
-    asks; a prompt that is over its limit says `CannotFit`. A ladder without rungs is the same."""
+    """False: nothing is pruned, clipped or compacted, not even by `compact()`; for a prompt over its limit, the
+    render says `CannotFit`. A ladder without rungs has the same effect."""
 
     # When.
     trigger_ratio: float = attrs.field(default=0.97, validator=checks.share())
     """Compact above this share of the budget."""
     trigger_room: int = attrs.field(default=1_500, validator=checks.whole())
-    """And as soon as less than this is left of the budget: a model that writes the summary is asked in
-    it, behind the prompt. At most a twentieth of the budget."""
+    """Also compact as soon as fewer tokens than this are left of the budget: the request for a model's summary, which
+    follows the prompt, needs this room. At most a twentieth of the budget."""
     trigger_tokens: int | None = attrs.field(default=None, validator=v.optional(checks.whole()))
     """Compact above this many tokens instead."""
     cold_ratio: float = attrs.field(default=0.5, validator=checks.share())
-    """Compact above this share when the provider's cache is cold: rewriting is free then."""
+    """Compact above this share when the provider's cache is cold, because rewriting then costs nothing extra."""
     gain_min: float = attrs.field(default=0.1, validator=checks.share())
     """Share of the visible tokens that a compaction must free to be committed."""
     failures_max: int = attrs.field(default=3, validator=checks.whole(1))
-    """Skips or failures in a row that open the breaker."""
+    """Skips or failures in a row after which the circuit breaker stops compactions."""
 
     # What stays.
     target_ratio: float = attrs.field(default=0.8, validator=checks.share())
-    """The whole request after a compaction."""
+    """Largest share of the whole request after a compaction."""
     keep_ratio: float = attrs.field(default=0.08, validator=checks.share())
-    """The verbatim tail."""
+    """Share of the verbatim tail."""
     keep_messages: int | None = attrs.field(default=None, validator=v.optional(checks.whole()))
     """The tail as a number of message blocks instead; `keep_ratio` then only has to be above 0."""
     keep_turns: int | None = attrs.field(default=None, validator=v.optional(checks.whole(1)))
-    """The tail as a number of turns instead: fewer, or a part of the last, only where what is left
-    would not fit otherwise."""
+    """The tail as a number of turns instead; fewer turns, or a part of the last, only if they would not fit."""
     summary_tokens: int = attrs.field(default=800, validator=checks.whole())
-    """The written part of a summary without the beginning of a split turn; at most a quarter of the limit."""
+    """Tokens of the written part of a summary, without the beginning of a split turn; at most a quarter of the
+    limit."""
     prefix_tokens: int = attrs.field(default=400, validator=checks.whole())
-    """The beginning of a split turn, a room apart; at most an eighth of the limit."""
+    """Tokens of the beginning of a split turn, which has a room of its own; at most an eighth of the limit."""
     digest_ratio: float = attrs.field(default=0.015, validator=checks.share())
-    """The digest without its index."""
-    index_ratio: float = attrs.field(default=0.45, validator=checks.share())
-    """The digest's index of rare identifiers with excerpts."""
+    """Share of the digest without its index."""
+    index_ratio: float = attrs.field(default=0.5, validator=checks.share())
+    """Share of the digest's index of rare identifiers with excerpts."""
     index_wide: float = attrs.field(default=0.6, validator=checks.share())
-    """Has no effect any more: what an index holds is bought with one budget. Taken, so that older policies load."""
+    """No longer has an effect, because an index is filled from one budget. Accepted so that older policies load."""
     index_line: float = attrs.field(default=0.18, validator=checks.share())
-    """Has no effect any more, as `index_wide`."""
+    """No longer has an effect; see `index_wide`."""
     index_layer: float = attrs.field(default=0.4, validator=checks.share())
-    """Of the index, what a compaction adds to it while the provider's cache is warm; what was there
-    stays as it is. 0: nothing stays, the index is written anew each time."""
+    """Share of the index that a compaction adds while the provider's cache is warm; the rest of the index
+    stays unchanged. 0: the index is rewritten each time."""
     index_rebuilt: float = attrs.field(default=0.75, validator=checks.share())
-    """Of the index, what is filled when it is written anew: when it is full, or the cache is cold."""
+    """Share of the index that is filled when it is rewritten: when it is full, or the cache is cold."""
     index_commands: float = attrs.field(default=0.02, validator=checks.share())
-    """Of the index, what goes to the commands that the agent ran and how they last ended; 0: they share
+    """Share of the index for the commands that the agent ran and how they last ended; 0: they share
     the room of the digest."""
     user_ratio: float = attrs.field(default=0.12, validator=checks.share())
-    """All folded user texts together, before they are cut to their first 300 characters; none is left out
-    until they have 2.5 times that."""
+    """Share of all folded user texts together; beyond it, texts are shortened. None is left out unless the shortened
+    texts exceed 2.5 times this share."""
     user_tokens_each: int = attrs.field(default=800, validator=checks.whole())
-    """One folded user text."""
-    clip_ratio: float = attrs.field(default=0.04, validator=checks.share())
-    """What one tool result has in any case, and half of what all results of one round have together."""
+    """Tokens of one folded user text."""
+    clip_ratio: float = attrs.field(default=0.03, validator=checks.share())
+    """Share that one tool result may always have; all results of one round together may have twice as much."""
     clip_room: float = attrs.field(default=0.0, validator=checks.share())
-    """Of the room below the trigger, what new results may fill to be shown whole before one that is
-    larger than `clip_ratio` is clipped; 0: none."""
+    """Share of the room below the trigger that new results may fill unclipped, even if one is larger than
+    `clip_ratio`; 0: none."""
 
     # The ladder.
     rungs: tuple[RungName | Rung, ...] = attrs.field(
         default=get_args(RungName), converter=listed_rungs, validator=checked_rungs
     )
-    """What a compaction tries, in this order, until the request is under its target: built-in rungs by
-    name, and rungs of your own as objects."""
+    """The rungs that a compaction tries, in this order, until the request is under its target: built-in rungs by
+    name, and your own rungs as objects."""
     enough_ratio: float = attrs.field(default=0.5, validator=checks.share())
-    """No further rung is tried once the whole request is under this share, or the target."""
+    """No further rung is tried once the whole request is under this share; after a fold, once it is under the
+    target."""
     externalize_tokens: int = attrs.field(default=1000, validator=checks.whole())
-    """Results from this size on are worth moving to the artifact store."""
+    """Results of this many tokens or more are moved to the artifact store."""
     pointer_tokens: int = attrs.field(default=300, validator=checks.whole())
-    """What a pointer to an artifact, or a cleared result, may say about it."""
+    """Tokens of excerpts in a pointer to an artifact, or in the placeholder of a cleared result."""
     tools: Mapping[str, ToolPolicy] = attrs.field(
         factory=dict[str, ToolPolicy],
         converter=_tool_policies,
         validator=checks.table(),
         hash=False,
     )
-    """By tool name; not to be changed."""
+    """Rules for single tools, by tool name; the mapping is read-only."""
 
     artifact_seconds: float = attrs.field(default=0.0, validator=checks.seconds())
-    """How long what is put into the artifact store lasts; 0: for ever."""
+    """Seconds after which artifacts of the timeline expire; 0: never."""
 
     # Artifacts that come back into the prompt by themselves; 0 artifacts: none do.
     rehydration_artifacts: int = attrs.field(default=3, validator=checks.whole())
-    """Of one turn."""
+    """Artifacts that may come back in one turn."""
     rehydration_tokens_each: int = attrs.field(default=4000, validator=checks.whole())
-    """One of them; what is longer is cut, with a mark."""
+    """Tokens of one artifact that comes back; a longer one is cut, with a marker."""
     rehydration_tokens_max: int = attrs.field(default=8000, validator=checks.whole())
-    """All of them together."""
+    """Tokens of all artifacts that come back in one turn."""
     rehydration_cooldown: int = attrs.field(default=2, validator=checks.whole())
     """Turns in which an artifact that came back does not come back again."""
     rehydration_sensitivities: tuple[Sensitivity, ...] = attrs.field(
@@ -185,58 +186,58 @@ class Policy:
         converter=_sensitivities,
         validator=checks.some_of(get_args(Sensitivity)),
     )
-    """The others have to be asked for with `read_artifact`."""
+    """Artifacts of these sensitivities may come back by themselves; others must be read with `read_artifact`."""
 
     # Time to live.
     ttl_seconds: float = attrs.field(default=300.0, validator=checks.seconds())
-    """How long the provider keeps what it has cached of a request."""
+    """How long the provider keeps a cached request."""
     ttl_buffer_seconds: float = attrs.field(default=0.0, validator=checks.seconds())
-    """How much earlier the cache counts as cold. Above 0, a request in that margin may still find it
-    warm, and pay for a rewrite: where the clocks agree, 0 is right."""
+    """How much earlier the cache counts as cold. If it is above 0, a request within this margin may find the cache
+    still warm, and pay for a needless rewrite; if the clocks agree, 0 is right."""
     turns_intact: int = attrs.field(default=2, validator=checks.whole(1))
-    """The newest turns, of which a prune hides nothing."""
+    """The newest turns, in which a prune hides nothing."""
     turns_visible: int = attrs.field(default=12, validator=checks.whole(1))
-    """Beyond these a prune shrinks calls as well, to one line each."""
+    """In turns older than these, a prune also shrinks calls, to one line each."""
     rounds_intact: int = attrs.field(default=12, validator=checks.whole(1))
     """As `turns_intact`, within one very long turn."""
     rounds_visible: int = attrs.field(default=80, validator=checks.whole(1))
     """As `turns_visible`, within one very long turn."""
     prune_block_tokens: int = attrs.field(default=300, validator=checks.whole())
-    """Smaller blocks are not worth hiding."""
+    """A prune hides only blocks with more tokens than this."""
     prune_tokens_min: int = attrs.field(default=2000, validator=checks.whole())
-    """Nothing is pruned when all of it together saves less."""
+    """Nothing is pruned if the whole prune would save fewer tokens."""
 
     # Cache points.
     cache_point_offset_rounds: int = attrs.field(default=4, validator=checks.whole(1))
-    """How many rounds before the tail the cache point of the pre-tail is."""
+    """How many rounds before the tail the pre-tail cache point is placed."""
     cache_point_min_rounds: int = attrs.field(default=6, validator=checks.whole(1))
-    """With fewer visible rounds there is none."""
+    """With fewer visible rounds there is no pre-tail cache point."""
     system_ttl: SystemTtl = attrs.field(default="5m", validator=checks.one_of(get_args(SystemTtl)))
-    """Life of the cache point at the end of system and tools."""
+    """Time to live of the cache point at the end of system prompt and tools."""
 
     # The model's window and who speaks.
     output_tokens: int = attrs.field(default=8000, validator=checks.whole())
-    """Kept free for the answer, when the window is the model's."""
+    """Tokens kept free for the answer, if the limit is that of the model's window."""
     safety_ratio: float = attrs.field(default=0.0, validator=checks.share())
-    """Kept free for errors of estimate."""
+    """Share kept free for errors of the token estimate."""
     rehydration_tokens: int = attrs.field(default=0, validator=checks.whole())
-    """Kept free for artifacts that come back, besides what is free anyway."""
+    """Tokens kept free for artifacts that come back, in addition to what is free anyway."""
 
     # The summariser.
     prepare_ratio: float = attrs.field(default=0.7, validator=checks.share())
-    """Above this share of the limit a model's summary is prepared while the agent works."""
+    """Above this share of the limit, a model's summary is prepared while the agent works."""
     on_failure: FailurePolicy = attrs.field(
         default="extractive", validator=checks.one_of(get_args(FailurePolicy))
     )
-    """What stands in for a model's summary that cannot be had; `raise` tells the caller instead."""
+    """What replaces a model's summary after it failed; with `raise`, the error is raised instead."""
     summary_seconds: float = attrs.field(default=300.0, validator=checks.seconds())
-    """What a summariser may take, all its tries together, before it counts as failed. 0: no limit."""
+    """Seconds for all tries of a summariser together, after which it counts as failed. 0: no limit."""
     summaries_max: int = attrs.field(default=1000, validator=checks.whole())
     """Model calls for summaries per timeline."""
 
     @cached_property
     def compacts(self) -> bool:
-        """Whether what is shown may differ from the log to make room."""
+        """Whether blocks may be shortened or folded to make room."""
         return self.compaction and bool(self.rungs)
 
     def __attrs_post_init__(self) -> None:

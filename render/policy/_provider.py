@@ -1,9 +1,9 @@
-"""The provider seam: what the stages must know of an API, and what only that API's folder knows.
+"""The provider protocol: what the stages use of an API; everything else stays inside that API's folder.
 
     blocks -> [Encoder] -> pieces -> [cache points] -> [Provider.messages] -> request -> [Validator]
 
-A provider is a folder below `render/providers` and a row in the table there.  No stage, rung or budget
-names one: they have `Context.provider`.
+A provider is a folder in `render/providers` and a row in the table there.  No stage, rung or budget
+names a provider; they use `Context.provider`.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ class TokenCounter(Protocol):
 
     @property
     def name(self) -> str:
-        """Tells counters apart: what two counters of one name count may be cached together."""
+        """Identifies the counter: counts of two counters with the same name may be cached together."""
         ...
 
     def count(self, text: str) -> int:
@@ -51,7 +51,7 @@ class TokenCounter(Protocol):
 
 @attrs.frozen(kw_only=True, eq=False)
 class Spot:
-    """Where in a piece one content block stands, and what it costs."""
+    """The position of one content block in a piece, and its tokens."""
 
     version: int
     """Version of the block that it shows."""
@@ -65,24 +65,24 @@ class Segment(NamedTuple):
     """One content block of a request, as the provider's cache sees it."""
 
     key: Hashable
-    """Equal exactly for what the cache takes for equal, the place where it stands included."""
+    """Equal exactly if the provider's cache takes two segments, including their places, for equal."""
     kind: str
     """The provider's type of the content block."""
     ttl: int
-    """Seconds that it, and all before it, is to be kept; 0: nothing is written here."""
+    """Seconds for which everything up to here is to be kept in the cache; 0: nothing is written here."""
     tokens: Callable[[TokenCounter], int]
-    """What it costs."""
+    """Counts its tokens."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Piece:
-    """A group in the provider's words. Shared between renders: never changed."""
+    """A group of blocks, encoded for a provider. Shared between renders, so never changed."""
 
     group: Group
     contents: tuple[Json, ...] = ()
-    """What can carry a mark, one for each spot."""
+    """Contents that can carry a cache mark, one for each spot."""
     items: tuple[Json, ...] = ()
-    """The same as the request has it: messages, or items of input."""
+    """The same contents as items of the request: messages, or items of input."""
     spots: tuple[Spot, ...] = ()
     """One for each content block, in order."""
     tokens: int = 0
@@ -90,12 +90,12 @@ class Piece:
     """Tokens of its notes, which outlive every compaction."""
     digest: bytes = b""
     notices: tuple[str, ...] = ()
-    """Each ends in a colon and the place that it is about: what says the same is told once."""
+    """Each ends in a colon and its place; notices with the same text are reported once."""
     marked: dict[Any, Any] = attrs.field(factory=dict[Any, Any], init=False, repr=False)
     """`items` with cache marks, by their spots; the provider fills it in."""
 
     def tokens_of(self, version: int) -> int:
-        """What one block costs as it is shown."""
+        """Tokens of one block as it is shown."""
         return self._costs.get(version, 0)
 
     @cached_property
@@ -108,18 +108,18 @@ class Piece:
 
 @attrs.frozen
 class Encoder:
-    """Encodes groups, each once: the piece stays with the group."""
+    """Encodes groups, each once, because the piece is kept with the group."""
 
     key: tuple[object, ...]
-    """Two encoders of one key give the same pieces."""
+    """Encoders with equal keys give equal pieces."""
     encode: Callable[[Group], Piece]
 
     def pieces(self, shown: Shown) -> tuple[Piece, ...]:
-        """Every group in the provider's words, its hidden blocks replaced."""
+        """Every group, encoded, with its hidden blocks replaced."""
         return shown.group_memo.each(self.key, shown.groups, self.shown)
 
     def shown(self, group: Group) -> Piece:
-        """The group in the provider's words, its hidden blocks replaced."""
+        """The group, encoded, with its hidden blocks replaced."""
         return group.memo(
             self.key, lambda: self.encode(replaced(group) if group.is_hidden else group)
         )
@@ -134,21 +134,21 @@ class Violation:
     place: str
     """Where in the request: `messages.3.content.1`, `tools.0`, `system`."""
     message: str
-    """What the provider would answer, as far as its words are known."""
+    """The provider's error message, as far as it is known."""
 
 
 @attrs.frozen(kw_only=True)
 class Overflow:
-    """The prompt did not fit; the numbers are there when the error told them."""
+    """The prompt did not fit; the numbers are set if the error had them."""
 
     tokens: int | None = None
     """Tokens of the input, as the provider counts them."""
     tokens_max: int | None = None
-    """The limit it ran into."""
+    """The limit that was exceeded."""
 
 
 class Validator(Protocol):
-    """Looks at one request after the other of a growing conversation."""
+    """Checks the requests of a growing conversation, one after the other."""
 
     def check(self, request: Mapping[str, Any], model: Model) -> tuple[Violation, ...]:
         """Every reason why the provider would refuse `request`; never raises, whatever it is."""
@@ -160,15 +160,15 @@ class Provider(Protocol):
 
     @property
     def name(self) -> str:
-        """What `Model.provider` calls it."""
+        """The provider's name in `Model.provider`."""
         ...
 
     def limits(self, model: Model) -> Limits:
-        """What it takes and caches."""
+        """What the provider accepts and caches."""
         ...
 
     def encoder(self, counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
-        """What turns groups of blocks into pieces of a request."""
+        """An encoder, which turns groups of blocks into pieces of a request."""
         ...
 
     def tool_tokens(self, tool: Json, counter: TokenCounter) -> int:
@@ -178,15 +178,15 @@ class Provider(Protocol):
     def prefix(
         self, system: Sequence[Json], tools: Sequence[Json], ttl: str | None
     ) -> tuple[list[Json], list[Json]]:
-        """System and tools as they are sent, with a cache mark at their end that lives for `ttl`; None:
-        without one."""
+        """System prompt and tools as they are sent, with a cache mark at their end that lives for `ttl`; None: without
+        a mark."""
         ...
 
     def messages(
         self, pieces: Sequence[Piece], marks: Iterable[tuple[int, int]], texts: Sequence[str]
     ) -> list[Json]:
-        """The conversation as it is sent: `marks` are pairs of a piece's index and a spot's; `texts`
-        come last, behind every mark."""
+        """The conversation as it is sent: `marks` are pairs of the index of a piece and of a spot; `texts`
+        come last, after every mark."""
         ...
 
     def request(
@@ -196,38 +196,38 @@ class Provider(Protocol):
         messages: Sequence[Json],
         cache_key: str = "",
     ) -> Json:
-        """The arguments of the API that depend on the log; what they hold is shared, and not to be
-        changed. `cache_key`: what requests of one timeline have in common, for a cache that asks for it."""
+        """The arguments of the API that depend on the log; their values are shared and must not be
+        changed. `cache_key` is the same for all requests of a timeline, for caches that take such a key."""
         ...
 
     def sections(
         self, request: Mapping[str, Any]
     ) -> tuple[Sequence[Json], Sequence[Json], Sequence[Json]]:
-        """System, tools and messages of a request, whoever wrote it, as `contents` takes them."""
+        """System prompt, tools and messages of any request, as `contents` takes them."""
         ...
 
     def rates(self, model: Model, prompt_tokens: int) -> Rates:
-        """What it charges for a prompt of so many tokens, in dollars per million: what the model has no
-        price of its own for, by a general rule over the price of its input."""
+        """The prices for a prompt of this size, in dollars per million tokens; prices that the model lacks follow
+        from a general rule and its input price."""
         ...
 
     def contents(
         self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
     ) -> Iterator[tuple[str, Json]]:
-        """The content blocks of a request in the order of its cache, each with the place where it
-        stands: its role, for one."""
+        """The content blocks of a request in the order in which they are cached, each with its place, such as its
+        role."""
         ...
 
     def segment(self, place: str, content: Json) -> Segment:
-        """What the cache knows of one of `contents`."""
+        """One of `contents` as the cache sees it."""
         ...
 
     def text(self, content: Json) -> str:
-        """What a model reads of one of `contents`, its own thinking aside."""
+        """The text of one of `contents` that a model reads, without its own thinking."""
         ...
 
     def open_tools(self, names: Iterable[str]) -> list[Json]:
-        """For calls of tools with these names, definitions that take any arguments."""
+        """Definitions of tools with these names that take any arguments."""
         ...
 
     def validator(self) -> Validator:
@@ -235,36 +235,36 @@ class Provider(Protocol):
         ...
 
     def extended(self, request: Json, text: str) -> Json:
-        """A request with one more text of the user's, behind everything and so behind every mark."""
+        """A request with one more user text at the end, after every mark."""
         ...
 
     def quoting(self, texts: Sequence[str]) -> Json:
-        """A request that consists of these texts of the user's."""
+        """A request that consists of these user texts."""
         ...
 
     def without_thinking(self, request: Json) -> Json:
-        """A request without the model's thinking, for when a signature in it is refused."""
+        """A request without the model's thinking, for use if a signature in it is refused."""
         ...
 
     def refusal(self, part: Part, where: Where) -> str:
-        """Why it would refuse a part; empty: it would not."""
+        """The reason why the provider would refuse a part; empty: it would accept it."""
         ...
 
     def read(self, response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
-        """What the model said and what it cost; `response` is the SDK's object, or its JSON.
+        """The blocks and usage of a response, given as the SDK's object or its JSON.
 
         Raises:
-            MisuseError: it is no response of this provider's.
-            CodecError: it holds what cannot be stored; it says where.
+            MisuseError: it is not a response of this provider.
+            CodecError: it holds a value that cannot be stored; the error says where.
         """
         ...
 
     def stop(self, response: object) -> str:
-        """Why the model stopped, in the words of the Messages API: `end_turn`, `tool_use`, `max_tokens`,
-        `refusal`, `pause_turn`, ...; empty: it does not say, or did not come to an end.
+        """Why the model stopped, in the terms of the Messages API: `end_turn`, `tool_use`, `max_tokens`,
+        `refusal`, `pause_turn`, ...; empty: the response does not say, or is incomplete.
 
         Raises:
-            MisuseError: it is no JSON object, and no object that gives one.
+            MisuseError: it is neither a JSON object nor an object that gives one.
         """
         ...
 
@@ -272,12 +272,12 @@ class Provider(Protocol):
         """What a response says about its cost, if it says anything.
 
         Raises:
-            MisuseError: it is no JSON object, and no object that gives one.
+            MisuseError: it is neither a JSON object nor an object that gives one.
         """
         ...
 
     def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:
-        """An error, or a stop reason, read; None when it is about something else than the window.
+        """What an error or a stop reason says about an exceeded window; None: it is about something else.
 
         `status` is the HTTP status, None inside a stream. `kind` is the most specific name that the
         provider gave: its error code, its error type, or the stop reason.

@@ -1,4 +1,4 @@
-"""What a rung of the ladder is, and what a policy may name as one."""
+"""The protocol of a rung of the ladder, and the rungs that a policy may contain."""
 
 from collections.abc import Iterable
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast, get_args
@@ -12,20 +12,20 @@ BUILT_IN: Final[tuple[str, ...]] = get_args(RungName)
 
 
 class Rung(Protocol):
-    """One thing that a compaction may try.
+    """One way in which a compaction may make room.
 
-    A policy holds it, so it is hashable, and equal to another one that would do the same: a frozen class.
+    A policy holds it, so it must be hashable, and equal to any rung that would do the same; a frozen class is both.
     """
 
     @property
     def name(self) -> str:
-        """What messages call it; not the name of another rung."""
+        """The rung's name in messages; it must differ from the names of all other rungs."""
         ...
 
     def propose(self, scope: Any, /) -> Iterable[object]:
-        """What it would do in a `RungScope`: any number of `Clear`, `Externalize` and `Drop`, or one
-        `Summarize`. A pure function: no I/O, no clock, no waiting; equal scopes, equal proposals.
-        Whatever it raises, the compaction goes on without it (`RungError`)."""
+        """Its proposals for a `RungScope`: any number of `Clear`, `Externalize` and `Drop`, or one
+        `Summarize`. It must be a pure function: no I/O, no clock, no waiting; equal scopes give equal proposals.
+        If it raises, the compaction goes on without it (`RungError`)."""
         ...
 
 
@@ -36,10 +36,10 @@ def listed_rungs(given: Iterable[RungName | Rung]) -> tuple[RungName | Rung, ...
 
 
 def checked_rungs(_: object, attribute: Any, given: object) -> None:
-    """Refuse what is no tuple of rungs.
+    """Refuse a value that is not a tuple of rungs.
 
     Raises:
-        ValueError: something in it is neither a built-in name nor a rung; two rungs of one name.
+        ValueError: an item is neither a built-in name nor a rung; or two rungs have the same name.
     """
     rungs = cast("tuple[object, ...]", given if isinstance(given, tuple) else (given,))
     wrong = [rung for rung in rungs if not _is_rung(rung)]

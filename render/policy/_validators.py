@@ -1,4 +1,4 @@
-"""What a field of a policy may hold: validators whose message names the field and what it was given."""
+"""Validators for the fields of a policy; their messages name the field and the value that it was given."""
 
 from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
@@ -58,7 +58,7 @@ def table() -> Any:
 
 
 def listed(given: Any) -> Any:
-    """A list as a tuple.  A text is no list of its letters: it stays, for a validator to refuse."""
+    """A list as a tuple.  A string is not split into its letters: it stays unchanged, for a validator to refuse."""
     items: Iterable[Any] = given
     return tuple(items) if isinstance(given, Iterable) and not isinstance(given, str) else given
 

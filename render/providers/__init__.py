@@ -23,7 +23,7 @@ def provider_of(model: Model) -> Provider:
     """The provider that serves a model.
 
     Raises:
-        MisuseError: there is none of the name that the model gives.
+        MisuseError: there is no provider of the name in `Model.provider`.
     """
     try:
         return PROVIDERS[model.provider]
@@ -33,12 +33,12 @@ def provider_of(model: Model) -> Provider:
 
 
 def refusal(part: Part, where: Where) -> str:
-    """Why no provider would take a part; empty: one would."""
+    """Why every provider would refuse a part; empty: at least one accepts it."""
     refusals = [provider.refusal(part, where) for provider in PROVIDERS.values()]
     return "" if "" in refusals else refusals[0]
 
 
 def overflow_of(status: int | None, kind: str, message: str) -> Overflow | None:
-    """What an error of any provider says of a prompt that is too long; see `Provider.overflow`."""
+    """What an error of any provider says about a prompt that is too long; see `Provider.overflow`."""
     found = (provider.overflow(status, kind, message) for provider in PROVIDERS.values())
     return next(filter(None, found), None)

@@ -13,20 +13,20 @@ from render.view._provider_blocks import Json
 
 @attrs.frozen(kw_only=True)
 class Definition:
-    """A tool, as far as every provider knows what that is."""
+    """A tool, with the properties that all providers share."""
 
     name: str = ""
     description: str = ""
     schema: Json = attrs.field(factory=dict[str, Any])
     """Of its arguments."""
     strict: bool | None = None
-    """Whether the arguments are to follow the schema to the letter; None: nobody said."""
+    """Whether the arguments must follow the schema exactly; None: not specified."""
     free: bool = False
     """Whether it takes a text instead of arguments."""
     format: Json = attrs.field(factory=dict[str, Any])
     """Of that text."""
     other: Json = attrs.field(factory=dict[str, Any])
-    """A tool that a provider runs itself, as it was given; then nothing else is known of it."""
+    """The definition of a tool that a provider runs itself, as it was given; then the other fields are empty."""
 
 
 FREE_SCHEMA: Json = {

@@ -1,4 +1,4 @@
-"""What a request may have, what it has, and when that is so much that a compaction is due."""
+"""The budget of a request, its size, and when a compaction is due."""
 
 from hashlib import sha256
 from operator import attrgetter
@@ -13,68 +13,68 @@ from render.view._provider_blocks import Json
 from render.view._view import View, slice_visible
 
 RESERVE_MAX: Final = 0.2
-"""Share of the limit that is kept for what comes back, at most: a reserve meant for a large window
-must not eat a small one."""
+"""Largest share of the limit that is kept free for artifacts, so that a reserve meant for a large window does not fill
+a small one."""
 ROOM_MAX: Final = 0.05
-"""Share of the budget that `trigger_room` is, at most."""
+"""Largest share of the budget for `trigger_room`."""
 
 
 @attrs.frozen(kw_only=True)
 class Account:
-    """Where the tokens of one request are."""
+    """The tokens of one request, by part."""
 
     model: str = ""
     known: bool = True
-    """False: nobody described the model, and its limit and how it counts are guesses."""
+    """False: the model is not described, so its limit and token counts are guesses."""
     system: int
     tools: int
     summary: int
-    """The summary and what was carried."""
+    """The summary and the carried blocks."""
     messages: int
     rehydrated: int = 0
-    """Artifacts that came back; no compaction is due because of them."""
+    """Artifacts that came back; they do not cause a compaction."""
     limit: int
     output: int = 0
-    """Kept free for the answer, besides the limit; 0: the limit was given as it is."""
+    """Tokens kept free for the answer, in addition to the limit; 0: the limit was given directly."""
     total: int
-    """All of it, calibrated."""
+    """All parts together, calibrated."""
     estimated: int
-    """The same before calibration."""
+    """All parts together, before calibration."""
     ratio: float = 1.0
-    """Calibration: real tokens per estimated one; 1.0 when nothing was measured."""
+    """Calibration: real tokens per estimated token; 1.0 if nothing was measured."""
     prefix: float = 0.0
-    """Calibration: tokens that every request has and no block explains."""
+    """Calibration: tokens of every request that belong to no block."""
     samples: int = 0
     error_last: float = 0.0
-    """Relative error of the last estimate that could be checked."""
+    """Relative error of the last estimate that was checked."""
 
     @property
     def available(self) -> int:
-        """Tokens that are left below the limit; negative: it does not fit."""
+        """Tokens that are left below the limit; negative if the request does not fit."""
         return self.limit - self.total
 
     @property
     def utilisation(self) -> float:
-        """Of what system and tools leave of the limit, the share that the rest has; above 1.0 it does
-        not fit."""
+        """The used share of the room that system prompt and tools leave below the limit; above 1.0 the request does not
+        fit."""
         fixed = (self.system + self.tools) * self.ratio + self.prefix
         return max(self.total - fixed, 0) / max(self.limit - fixed, 1)
 
     def to_json(self) -> Json:
-        """Every field, and what follows from them, for a log or a dashboard."""
+        """Every field and derived value, for a log or a dashboard."""
         derived = {"available": self.available, "utilisation": round(self.utilisation, 4)}
         return {**attrs.asdict(self), **derived}
 
 
 def budget_of(context: Context) -> int:
-    """Tokens that the prompt is planned to have: the limit less what is reserved."""
+    """Tokens that the prompt may have: the limit less the reserves."""
     policy = context.policy
     reserve = min(policy.rehydration_tokens, int(RESERVE_MAX * context.limit))
     return int(context.limit * (1 - policy.safety_ratio)) - reserve
 
 
 def target_of(context: Context) -> int:
-    """Tokens that a compaction should leave."""
+    """Tokens below which a compaction should bring the prompt."""
     return int(context.policy.target_ratio * context.limit)
 
 
@@ -115,7 +115,8 @@ def is_cold(view: View, context: Context) -> bool:
 
 
 def _breaker_is_open(view: View, total: int, context: Context) -> bool:
-    """After several failures in a row: wait until the timeline has grown, unless it must."""
+    """Whether to wait, after several failures in a row, until the timeline has grown; never if the prompt would not
+    fit."""
     state, policy = view.state, context.policy
     if state.failures < policy.failures_max or total > context.limit:
         return False
@@ -132,13 +133,13 @@ class Prefix:
     system: tuple[Json, ...]
     tools: tuple[Json, ...]
     digest: str
-    """Tells it from another one."""
+    """Identifies it."""
     tokens: int
-    """Before calibration."""
+    """Tokens before calibration."""
 
 
 def prefix_of(context: Context) -> Prefix:
-    """System and tools with their mark; without one where the provider would not cache them."""
+    """System prompt and tools with their cache mark; without a mark if the provider would not cache them."""
     tokens = fixed_tokens(context)
     enough = tokens >= context.limits.cache_tokens_min and context.limits.marks_max
     ttl = context.policy.system_ttl if enough else None
@@ -152,7 +153,7 @@ def fixed_tokens(context: Context) -> int:
 
 
 def _fixed_sizes(context: Context) -> tuple[int, int]:
-    """The system prompt; the tools, and what the provider adds to explain them."""
+    """Tokens of the system prompt; tokens of the tools, with what the provider adds to explain them."""
     fixed, names = context.fixed, (context.provider.name, context.counter.name)
     system, tools = fixed.memo(("tokens", *names), lambda: _counted(context))
     return system, tools + (context.overhead_tokens if context.tools else 0)
@@ -174,12 +175,12 @@ def _marked(context: Context, ttl: str | None, tokens: int) -> Prefix:
 
 
 def total_tokens(view: View, context: Context) -> int:
-    """The whole request that this view would be rendered to, calibrated."""
+    """Tokens of the whole request to which this view would be rendered, calibrated."""
     return account(view, context).total
 
 
 def corrected(estimated: int, view: View, context: Context) -> int:
-    """What so many estimated tokens come to, as far as the provider has told."""
+    """An estimated number of tokens, corrected by the provider's reports."""
     known = _calibration(view, context)
     return round(estimated * known.ratio + known.prefix) if known else estimated
 
@@ -189,8 +190,8 @@ def _calibration(view: View, context: Context) -> Calibration | None:
 
 
 def account(view: View, context: Context, returned: int = 0) -> Account:
-    """The account of the request that this view would be rendered to; `returned`: the tokens of the
-    artifacts that came back into it."""
+    """The account of the request to which this view would be rendered; `returned` is the tokens of the artifacts that
+    came back."""
     latest = context.latest_account
     if not latest or latest[0] is not view:
         latest[:] = view, _account(view, context)

@@ -1,9 +1,9 @@
-"""Cache points: positions in a rendered request up to which the provider may reuse its work.
+"""Cache points: positions in a rendered request up to which the provider may cache.
 
-A provider writes its cache only at marks, and may look back from each mark over so many positions
-and no more (`Limits.lookback`; a run of tool results may be one position) for what an earlier request
-wrote.  So two things matter: that a point stays a prefix of the next request, and that the next
-request's points come near enough to it.
+A provider writes its cache only at marks, and looks back from each mark over a limited number of positions
+(`Limits.lookback`; a run of tool results may be one position) for an entry that an earlier request
+wrote.  So two things matter: that a point stays a prefix of the next request, and that one of the next
+request's points is near enough to it.
 
 At most three points in the messages; another is at the end of system and tools.
 
@@ -45,7 +45,7 @@ class CachePoint:
 def place_cache_points(
     shown: Shown, pieces: Sequence[Piece], fixed_tokens: int, context: Context
 ) -> tuple[CachePoint, ...]:
-    """The points of this request, oldest first; none under the provider's minimum prefix."""
+    """The cache points of this request, oldest first; none where the prefix is below the provider's minimum."""
     limits = context.limits
     if not limits.marks_max or not pieces:
         return ()
@@ -95,8 +95,8 @@ def _previous_turn(shown: Shown, pieces: Sequence[Piece], limits: Limits) -> _Pl
 
 
 def _layers(shown: Shown, pieces: Sequence[Piece]) -> _Place | None:
-    """The end of the index's layers, which a compaction leaves as they are: each is a spot, and what
-    follows them another."""
+    """The end of the index's layers, which a compaction leaves unchanged; each layer is a spot, and the text after them
+    is another."""
     summary = shown.groups[0].entries[0]
     if not isinstance(summary.block, RangeSummary):
         return None
@@ -108,7 +108,7 @@ def _layers(shown: Shown, pieces: Sequence[Piece]) -> _Place | None:
 def _pre_tail(
     shown: Shown, pieces: Sequence[Piece], tail: _Place, context: Context
 ) -> _Place | None:
-    """The end of round N-4; or the last request's tail, when the look-back would miss it."""
+    """The end of round N-4; or the last request's tail, if the look-back would miss it."""
     last = _last_tail(shown, pieces, tail)
     limits = context.limits
     if last is not None and _distance(pieces, last, tail, limits) >= limits.lookback > 0:
@@ -131,7 +131,7 @@ def _last_tail(shown: Shown, pieces: Sequence[Piece], tail: _Place) -> _Place | 
 
 
 def _place_of(shown: Shown, pieces: Sequence[Piece], version: int) -> _Place | None:
-    """Where the last content block of this version stands."""
+    """The place of the last content block of this version."""
     index = _piece_of(shown.groups, version)
     if not version or index is None:
         return None
@@ -142,7 +142,7 @@ def _place_of(shown: Shown, pieces: Sequence[Piece], version: int) -> _Place | N
 
 
 def _piece_of(groups: Sequence[Group], version: int) -> int | None:
-    """Index of the group that holds this version; the head, whose versions are old, is none."""
+    """Index of the group that contains this version; None for the head, whose versions are older."""
     index = bisect_left(groups, version, key=attrgetter("last"))
     if index == len(groups) or groups[index].first > version:
         return None
@@ -150,7 +150,7 @@ def _piece_of(groups: Sequence[Group], version: int) -> int | None:
 
 
 def _distance(pieces: Sequence[Piece], older: _Place, newer: _Place, limits: Limits) -> int:
-    """Positions from `older` to `newer`, as the provider counts them; stops past the look-back."""
+    """Positions from `older` to `newer`, as the provider counts them; counting stops beyond the look-back."""
     positions, last = -1, ""
     for place, kind in _backwards(pieces, newer):
         if kind != last or kind not in limits.runs:
@@ -172,7 +172,7 @@ def _backwards(pieces: Sequence[Piece], place: _Place) -> Iterator[tuple[_Place,
 
 
 def _has_tokens(pieces: Sequence[Piece], place: _Place, minimum: int) -> bool:
-    """Whether the messages up to `place` have so many tokens; counts no further than it must."""
+    """Whether the messages up to `place` have at least this many tokens; counting stops once they have."""
     piece, spot = place
     tokens = sum(s.tokens for s in pieces[piece].spots[: spot + 1])
     for before in pieces[:piece]:

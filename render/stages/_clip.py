@@ -22,11 +22,11 @@ from render.view._group import Entry
 from render.view._view import View
 
 HEAD_SHARE = 0.7
-"""Of what is kept, the part that comes from the beginning."""
+"""The share of the kept text that is taken from the beginning."""
 
 
 def clip_oversized(view: View, context: Context) -> View:
-    """Clip what no request has shown yet, is larger than its share and does not fit the free room."""
+    """Clip results that no request has shown yet, and that are larger than their share and than the free room."""
     large = _large(view, context) if context.policy.compacts else []
     if not large:
         return view
@@ -48,17 +48,17 @@ def clip_oversized(view: View, context: Context) -> View:
 
 @attrs.frozen
 class _Results:
-    """What is new in a group, with its tokens, and what each of it has in any case."""
+    """The new results of a group, with their tokens and the size that each may always have."""
 
     new: tuple[tuple[Entry, int], ...]
     each: int
 
     def excess(self, tokens: int) -> int:
-        """What so large a result has beyond its share."""
+        """The tokens of a result beyond its share."""
         return max(tokens - self.each, 0)
 
     def whole(self, room: int) -> int:
-        """The size up to which they are shown whole: what fits the room together."""
+        """The size up to which results are shown whole, so that together they fit the room."""
         whole = self.each
         for tokens in sorted(tokens for _, tokens in self.new):
             room -= self.excess(tokens)
@@ -100,8 +100,8 @@ def _room(view: View, context: Context, large: Sequence[_Results]) -> int:
 
 
 def _fair_share(sizes: list[int], share: int) -> int:
-    """The largest size that each may keep so that no one exceeds the share and all of them
-    together twice the share; small ones leave what they do not need to the large."""
+    """The largest size that each may keep so that none exceeds the share, and all together do not exceed twice the
+    share; room that small ones do not need goes to the large ones."""
     left, waiting = 2 * share, sorted(sizes)
     while waiting and waiting[0] <= left // len(waiting):
         left -= waiting.pop(0)
@@ -109,8 +109,8 @@ def _fair_share(sizes: list[int], share: int) -> int:
 
 
 def clipped(entry: Entry, tokens: int, tokens_max: int, context: Context) -> Hidden:
-    """The head and tail of a block's text, with a marker between them that names the way back; of a
-    confidential result only how long they are."""
+    """The head and tail of a block's text, with a marker between them that names its path; for a confidential result
+    only the lengths of head and tail."""
     text, block = text_of(entry.opened or entry.block), entry.block.id
     head, marker, tail = _cut(text, tokens, tokens_max, entry.path, context)
     if entry.opened is not None:

@@ -23,11 +23,11 @@ from render.view._group import Entry, Group
 from render.view._view import View
 
 BATCH: Final = 0.8
-"""Of what is allowed, what is left when some have to go."""
+"""The share of the allowed images that is left when some have to be removed."""
 
 
 def limit_images(view: View, context: Context) -> View:
-    """Show the oldest pictures as words once there are more than a request may hold."""
+    """Show the oldest images as words once there are more than a request may contain."""
     pictures = list(chain.from_iterable(view.group_memo.each("pictures", view.groups, _pictures)))
     if not pictures:
         return view
@@ -48,7 +48,7 @@ def limit_images(view: View, context: Context) -> View:
 
 
 def _without(entry: Entry) -> Hidden:
-    """Words in place of an entry's pictures."""
+    """Words in place of an entry's images."""
     marker = f"\n[its pictures are no longer shown; read at {entry.path}]"
     if entry.opened is not None:
         return Hidden(block=entry.block.id, replacement=marker, head=len(text_of(entry.opened)))
@@ -56,7 +56,7 @@ def _without(entry: Entry) -> Hidden:
 
 
 def _pictures(group: Group) -> list[tuple[Entry, int]]:
-    """The entries of a group that show pictures, with their bytes."""
+    """The entries of a group that show images, with their bytes."""
     return [(entry, _bytes(entry)) for entry in group.entries if _counts(entry)]
 
 
@@ -65,7 +65,7 @@ def _counts(entry: Entry) -> bool:
 
 
 def _of(entry: Entry) -> list[ImagePart | DocumentPart | ProviderPart]:
-    """Its images and documents; a search result is text, whoever made it."""
+    """Its images and documents; any search result counts as text."""
     return [
         part
         for part in images_of(entry.opened or entry.block)

@@ -1,4 +1,4 @@
-"""Why a request does not fit: which of its parts are too large, and what makes it fit again."""
+"""Why a request does not fit: which parts are too large, and how to make it fit."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
@@ -44,11 +44,10 @@ PartKind: TypeAlias = Literal[
 ]
 MisfitReason: TypeAlias = Literal["over_limit", "fixed_over_target"]
 STAND_IN_TOKENS: Final[dict[PartKind, int]] = {"note": 25, "plan": 25, "call": 75, "thinking": 0}
-"""What is left of a hidden block at most: what stands for it, and its envelope; of a call, also the
-answer to one that is open."""
+"""Largest size of a hidden block: its replacement and its envelope; for an open call, also its answer."""
 OTHER_STAND_IN_TOKENS: Final = 50
 ALONE: Final = 0.8
-"""Share of all blocks of a kind from which on the largest is named alone."""
+"""If the largest block has at least this share of all blocks of its kind, only it is named."""
 _KINDS: Final[tuple[tuple[type | tuple[type, ...], PartKind], ...]] = (
     ((UserPrompt, UserFollowup, UserSteer), "prompt"),
     (UserAttachment, "attachment"),
@@ -71,21 +70,21 @@ class _Part:
     path: str
     tokens: int
     removable: int = 0
-    """Tokens that hiding it would free."""
+    """Tokens that hiding the block would free."""
 
 
 @attrs.frozen(kw_only=True)
 class Cause:
-    """A part of a request that is too large: all blocks of one kind, or what has no blocks."""
+    """A part of a request that is too large: all blocks of one kind, or a part without blocks."""
 
     kind: PartKind
     tokens: int
-    """Of all of them together, calibrated."""
+    """Tokens of all of them together, calibrated."""
     blocks: int = 0
     largest: str = ""
     """Path of the largest block."""
     removable: int = 0
-    """Tokens that its remedy can free."""
+    """Tokens that following the advice can free."""
 
     def __str__(self) -> str:
         if self.kind in {"system prompt", "tools", "summary"}:
@@ -117,16 +116,16 @@ class Cause:
 
 @attrs.frozen(kw_only=True)
 class CannotFit:
-    """Why the request is larger than its limit, or never will be as small as it should."""
+    """Why the request exceeds its limit, or why no compaction can bring it below its target."""
 
     reason: MisfitReason
     total: int
     """Tokens of the request."""
     fixed: int
-    """Of these, what no compaction can reduce: system, tools, notes, open calls."""
+    """Tokens of the parts that no compaction can reduce: system prompt, tools, notes, open calls."""
     limit: int
     causes: tuple[Cause, ...] = ()
-    """What is too large, the largest first; without these parts it would fit."""
+    """The parts that are too large, the largest first; without them the request would fit."""
     advice: str
 
     def __str__(self) -> str:
@@ -178,7 +177,7 @@ def _misfit(
 
 
 def _enough(causes: Iterable[Cause], excess: int) -> tuple[Cause, ...]:
-    """The largest parts that are together larger than what is too much."""
+    """The largest parts, enough that together they exceed the excess."""
     found: list[Cause] = []
     for cause in sorted(causes, key=lambda cause: -cause.tokens):
         if sum(before.tokens for before in found) >= excess:
@@ -201,7 +200,7 @@ def _causes(parts: Iterable[_Part], sizes: Account, reason: MisfitReason) -> Ite
 
 
 def _cause(parts: Sequence[_Part], ratio: float) -> Cause:
-    """The blocks of one kind; the largest alone, if it is nearly all of it."""
+    """The blocks of one kind; only the largest, if it is nearly all of them."""
     largest = max(parts, key=attrgetter("removable", "tokens"))
     if largest.tokens >= ALONE * sum(part.tokens for part in parts):
         parts = [largest]
@@ -233,7 +232,7 @@ def _part(entry: Entry, tokens: int) -> _Part:
 
 
 def _pinned(pieces: Sequence[Piece]) -> Iterator[_Part]:
-    """The same of what no compaction can take: notes, and the calls that are open."""
+    """The same for blocks that no compaction can fold: notes and open calls."""
     yield from (part for part in parts_of(pieces) if part.kind == "note")
     yield from _open(pieces)
 

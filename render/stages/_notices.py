@@ -1,4 +1,4 @@
-"""What a request has to say about itself, each thing once: with the first place of it, and how many more there are."""
+"""The notices of a request, each once: with its first place, and the number of others."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
@@ -7,14 +7,14 @@ from render.policy._provider import Encoder, Piece
 from render.view._view import Shown
 
 _Told: TypeAlias = Mapping[str, tuple[str, int]]
-"""By what a notice says: where it is so first, and how often."""
+"""By the text of a notice: its first place, and how often it occurs."""
 _NOTHING: Final[_Told] = {}
 
 
 def notices_of(
     shown: Shown, encoder: Encoder, pieces: Sequence[Piece], missed: Sequence[Sequence[str]]
 ) -> Iterator[str]:
-    """Those of pieces, and of parts that the provider does not take; only what is new is looked at."""
+    """The notices of pieces, and of parts that the provider does not accept; only new groups are read."""
     memo, key = shown.group_memo, encoder.key
     yield from _spelled(memo.chained(("notices", key), pieces, _NOTHING, _with_piece))
     yield from _spelled(memo.chained(("missed", key), missed, _NOTHING, _with))

@@ -37,7 +37,7 @@ HINT_CHARACTERS = 120
 
 
 def prune_expired(view: View, context: Context) -> View:
-    """Hide old, large tool traffic in one batch; only in the cold moment, only if it pays."""
+    """Hide old, large tool traffic in one batch; only while the cache is cold, and only if it saves enough."""
     if not view.groups or not context.policy.compacts or not is_cold(view, context):
         return view
     encoder = context.encoder
@@ -95,7 +95,7 @@ def _may_hide(entry: Entry, turn: TurnId, *, is_far: bool) -> bool:
 
 
 def stub(entry: Entry, tokens: int) -> str:
-    """The bounded text that stands for a block: a hint, and the way back."""
+    """The short text that replaces a block: a hint, and its path."""
     block = entry.block
     if isinstance(block, AssistantThinking):
         return ""
@@ -111,7 +111,7 @@ def _hint(block: Block) -> str:
 
 
 def _tell(view: View, context: Context) -> View:
-    """Tell the model once how to read what is hidden."""
+    """Tell the model once how to read hidden blocks."""
     told = any(
         isinstance(entry.block, SystemMessage) and entry.block.text == NOTICE
         for entry in view.entries

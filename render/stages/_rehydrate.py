@@ -25,24 +25,24 @@ from render.view._provider_blocks import Json
 from render.view._view import View
 
 READERS: Final = ("read_artifact", "read_timeline")
-"""Tools whose results are the content: it need not come back twice."""
+"""Tools that return the content of artifacts, which then need not come back."""
 TOKENS_MIN: Final = 50
-"""Less than that says nothing."""
+"""With fewer tokens, an artifact is not shown, because so little is of no use."""
 
 
 @attrs.frozen(kw_only=True)
 class Returned:
-    """An artifact as it is shown."""
+    """An artifact in the form in which it is shown."""
 
     artifact: ArtifactId
     text: str = attrs.field(repr=False)
-    """What the model reads, label included."""
+    """The text for the model, including its label."""
     tokens: int
 
 
 def wanted(view: View, policy: Policy) -> tuple[ArtifactId, ...]:
-    """The artifacts to show now: those that came back in this turn, and those that the newest round
-    names and that are not in their cool-down; no more than a turn may have, and none that is hidden on request."""
+    """The artifacts to show now: those that already came back in this turn, and those that the newest round names and
+    whose cool-down is over; no more than a turn may have, and none that is hidden on request."""
     turn, before = view.state.turns, view.state.rehydrated
     withheld = set(view.state.withheld.values())
     stay = [artifact for artifact, last in before.items() if last == turn]
@@ -56,17 +56,17 @@ def wanted(view: View, policy: Policy) -> tuple[ArtifactId, ...]:
 
 
 def is_named(name: str, reader: str) -> bool:
-    """Whether a tool of this name is that reader: `mcp__foldline__read_artifact` is `read_artifact`."""
+    """Whether a tool of this name is `read_artifact`, also as `mcp__foldline__read_artifact`."""
     return name.endswith(reader) and name[: -len(reader)][-1:] in ("", "_", ".", "/", "-", ":")
 
 
 def offered(reader: str, context: Context) -> str:
-    """Under which name the request's tools have a reader; empty: they do not."""
+    """The name of the tool in the request that reads artifacts; empty: there is none."""
     return next((name for name in _names(context.tools) if is_named(name, reader)), "")
 
 
 def _names(tools: Iterable[Json]) -> Iterator[str]:
-    """Of a namespace's tools, too, as Codex has those of an MCP server."""
+    """Also finds tools in a namespace, such as Codex's for an MCP server."""
     for tool in tools:
         if inner := objs(tool.get("tools")):
             yield from (f"{string(tool.get('name'))}.{name}" for name in _names(inner))
@@ -82,7 +82,7 @@ def _named(view: View) -> tuple[ArtifactId, ...]:
 
 
 def _said(group: Group) -> Iterator[str]:
-    """What the agent wrote in a round, but for calls that read artifacts anyway."""
+    """What the agent wrote in a round, except calls that read artifacts."""
     for entry in group.entries:
         match entry.block:
             case AssistantCompletion(text=text):
@@ -98,7 +98,7 @@ def _said(group: Group) -> Iterator[str]:
 def returned(
     contents: Sequence[tuple[ArtifactId, str, int]], context: Context, free: int
 ) -> tuple[Returned, ...]:
-    """What of these artifacts fits: (id, text or its beginning, characters in all)."""
+    """The artifacts that fit: (id, text or its beginning, characters in all)."""
     policy = context.policy
     room = min(policy.rehydration_tokens_max, free)
     shown: list[Returned] = []

@@ -1,4 +1,4 @@
-"""What a render hands out: the request, and everything worth knowing about it."""
+"""The result of a render: the request, and information about it."""
 
 from typing import Any, cast
 
@@ -21,7 +21,7 @@ from render.view._provider_blocks import Json
 
 @attrs.frozen(kw_only=True)
 class Rendered:
-    """A request, and everything worth knowing about it."""
+    """A rendered request, and information about it."""
 
     messages: tuple[Json, ...] = attrs.field(repr=number)
     system: tuple[Json, ...] = attrs.field(repr=number)
@@ -29,29 +29,29 @@ class Rendered:
     model: str
     provider: Provider = attrs.field(repr=False)
     cache_key: str = attrs.field(default="", repr=False)
-    """What the requests of one timeline have in common, for the provider's cache."""
+    """A key that all requests of one timeline share, for the provider's cache."""
     account: Account
     cache_points: tuple[CachePoint, ...] = attrs.field(repr=number)
     content_hash: str
     """SHA-256 over the request, cache marks included, as hexadecimal text."""
     prefix_hash: str
     sent: str
-    """Hash of system, tools and all content, cache marks aside: what an answer's thinking is bound to."""
+    """Hash of system prompt, tools and all content without cache marks, to which an answer's thinking is bound."""
     shown: int
     """Version of the view that was rendered."""
     decisions: tuple[Event, ...] = attrs.field(default=(), repr=False)
     """What this render decided, in order: prunes, clips, compactions, skips."""
     rehydrated: tuple[ArtifactId, ...] = ()
-    """Artifacts that came back, behind the tail."""
+    """Artifacts that came back, after the tail."""
     notices: tuple[str, ...] = attrs.field(default=(), repr=number)
-    """What had to be guessed, and repairs that the log made necessary."""
+    """Guessed values, and repairs that the log made necessary."""
     violations: tuple[Violation, ...] = ()
-    """What the provider would refuse; empty unless there is a bug of ours."""
+    """Violations of the provider's rules; empty unless foldline has a bug."""
     cannot_fit: CannotFit | None = None
 
     @property
     def tokens(self) -> int:
-        """The whole prompt, calibrated."""
+        """Tokens of the whole prompt, calibrated."""
         return self.account.total
 
     @property
@@ -67,8 +67,8 @@ class Rendered:
         with later renders and must not be changed.
 
         Raises:
-            MisuseError: it was rendered for another provider, or `max_tokens` is no number of tokens;
-                0 only warms the provider's cache.
+            MisuseError: it was rendered for another provider, or `max_tokens` is not a number of tokens
+                (0 is allowed, and only warms the provider's cache).
         """
         self._check("anthropic", "anthropic()", max_tokens=max_tokens)
         return {"model": self.model, "max_tokens": max_tokens, **self.request()}
@@ -138,7 +138,7 @@ class Rendered:
 
 
 def _fresh(value: Any) -> Any:
-    """A list that callers may add to, and so the lists in what it holds; all else is shared."""
+    """A copy of a list to which callers may add, as to the lists inside its items; everything else is shared."""
     if isinstance(value, list):
         return [_fresh(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):

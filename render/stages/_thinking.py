@@ -53,7 +53,7 @@ def strip_unbound(view: View, context: Context) -> View:
 
 
 def _unusable(view: View, context: Context) -> Iterator[Entry]:
-    """Thinking that the provider would refuse where it stands now."""
+    """Thinking that the provider would refuse at its present place."""
     rules = context.limits.thinking
     if "bound" in rules:
         shown = slice_visible(view)
@@ -63,7 +63,7 @@ def _unusable(view: View, context: Context) -> Iterator[Entry]:
 
 
 def _behind_rewrite(view: View, context: Context) -> Iterator[Entry]:
-    """Thinking behind a rewrite, where it is bound; that of a loop which the cut went through."""
+    """Thinking after a rewrite, if it is bound; and thinking of a tool loop that the cut split."""
     rules = context.limits.thinking
     is_split = view.compaction is not None and "whole" in rules and "leads" not in rules
     split = view.compaction.event.summary.split_turn_id if is_split and view.compaction else None
@@ -78,7 +78,7 @@ def _behind_rewrite(view: View, context: Context) -> Iterator[Entry]:
 
 
 def _is_elsewhere(view: View, context: Context) -> bool:
-    """Whether system and tools are not what they were when the model thought."""
+    """Whether system prompt or tools have changed since the model thought."""
     before = view.state.prefix_hash
     return bool(before) and before != prefix_of(context).digest
 
@@ -93,9 +93,9 @@ def _thinking(group: Group) -> tuple[Entry, ...]:
 
 
 _Link: TypeAlias = tuple[str, Json]
-"""A role and a content block."""
+"""A content block with its role."""
 LENGTH = 32
-"""Characters of a hash that are noted."""
+"""Length of a stored hash."""
 
 
 def sent_hash(
@@ -108,12 +108,12 @@ def sent_hash(
 
 
 def chain_ends(shown: Shown, pieces: Sequence[Piece], context: Context) -> tuple[bytes, ...]:
-    """Where the chain stands after each piece."""
+    """The chain of hashes after each piece."""
     return shown.group_memo.chained("sent", pieces, _start(context.fixed), _after)
 
 
 def misplaced(shown: Shown, pieces: Sequence[Piece], context: Context) -> Iterator[Entry]:
-    """Thinking that is shown, and not behind what it was thought behind."""
+    """Thinking that is shown after other content than when it was generated."""
     ends = chain_ends(shown, pieces, context)
     starts = chain([_start(context.fixed)], ends)
     for before, piece in zip(starts, pieces, strict=False):
@@ -136,7 +136,7 @@ def _misplaced(before: bytes, piece: Piece) -> tuple[Entry, ...]:
 
 
 def _ends_at(before: bytes, piece: Piece, asked: Asked) -> str:
-    """Where the chain stands in front of a response."""
+    """The chain of hashes before a response."""
     said = (spot.role == "assistant" and spot.version < asked.begun for spot in piece.spots)
     return _linked(before, compress(_links(piece), said)).hex()[:LENGTH]
 

@@ -1,4 +1,4 @@
-"""Parts that a provider does not take: a request tells them by name, and its notices say so."""
+"""Parts that a provider does not accept: a request only names them, and its notices say so."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -10,7 +10,7 @@ from render.view._view import Shown
 
 
 def unread(shown: Shown, provider: Provider) -> Sequence[tuple[str, ...]]:
-    """A notice for each, by groups; the log keeps the originals."""
+    """A notice for each such part, by groups; the log keeps the originals."""
     find = partial(_unread_of, provider=provider)
     return shown.group_memo.each(("unread", provider.name), shown.groups, find)
 

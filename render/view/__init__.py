@@ -1,1 +1,1 @@
-"""The log as it stands: entries, groups, the fold of events, what is visible."""
+"""The state of the log: entries, groups, the fold of events, what is visible."""

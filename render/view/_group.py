@@ -44,79 +44,78 @@ NO_ARTIFACT = ArtifactId("")
 
 
 def number(items: Sized) -> str:
-    """How many there are: what a repr says of content, which may be long, and secret."""
+    """The number of items, for a repr, because contents may be long or secret."""
     return f"<{len(items)}>"
 
 
 class Place(Enum):
-    """Where an entry goes in its group."""
+    """The place of an entry in its group."""
 
     SILENT = "silent"
-    """Shown as nothing: a turn header."""
+    """Not shown: a turn header."""
     RESPONSE = "response"
-    """Said by the model."""
+    """A block by the model."""
     RESULT = "result"
-    """Answers a call of the same group."""
+    """A result of a call of the same group."""
     USER = "user"
     """Shown in the user's message, after the results."""
     LATE = "late"
     """A result whose call had been reported as interrupted before it came; shown as text."""
     CARRIED = "carried"
-    """Outlived the cut that folded its surroundings; shown after the summary."""
+    """A carried block, shown after the summary."""
     ORPHAN = "orphan"
     """A result without a call; not shown."""
 
 
 @attrs.frozen(kw_only=True)
 class Asked:
-    """What a response answers."""
+    """The request that a response answers."""
 
     sent: str
-    """Hash of the request; empty: nobody noted it."""
+    """Hash of the request; empty: not recorded."""
     begun: int
     """Version of the first block of the response."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Entry:
-    """A block, where it stands in the log, and how it is shown."""
+    """A block with its position in the log, and how it is shown."""
 
     version: int
     at: float
     block: Block = attrs.field(repr=tag_of)
-    """All that may be shown of the block, quoted or searched: the block itself or, where somebody
-    asked for it to be hidden, what stands for it."""
+    """The part of the block that may be shown, quoted or searched: the block itself or, if it is hidden on request, its
+    replacement."""
     path: str = attrs.field(repr=False)
     place: Place
     round: int = 0
     """Number of the round, from 1; 0 before the first response."""
     pair: str = ""
-    """Of a call and its result: what ties the two together, unique in the view."""
+    """For a call and its result: the id that joins them, unique in the view."""
     replacement: str | None = attrs.field(default=None, repr=False)
-    """What is shown instead, if hidden; empty: nothing."""
+    """The text that is shown instead, if it is hidden; empty: nothing."""
     hidden_as: HideReason | None = None
-    """Why it is hidden, where an event says so."""
+    """Why it is hidden, if an event says so."""
     artifact: ArtifactId = NO_ARTIFACT
-    """Where its content was moved to, if that is why it is hidden."""
+    """The artifact to which its content was moved, if it is hidden for that reason."""
     dropped: DroppedSpan | None = attrs.field(default=None, repr=False)
-    """Of the first block of a dropped span: what `replacement` says, as data."""
+    """In the first block of a dropped span: the content of `replacement`, as data."""
     unbound: bool = False
-    """Of thinking: what precedes it was rewritten after it had been thought."""
+    """For thinking: whether the content before it was rewritten since it was generated."""
     asked: Asked | None = None
-    """Of what the model said: the request that it was said to."""
+    """For a block by the model: the request that it answers."""
     original: Block | None = attrs.field(default=None, repr=False)
     """The block as it was appended, if it is hidden on request; for `restore` and `read` only."""
     opened: Block | None = attrs.field(default=None, repr=False)
-    """Of a confidential result: with its content, which the model sees and nothing else quotes; `block` is
-    what stands for it."""
+    """For a confidential result: the block with its content, for the model only; `block` is its replacement."""
     ends: tuple[int, int] = (0, 0)
-    """Characters of that content that are shown before and behind `replacement`."""
+    """Characters of that content that are shown before and after `replacement`."""
     state: FoldState = attrs.field(repr=False)
-    """The fold's numbers just before this entry."""
+    """The state of the fold just before this entry."""
 
     @property
     def source(self) -> Block:
-        """The block as it was appended, hidden or not. Nothing that is sent may come from here."""
+        """The block as it was appended, hidden or not. No content of a request may be taken from here."""
         return self.block if self.original is None else self.original
 
 
@@ -136,12 +135,12 @@ class Group:
     asked: Asked | None = None
     """The request that the newest response of the group answers."""
     stale: bool = False
-    """Whether that request had shown something else than what now precedes the response."""
+    """Whether that request showed something else than what now precedes the response."""
     known: dict[Any, Any] = attrs.field(factory=dict[Any, Any], init=False, repr=False)
-    """What was worked out for it so far; see `memo`."""
+    """Values computed for it so far; see `memo`."""
 
     def memo(self, key: object, make: Callable[[], _T]) -> _T:
-        """What `make` returned the first time it was asked for with this key."""
+        """The value that `make` returned at the first call with this key."""
         try:
             found: _T = self.known[key]
         except KeyError:
@@ -175,7 +174,7 @@ class Group:
         return found
 
     def place_of(self, version: int) -> int:
-        """Where in `entries` the one of this version stands."""
+        """The index in `entries` of the entry with this version."""
         return bisect_left(self.entries, version, key=attrgetter("version"))
 
     def meanwhile(self, request: Answered) -> int:
@@ -245,16 +244,16 @@ class GroupMemo:
     _kept: dict[Any, tuple[Sequence[Group], tuple[Any, ...]]] = attrs.field(
         factory=dict[Any, tuple[Sequence[Group], tuple[Any, ...]]], init=False, repr=False
     )
-    """By key: the groups that were asked about last, and what was found for each."""
+    """By key: the groups of the last query, and the value for each."""
     _chains: dict[Any, tuple[Any, Sequence[Any], tuple[Any, ...]]] = attrs.field(
         factory=dict[Any, tuple[Any, Sequence[Any], tuple[Any, ...]]], init=False, repr=False
     )
-    """The same of what was found for each in the light of those before."""
+    """The same for values that depend on the preceding groups."""
 
     def each(
         self, key: object, groups: Sequence[Group], find: Callable[[Group], _T]
     ) -> tuple[_T, ...]:
-        """What `find` gives for each group."""
+        """The value of `find` for each group."""
         old: Sequence[Group]
         found: tuple[_T, ...]
         old, found = self._kept.get(key, ((), ()))
@@ -267,7 +266,7 @@ class GroupMemo:
     def chained(
         self, key: object, items: Sequence[_I], start: _T, link: Callable[[_T, _I], _T]
     ) -> tuple[_T, ...]:
-        """What `link` gives for each item, given what it gave for the one before."""
+        """The value of `link` for each item, given its value for the previous item."""
         old: Sequence[_I]
         found: tuple[_T, ...]
         begun, old, found = self._chains.get(key, (start, (), ()))
@@ -287,11 +286,11 @@ class GroupMemo:
 
 
 def was_paused(entries: Sequence[Entry]) -> bool:
-    """Whether the provider stopped in the middle of its own work, and nobody spoke since."""
+    """Whether the provider paused in the middle of its own work, and nothing was appended since."""
     return bool(entries) and verbatim(entries[-1].block) is not None
 
 
 def is_stale(request: Answered, changed: int) -> bool:
-    """Whether something was appended or rewritten after the request of a response, as far as a log can
-    tell that does not say what was sent; `changed`: the version at which it last was."""
+    """Whether something was appended or rewritten after the request of a response, as far as a log without hashes of
+    requests can tell; `changed` is the version of the last such change."""
     return not request.sent and 0 < request.shown < changed

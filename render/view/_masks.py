@@ -1,4 +1,4 @@
-"""From blocks to entries: where they go, how a compaction's head is made, how they are hidden."""
+"""Turning blocks into entries: their place, the head of a compaction, and hiding them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
@@ -32,7 +32,7 @@ LADDER: Final[frozenset[HideReason]] = frozenset({"externalized", "cleared", "dr
 
 @attrs.frozen
 class Mask:
-    """What is shown instead of a block, and why."""
+    """The text that is shown instead of a block, and the reason."""
 
     hidden: Hidden
     reason: HideReason
@@ -64,8 +64,7 @@ def place_of(block: Block) -> Place:
 
 
 def head_of(event: RangeCompacted, version: int) -> Group:
-    """What the compaction of this version shows in place of the range: its summary, and what it
-    carried."""
+    """What the compaction of this version shows in place of its range: the summary and the carried blocks."""
     carried = (_carried_entry(item, event.at) for item in event.carried)
     return Group(entries=(summary_entry(event, version), *carried))
 
@@ -109,7 +108,7 @@ def rehide(group: Group, replacements: Replacements) -> Group:
 
 
 def rehide_at(group: Group, places: Iterable[int], replacements: Replacements) -> Group:
-    """The same where it is known which of its entries they are."""
+    """The same for known indices of its entries."""
     entries = list(group.entries)
     for place in places:
         entries[place] = _rehide_entry(entries[place], replacements)
@@ -164,7 +163,7 @@ def _masked(entry: Entry, mask: Mask) -> Entry:
 
 
 def unbind(group: Group, first: int) -> Group:
-    """The group once the block of version `first` is no longer shown as its thinking knew it."""
+    """The group after a change of how the block of version `first` is shown, which later thinking does not match."""
     if not any(_is_behind(entry, first) for entry in group.entries):
         return group
     entries = (

@@ -1,4 +1,4 @@
-"""What events change in the numbers of the fold."""
+"""How events change the state of the fold."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
@@ -21,11 +21,11 @@ from blocks import (
 from render.view._calibration import calibrated
 
 REMEMBERED_MAX: Final = 32
-"""Artifacts of which the log's fold knows when they came back: more than any cool-down needs."""
+"""Number of artifacts for which the fold remembers when they came back: more than any cool-down needs."""
 UNKNOWN: Final = "?"
-"""In place of the hash of a request: it is one of several, and nobody said which."""
+"""In place of the hash of a request: it is unknown which of several requests it was."""
 ANSWER_SECONDS: Final = 3600.0
-"""A request that has had no answer for so long gets none."""
+"""Seconds after which a request without an answer is assumed to get none."""
 WAITING_MAX: Final = 16
 
 
@@ -47,7 +47,7 @@ def after_request(before: FoldState, event: RequestRendered, shown: int) -> Fold
 
 
 def _returned(state: FoldState, artifacts: Sequence[ArtifactId]) -> dict[ArtifactId, int]:
-    """When each artifact last came back, once these have in the current turn; the newest of them."""
+    """When each artifact last came back, including these in the current turn; only the newest are kept."""
     known = state.rehydrated
     if not artifacts:
         return known
@@ -59,7 +59,7 @@ def _returned(state: FoldState, artifacts: Sequence[ArtifactId]) -> dict[Artifac
 def now_waiting(
     waiting: Sequence[Waiting], event: RequestRendered, shown: int
 ) -> tuple[Waiting, ...]:
-    """The requests without an answer, once another is sent; sent twice, it is still one."""
+    """The requests without an answer, after another one was sent; a request that is sent twice counts once."""
     if not event.sent:
         return tuple(waiting)
     new = Waiting(shown=shown, sent=event.sent, at=event.at)
@@ -87,7 +87,7 @@ def answered_of(said: Answered | None, state: FoldState) -> tuple[Answered, tupl
 
 
 def after_usage(before: FoldState, event: UsageRecorded | TokensCounted) -> FoldState:
-    """The model's ratio is moved towards what a request really had."""
+    """The calibration of a model, corrected by the real size of a request."""
     known = before.calibrations
     new = calibrated(known.get(event.model, Calibration()), event)
     return replace(before, calibrations={**known, event.model: new} if new.samples else known)
@@ -106,8 +106,8 @@ def still_prepared(
     events_since_cut: Collection[Recorded],
     hidden: Collection[int],
 ) -> tuple[SummaryPrepared, ...]:
-    """The summaries without those by a model that had a block which is hidden now in its prompt, behind the
-    range: of the range itself, their key tells.  `hidden`: versions."""
+    """The prepared summaries, without those whose model saw a block after the range that is hidden now; for blocks of
+    the range itself, the key differs. `hidden` has versions."""
     asked = {event.id: version for version, event in events_since_cut}
     return tuple(
         event

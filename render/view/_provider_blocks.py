@@ -13,7 +13,7 @@ Json: TypeAlias = dict[str, Any]
 
 
 def verbatim(block: Block) -> Json | None:
-    """The provider's own content block, if that is what was recorded."""
+    """The provider's own content block, if the block is one."""
     if not isinstance(block, OpaqueBlock) or not block.tag.startswith(PROVIDER_TAG):
         return None
     value: object = block.fields.get("value")
@@ -22,7 +22,7 @@ def verbatim(block: Block) -> Json | None:
 
 
 def response_of(block: Block) -> str:
-    """Id of the model response that a block came in, if it says so."""
+    """Id of the model response that contained a block, if it is known."""
     if isinstance(block, AssistantBlock):
         return block.response
     response: object = block.fields.get("response", "") if isinstance(block, OpaqueBlock) else ""

@@ -176,13 +176,13 @@ class _Reducer:
 
     @property
     def _registry(self) -> Registry:
-        """The old view's, or one made anew, if another view has gone on with that."""
+        """The old view's registry, or a new one if another view already continued with it."""
         if self._owned is None:
             self._owned = self._view.own_registry()
         return self._owned
 
     def _answer(self, block: Block, said: Answered | None) -> None:
-        """A response begins: behind what its request showed, and before what came since."""
+        """Begin a response: after the blocks that its request showed, and before later ones."""
         self._close()
         request, waiting = answered_of(said, self._state)
         entries, index = self._groups[-1].entries, self._groups[-1].meanwhile(request)
@@ -198,7 +198,7 @@ class _Reducer:
         self._evolve(waiting=waiting)
 
     def _begin_round(self, index: int) -> None:
-        """A new round; it begins with what came since `index` in the one before."""
+        """Begin a new round, with the entries from `index` on of the previous round."""
         rounds = self._state.rounds + 1
         self._evolve(rounds=rounds)
         before = self._groups.pop()
@@ -241,7 +241,7 @@ class _Reducer:
             self._rewrite(version, min(changed))
 
     def _withhold(self, hidden: Mapping[BlockId, ArtifactId]) -> None:
-        """Note what nothing may show, and forget the summaries that may quote it."""
+        """Record blocks that may not be shown, and discard the prepared summaries that may quote them."""
         self._evolve(withheld={**self._state.withheld, **hidden})
         if self._prepared:
             blocks = self._registry.blocks
@@ -250,7 +250,7 @@ class _Reducer:
             self._prepared = still_prepared(self._prepared, events_since_cut, kept)
 
     def _rewrite(self, version: int, first: int) -> None:
-        """From now on, what the block of version `first` showed is shown as something else."""
+        """Record that the block of version `first` is shown differently from now on."""
         self._close()
         bound = bisect_right(self._bound, first)
         for index in self._by_group(self._bound[bound:]):
@@ -281,7 +281,7 @@ class _Reducer:
                 return
 
     def _skipped(self, version: int, event: CompactionSkipped) -> None:
-        """Count towards the breaker, unless a compaction succeeded since."""
+        """Count a failure for the circuit breaker, unless a compaction succeeded since."""
         if self._compaction is None or version > self._compaction.version:
             self._evolve(failures=self._state.failures + 1, failed_tokens=event.tokens)
 

@@ -1,4 +1,4 @@
-"""What a fold has to find again without looking through the window: calls, ids, paths.
+"""What a fold has to look up without searching the window: calls, ids, paths.
 
 Views follow one another, so they share one registry, and whoever folds the next block goes on with
 it.  Now and then a view is tried and dropped, and another one follows from the same start: for that
@@ -48,20 +48,20 @@ class Registry:
     is_calling: bool = attrs.field(default=False, init=False)
     """Whether it holds a call."""
     is_answered: bool = attrs.field(default=False, init=False)
-    """Whether it holds anything that the model did not say, after it began to."""
+    """Whether it contains a block of another author after its first block by the model."""
     _has_begun: bool = attrs.field(default=False, init=False)
-    """Whether it holds anything that the model said."""
+    """Whether it contains a block by the model."""
     _waiting: dict[CallId, deque[tuple[int, str]]] = attrs.field(
         factory=dict[CallId, deque[tuple[int, str]]], init=False
     )
     """By call id: versions and wire ids of the calls without a result, oldest first."""
 
     _newest: dict[int, bool] = attrs.field(factory=lambda: {0: True}, init=False)
-    """The version of the newest entry; empty while somebody adds to it."""
+    """The version of the newest entry; empty while it is being extended."""
 
     @classmethod
     def of(cls, groups: Iterable[Group], naming: Naming) -> Self:
-        """The registry of these groups; `naming` goes on from what preceded them."""
+        """The registry of these groups; `naming` is the state before them."""
         made = cls(naming=naming)
         made.claim(0)
         last = 0
@@ -75,11 +75,11 @@ class Registry:
         return made
 
     def is_of(self, newest: int) -> bool:
-        """Whether it knows the entries up to this version, and no others."""
+        """Whether it has exactly the entries up to this version."""
         return newest in self._newest
 
     def claim(self, newest: int) -> bool:
-        """Take it, to add what follows this version; of two threads only one gets it."""
+        """Take it in order to add the entries after this version; of two threads only one gets it."""
         return self._newest.pop(newest, False)
 
     def release(self, newest: int) -> None:
@@ -89,12 +89,12 @@ class Registry:
     # Adding.
 
     def begin_group(self) -> None:
-        """What is added from now on belongs to a new group."""
+        """Begin a new group: later entries belong to it."""
         self.is_calling = self.is_answered = self._has_begun = False
         self._waiting.clear()
 
     def pair(self, version: int, block: Block, place: Place, sealed: int) -> tuple[Place, str]:
-        """Where a block of the newest group goes, and what ties it to its call or result; calls up to the
+        """The place of a block in the newest group, and the id that joins it to its call or result; calls up to the
         version `sealed` were shown as interrupted."""
         if isinstance(block, ToolCall):
             return place, _free_pair(block.call_id, version, self.pairs)
@@ -106,7 +106,7 @@ class Registry:
         return (Place.LATE if block.call_id in self.turns else Place.ORPHAN), ""
 
     def _is_for_another(self, result: ToolResult) -> bool:
-        """Whether a result is that of an older turn, in which a call of the same id has none."""
+        """Whether a result belongs to an older turn, which has a call of this id without a result."""
         turns = self.open_turns.get(result.call_id, [])
         return result.turn in turns and turns[-1] != result.turn
 

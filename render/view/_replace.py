@@ -1,4 +1,4 @@
-"""Hidden blocks become their replacements; a hidden tool result stays a tool result."""
+"""Replaces hidden blocks; a hidden tool result stays a tool result."""
 
 from typing import Final
 
@@ -22,7 +22,7 @@ from blocks import OpaqueBlock as Opaque
 from render.view._group import Entry, Group, Place
 
 _ADDRESS: Final[tuple[str, ...]] = ("id", "turn", "author", "response")
-"""Fields of an unknown block that say where it belongs, and nothing of what it says."""
+"""Fields of an unknown block that say where it belongs, without its content."""
 
 
 def replaced(group: Group) -> Group:
@@ -32,8 +32,8 @@ def replaced(group: Group) -> Group:
 
 
 def _gone(group: Group) -> set[str]:
-    """Calls of which nothing is shown, by their id on the wire: nothing stands for the call, nor for
-    its result. Where only one of the two is to go, both stay: a pair is whole or absent."""
+    """Calls that are not shown, by their id on the wire: neither the call nor its result has a replacement. If only one
+    of the two has none, both stay, because a pair is complete or absent."""
     calls = {e.pair for e in group.placed(Place.RESPONSE) if e.pair and _is_nothing(e)}
     results = {e.pair: _is_nothing(e) for e in group.placed(Place.RESULT)}
     return {pair for pair in calls if results.get(pair, True)}
@@ -68,8 +68,8 @@ def _shown_text(entry: Entry) -> str | None:
 
 
 def stand_in(block: Block, text: str) -> Block:
-    """A block of the same kind that says only `text`: a call keeps its name, a result how it ended, and
-    a pair stays whole. Thinking says nothing: it is verbatim or absent."""
+    """A block of the same kind with only `text` as content: a call keeps its name, a result its outcome, and a pair
+    stays complete. Thinking is verbatim or absent."""
     match block:
         case ToolCall():
             return msgspec.structs.replace(block, input={"hidden": text}, provider={})

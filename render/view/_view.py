@@ -1,4 +1,4 @@
-"""The view: the log as it stands, from the latest summary onward; and the slice of it that is shown."""
+"""The view: the state of the log from the latest summary onward; and the part of it that is shown."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -28,16 +28,16 @@ NO_TURN = TurnId("")
 
 @attrs.frozen(kw_only=True)
 class Compaction:
-    """The compaction in force, and what it carried past its cut."""
+    """The compaction in force, with its summary and carried blocks."""
 
     version: int
     event: RangeCompacted = attrs.field(repr=False)
     head: Group = attrs.field(repr=False)
-    """The summary, and what was carried past the cut."""
+    """The summary and the carried blocks."""
 
     @property
     def naming(self) -> Naming:
-        """How the blocks since its cut get their paths."""
+        """The state for naming the blocks since its cut."""
         return Naming(self.event.state, self.version)
 
     def rewritten(self, event: SummaryReplaced) -> "Compaction":
@@ -66,30 +66,30 @@ class View:
     turn_start: int = 0
     """Version of its first block in the view."""
     registry: Registry = attrs.field(factory=Registry, eq=False, repr=False)
-    """Where things are; shared with the views before and after."""
+    """The registry of ids and paths; shared with earlier and later views."""
     bound: tuple[int, ...] = attrs.field(default=(), repr=number)
-    """Versions of the thinking that nothing before it was rewritten for."""
+    """Versions of the thinking before which nothing was rewritten."""
     pictured: int = 0
-    """Version of the newest block with a picture; 0: there is none."""
+    """Version of the newest block with an image; 0: there is none."""
     thought: int = 0
     """Version of the newest thinking; 0: there is none."""
     prepared: tuple[SummaryPrepared, ...] = attrs.field(default=(), repr=number)
     """Summaries that were paid for and may still be used, newest last."""
     compacted: int = 0
-    """Version of the newest event of a compaction, whatever rung it came from."""
+    """Version of the newest event of a compaction, of any rung."""
     rewritten: int = 0
     """Version of the latest event that changed what had been shown before."""
     summarised: int = 0
-    """Version of the latest compaction that the provider made itself: what precedes it is not shown
-    any more, because the provider would refuse it there, or ignore it."""
+    """Version of the latest compaction by the provider itself; blocks before it are no longer shown, because the
+    provider would refuse or ignore them."""
     events_since_cut: tuple[Recorded, ...] = attrs.field(default=(), repr=False)
     """Every event since the cut: what the next compaction starts its view from."""
     decisions: tuple[Event, ...] = attrs.field(default=(), repr=number)
     """Events decided since the last commit."""
     group_memo: GroupMemo = attrs.field(factory=GroupMemo, eq=False, repr=False)
-    """What was worked out for the groups; goes on from view to view."""
+    """Values computed for the groups; passed on from view to view."""
     shared: dict[Any, Any] = attrs.field(factory=dict[Any, Any], eq=False, repr=False)
-    """What goes on from view to view over compactions, too, by key: the words that were read."""
+    """Values that are passed on from view to view, even across compactions, by key: the words that were read."""
 
     @property
     def entries(self) -> Sequence[Entry]:
@@ -97,8 +97,7 @@ class View:
         return [entry for group in self.groups for entry in group.entries]
 
     def find(self, key: str) -> Entry | None:
-        """What has this path or block id: the summary, what was carried with it, or the oldest entry
-        from the cut on."""
+        """The entry with this path or block id: the summary, a carried block, or the oldest entry from the cut on."""
         head = self.compaction.head.find(key) if self.compaction else None
         if head is not None:
             return head
@@ -107,11 +106,11 @@ class View:
 
     @property
     def new_turn(self) -> TurnId:
-        """A name that no turn has."""
+        """An unused name for a turn."""
         return TurnId(f"t{max(self.state.turns, self._known.naming.last_turn) + 1}")
 
     def turn_of(self, call_id: CallId) -> TurnId | None:
-        """The turn of the newest call of this id that has no result, or else of the newest."""
+        """The turn of the newest call of this id without a result, or else of the newest call of this id."""
         waiting = self._known.open_turns.get(call_id)
         return waiting[-1] if waiting else self._known.turns.get(call_id)
 
@@ -132,7 +131,7 @@ class View:
         return self._known.sources.get(source, 0)
 
     def own_registry(self) -> Registry:
-        """The registry for whoever adds to this view; to be released."""
+        """The registry, to extend this view; it must be released afterwards."""
         if self.registry.claim(self._newest):
             return self.registry
         made = self._registered()
@@ -161,7 +160,7 @@ class View:
 
 @attrs.frozen(kw_only=True)
 class Shown:
-    """What the model is going to see, still as blocks: the stages after the decisions."""
+    """What the model will see, still as blocks: the input of the stages after the decisions."""
 
     groups: tuple[Group, ...]
     turn_start: int
@@ -194,7 +193,7 @@ def slice_visible(view: View) -> Shown:
 
 
 def _since(groups: tuple[Group, ...], version: int) -> tuple[Group, ...]:
-    """What begins with the block of this version."""
+    """The view from the block of this version on."""
     index = bisect_left(groups, version, key=attrgetter("last"))
     first, later = groups[index], groups[index + 1 :]
     return (first.memo(("since", version), lambda: _from(first, version)), *later)

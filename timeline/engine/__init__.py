@@ -1,1 +1,1 @@
-"""One timeline: its log, its view, and everything that can be done to it, written as flows."""
+"""One timeline: its log, its view and its operations, written as flows."""

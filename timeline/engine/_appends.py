@@ -1,4 +1,4 @@
-"""What one can append to a timeline: each operation once, as a flow; see `_operations`."""
+"""The operations that append to a timeline, each written once, as a flow; see `_operations`."""
 
 from functools import partial
 from typing import Final
@@ -59,7 +59,7 @@ class Recorder:
     def result(
         self, call_id: str, output: Output, envelope: Envelope, *, is_error: bool
     ) -> ToolResult:
-        """A tool's output: a text, or parts (ours, or content blocks of the provider's)."""
+        """A result with a tool's output: a text, or parts (foldline's, or the provider's content blocks)."""
         return ToolResult(
             id=self.new_id(),
             turn=self.turn,
@@ -75,7 +75,7 @@ INTERRUPTED: Final = "Interrupted: this call did not finish. It may have had a p
 
 @attrs.frozen(kw_only=True)
 class Appending:
-    """The operations that add to what was said, or change what is shown of it."""
+    """The operations that append content, or change which content is shown."""
 
     engine: Engine
     settings: Settings
@@ -87,20 +87,20 @@ class Appending:
     def append(self, *blocks: Block, at: float | None = None) -> Flow[Appended]:
         """Append blocks in one durable commit; return the new version.
 
-        Blocks of a `source` that an earlier append had are left out; `.known` of the version says which.
+        Blocks whose `source` was appended earlier are left out; `.known` of the returned version names these sources.
 
         Raises:
-            MisuseError: nothing is given, or what is no block, or `at` is no time.
-            CodecError: a block holds what JSON cannot.
+            MisuseError: no block is given, an argument is not a block, or `at` is not a time.
+            CodecError: a block holds a value that JSON cannot represent.
         """
         return (yield from append_once(self.engine, blocks, at))
 
     def user(self, text: str, *parts: Given) -> Flow[int]:
-        """What the user asks: opens a turn.
+        """Append the user's prompt; this opens a turn.
 
         Raises:
-            MisuseError: the text is none, or empty and alone, or a part cannot be shown.
-            CodecError: a part holds what JSON cannot.
+            MisuseError: the text is not a string, is empty and there are no parts, or a part cannot be shown.
+            CodecError: a part holds a value that JSON cannot represent.
         """
         found = checked_prompt(text, parts, "user()")
         turn = self.engine.view.new_turn
@@ -110,27 +110,27 @@ class Appending:
         return (yield from self.engine.append([header, prompt], fit=in_turn(new_turn)))
 
     def steer(self, text: str) -> Flow[int]:
-        """What the user says while the agent works.
+        """Append a text that the user says while the agent works.
 
         Raises:
-            MisuseError: the text is none, or empty.
+            MisuseError: the text is not a string, or is empty.
         """
         return (yield from self._said(UserSteer, text, "steer()"))
 
     def followup(self, text: str) -> Flow[int]:
-        """What the user said meanwhile, delivered when the agent is done.
+        """Append a text that the user said during a turn, delivered when the agent is done.
 
         Raises:
-            MisuseError: the text is none, or empty.
+            MisuseError: the text is not a string, or is empty.
         """
         return (yield from self._said(UserFollowup, text, "followup()"))
 
     def attach(self, name: str, part: Given, *, mime: str = "text/plain") -> Flow[int]:
-        """A file that comes with the user's words.
+        """Append a file that comes with the user's words.
 
         Raises:
             MisuseError: the name or the type is empty, or the part cannot be shown.
-            CodecError: the part holds what JSON cannot.
+            CodecError: the part holds a value that JSON cannot represent.
         """
         checked_words(name, "attach()", "name")
         checked_words(mime, "attach()", "mime")
@@ -142,18 +142,18 @@ class Appending:
         return (yield from self.engine.append([block], fit=in_turn(this_turn)))
 
     def note(self, text: str) -> Flow[int]:
-        """A durable note of the agent's: byte-exact through any number of compactions.
+        """Append a note of the agent, which stays byte-exact through any number of compactions.
 
         Raises:
-            MisuseError: the text is none, or empty.
+            MisuseError: the text is not a string, or is empty.
         """
         return (yield from self._said(Note, text, "note()"))
 
     def plan(self, text: str) -> Flow[int]:
-        """The agent's current plan; replaces the one before.
+        """Append the agent's current plan; it replaces the previous one.
 
         Raises:
-            MisuseError: the text is none, or empty.
+            MisuseError: the text is not a string, or is empty.
         """
         return (yield from self._said(Plan, text, "plan()"))
 
@@ -164,15 +164,16 @@ class Appending:
         *,
         format: Format | None = None,  # noqa: A002 -- as in sync()
     ) -> Flow[int]:
-        """A model's response: blocks and usage, one commit; `rendered`: what it answers, or the newest.
+        """Append a model's response, blocks and usage, in one commit.
 
-        `format`: whose response it is, as for `sync`; None: of the provider of the timeline's model.
+        `rendered` is the request that it answers; default: the newest. `format` is the format of the response, as for
+        `sync`; default: that of the model's provider.
 
         Raises:
-            MisuseError: it is no response of this format, or has neither content nor usage, or
-                `rendered` is no request of this timeline.
-            AlreadyRecordedError: it is in the log.
-            CodecError: it holds what JSON cannot.
+            MisuseError: `response` is not a response of this format, it has neither content nor usage, or
+                `rendered` is not a request of this timeline.
+            AlreadyRecordedError: the response is already in the log.
+            CodecError: the response holds a value that JSON cannot represent.
         """
         answers = answered_by(rendered, self.engine.view.version)
         made = self._recorder
@@ -190,10 +191,10 @@ class Appending:
         return (yield from self.engine.append(answer.blocks, *facts, fit=once, answers=answers))
 
     def learn(self, usage: UsageRecorded | None) -> Flow[int]:
-        """Correct the estimate by what a provider counted; None: it did not say.
+        """Correct the token estimate by a provider's count; None changes nothing.
 
         Raises:
-            MisuseError: it is no `UsageRecorded`.
+            MisuseError: `usage` is not a `UsageRecorded`.
         """
         if usage is None:
             return self.engine.version
@@ -209,14 +210,14 @@ class Appending:
         is_error: bool = False,
         envelope: Envelope | None = None,
     ) -> Flow[int]:
-        """What a tool returned for a call.
+        """Append a tool's output for a call.
 
         Raises:
-            MisuseError: the output is neither a text nor parts that can be shown; it is confidential, and
-                there are no keys to keep it with.
-            UnknownCallError: no such call waits for a result; the message names those that do.
-            AlreadyRecordedError: the call has its result.
-            CodecError: a part or the envelope holds what JSON cannot.
+            MisuseError: the output is neither a text nor parts that can be shown; or it is confidential, and
+                there are no keys to encrypt it.
+            UnknownCallError: no open call has this id; the message names the open calls.
+            AlreadyRecordedError: the call already has a result.
+            CodecError: a part or the envelope holds a value that JSON cannot represent.
         """
         checked_text(call_id, "tool_result()", "call_id")
         if envelope is not None:
@@ -229,21 +230,21 @@ class Appending:
         return (yield from self.engine.append([result], fit=once))
 
     def notice(self, text: str) -> Flow[int]:
-        """What the runtime tells the model, in the user's place but not in the user's name.
+        """Append a notice of the runtime to the model; it is shown in the user's message, but not as the user's text.
 
         Raises:
-            MisuseError: the text is none, or empty.
+            MisuseError: the text is not a string, or is empty.
         """
         return (yield from self._said(SystemMessage, text, "notice()"))
 
     def close_calls(self, text: str = INTERRUPTED) -> Flow[tuple[CallId, ...]]:
-        """Answer open calls that nobody is going to answer, after a crash say; what they were.
+        """Append results for open calls that nobody will answer, for example after a crash; return these calls.
 
-        Looks into the store first: an interrupted commit may have gone through.  A call that a
-        request has already shown as interrupted is left alone.
+        Reads the store first, because an interrupted commit may have gone through.  A call that a
+        request has already shown as interrupted is left unchanged.
 
         Raises:
-            MisuseError: the text is none, or empty.
+            MisuseError: the text is not a string, or is empty.
         """
         checked_words(text, "close_calls()")
         yield from self.engine.load()
@@ -265,10 +266,10 @@ class Appending:
         return tuple(call.call_id for call in calls)
 
     def hide(self, *keys: str, replacement: str = "") -> Flow[int]:
-        """Show a text instead of these blocks, named by path or id; the log keeps them.
+        """Show a text in place of these blocks, named by path or id; the log keeps the blocks.
 
         Raises:
-            MisuseError: no block is named, or the replacement is no text.
+            MisuseError: no block is named, or the replacement is not a string.
             UnknownPathError: a path or id names no block.
         """
         checked_text(replacement, "hide()", "replacement")
@@ -284,7 +285,7 @@ class Appending:
         return (yield from restore(self.engine, checked_keys(keys, "restore()")))
 
     def flush(self) -> Flow[int]:
-        """Make what waits durable: the fact that the last request was handed out."""
+        """Commit the pending events, such as the fact that the last request was handed out."""
         return (yield from self.engine.flush())
 
     def _said(

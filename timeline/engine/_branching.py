@@ -1,4 +1,4 @@
-"""Operations of which more comes than a version: a fork, what a history came to, a response on its way."""
+"""Operations that return more than a version: `fork`, `sync`, `recording`."""
 
 from typing import Self
 
@@ -25,16 +25,16 @@ from timeline.engine._sync import (
 
 @attrs.frozen(kw_only=True)
 class Branching(Removing):
-    """The operations of which more comes than a version."""
+    """The operations that return a new timeline or a recording."""
 
     def fork(self, name: str, *, at: int | None = None) -> Flow[Self]:
-        """A new timeline in the same store that begins as a copy of this one.
+        """Create a timeline in the same store that begins as a copy of this one, at version `at` (default: now).
 
         Raises:
-            MisuseError: the name is none, or the log has no version `at`.
-            ForgottenError: what the window at `at` needs is gone.
-            TimelineExistsError: there is a timeline of this name.
-            UnknownTimelineError: nothing was ever appended to this one.
+            MisuseError: the name is not valid, or the log has no version `at`.
+            ForgottenError: events that the window at `at` needs were forgotten.
+            TimelineExistsError: there is already a timeline of this name.
+            UnknownTimelineError: nothing was ever appended to this timeline.
         """
         checked_name(name, "fork()")
         if at is not None:
@@ -55,17 +55,17 @@ class Branching(Removing):
 
     def recording(
         self,
-        format: Format,  # noqa: A002 -- as for a session
+        format: Format,  # noqa: A002 -- the public name
         rendered: Rendered | None = None,
     ) -> Flow[Arriving]:
-        """Record a response while it streams: give each event to `add` inside of a `with` block, at whose end
-        blocks and usage are committed. Where the stream breaks off, that is what had arrived whole: a text as
-        far as it came, no call whose arguments were not finished.
+        """Record a response while it streams: pass each event to `add` inside a `with` block. Blocks and usage are
+        committed at the end of the block. If the stream breaks off, the part that arrived is committed: a text as
+        far as it came, but no call with incomplete arguments.
 
-        `format`: `anthropic`, `openai.chat`, `openai.responses` or `gemini`; `rendered`: as for `record`.
+        `format` is `anthropic`, `openai.chat`, `openai.responses` or `gemini`; `rendered` is as for `record`.
 
         Raises:
-            ArgumentError: there is no such format, or it has no events.
+            ArgumentError: there is no such format, or it has no streams.
         """
         yield from ()
         stream = stream_of(format, "recording()")
@@ -75,35 +75,35 @@ class Branching(Removing):
         self,
         messages: object,
         *,
-        format: Format,  # noqa: A002 -- as for a session
+        format: Format,  # noqa: A002 -- the public name
         on_divergence: OnDivergence = "raise",
         after: int = 0,
         rendered: Rendered | None = None,
     ) -> Flow[Synced[Self]]:
-        """Make the timeline agree with the whole history that another program keeps: what is new in it is
-        appended, in one commit; what is known stays.
+        """Make the timeline agree with the whole history that another program keeps: append its new messages in
+        one commit, and leave the known ones unchanged.
 
         Args:
-            messages: All of its messages, oldest first: dicts, or an SDK's or a framework's objects.
+            messages: All messages of the history, oldest first: dicts, or an SDK's or a framework's objects.
             format: `anthropic`, `openai.chat`, `openai.responses`, `gemini`, `langchain` or `pydantic_ai`.
-            on_divergence: What to do when a message that was synced or recorded is another one now:
-                `raise`, or `fork` this timeline where the two part and go on in the fork, which is
-                found again by the next call. `follow` does so, too, where the history ends before the
-                timeline does: the program has gone back.
-            after: Only those that came behind this version are given, as by a program that begins anew there.
-            rendered: The request that their newest answer answers; None: the one rendered last.
+            on_divergence: What to do if a message that was synced or recorded has changed since: `raise`;
+                or `fork` this timeline before the change and continue in the fork, which the next call
+                finds again. `follow` is like `fork`, and also forks if the history ends before the
+                timeline does, because the program went back.
+            after: `messages` has only those after this version, because the program began anew there.
+            rendered: The request that the newest answer in the history answers; None: the one rendered last.
 
         Raises:
-            MisuseError: `rendered` is none of this timeline's.
-            ArgumentError: it is no list of messages of this format; it says which one is none.
+            MisuseError: `rendered` is not a request of this timeline.
+            ArgumentError: `messages` is not a list of messages of this format; the error names the wrong one.
             HistoryDivergedError: the history was edited, and `on_divergence` is "raise".
-            CodecError: a message holds what cannot be stored.
-            VersionConflictError: other writers of this timeline were faster each time.
-            ForgottenError: what a fork needs is gone.
+            CodecError: a message holds a value that cannot be stored.
+            VersionConflictError: other writers of this timeline were faster at every try.
+            ForgottenError: events that a fork needs were forgotten.
         """
         checked_choice(on_divergence, ON_DIVERGENCE, "sync()", "on_divergence")
         checked_whole(after, "sync()", "after")
-        history = messages if isinstance(messages, History) else None  # read already
+        history = messages if isinstance(messages, History) else None  # already parsed
         history = history or history_of(messages, checked_format(format, "sync()"), after)
         answers = answered_by(rendered, self.engine.view.version, "sync()")
         operations, parted, is_new = self, None, False
@@ -123,8 +123,8 @@ class Branching(Removing):
         )
 
     def _branch(self, found: Agreement) -> Flow[tuple[Self, bool]]:
-        """The fork for a history that has parted from this timeline, and whether it is new: the one that there
-        is, if it did so before, and a new timeline, if the two have nothing in common."""
+        """The fork for a history that has diverged from this timeline, and whether the fork is new: an existing fork
+        if the history diverged there before; a new timeline if the two have nothing in common."""
         for name in found.forks[:-1]:
             known = self._elsewhere(name)
             yield from known.engine.load()
@@ -134,7 +134,7 @@ class Branching(Removing):
             try:
                 return (yield from self.fork(found.forks[-1], at=found.version)), True
             except TimelineExistsError:
-                pass  # of the last time
+                pass  # an earlier call has already created this fork
         other = self._elsewhere(found.forks[-1])
         yield from other.engine.load()
         return other, not other.engine.version

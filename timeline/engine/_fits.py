@@ -1,6 +1,6 @@
-"""What an append depends on: its turn, and that it is not in the log yet.
+"""Conditions of an append: its turn, and that it is not in the log yet.
 
-It is looked at behind whatever others have appended, each time that one of them was faster.
+After each version conflict they are checked again, on the log with the other writers' events.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ def turn_of(view: View, call_id: CallId) -> TurnId:
 
 
 def in_turn(turn: Callable[[View], TurnId], check: Callable[[View], None] | None = None) -> Fit:
-    """Appends blocks in the turn that the view says, unless `check` refuses them there."""
+    """A `Fit` that appends blocks in the turn that `turn` finds in the view, unless `check` raises."""
 
     def fit(view: View, events: Sequence[Event]) -> Sequence[Event]:
         if check is not None:

@@ -1,4 +1,4 @@
-"""What `follow` gives: the events of a timeline as they come, for threads and for asyncio."""
+"""The iterators that `follow` returns: the events of a timeline as they come, for threads and for asyncio."""
 
 from typing import Self
 
@@ -18,11 +18,11 @@ class _Followed:
 
     @property
     def version(self) -> int:
-        """Version of the newest event that was given: `follow(after=version)` goes on from there."""
+        """Version of the last event that the iterator returned: `follow(after=version)` continues from there."""
         return self._following.version
 
     def close(self) -> None:
-        """End it: no more events, also for one who waits for the next. Idempotent, from any thread."""
+        """End the iteration, even while a thread waits for the next event. Idempotent, callable from any thread."""
         self._following.close()
 
 
@@ -46,7 +46,7 @@ class Follower(_Followed):
 
 
 class AsyncFollower(_Followed):
-    """The same for `async for` and `async with`."""
+    """A `Follower` for `async for` and `async with`."""
 
     def __aiter__(self) -> Self:
         return self

@@ -1,8 +1,8 @@
-"""Following a log: what is there after a version, then what comes, each event once and in order.
+"""Following a log: first the events after a version, then each new one, each event once and in order.
 
-Whoever appends, in this process or in another, is found out by asking the store, less often the longer
-nothing comes.  A store that is `Watchable` wakes who waits, so that nothing is late inside one process; one
-that hears of what other processes append is asked as a precaution only.
+Appends of any process are found by polling the store, less often the longer nothing is appended.  A
+`Watchable` store wakes the follower, so that there is no delay inside one process.  A store that also hears of
+appends of other processes is polled only as a precaution.
 """
 
 from collections import deque
@@ -20,16 +20,16 @@ from timeline.engine._journal import Journal
 from timeline.engine._signal import Signal
 
 FOLLOW_SECONDS: Final = (0.02, 1.0)
-"""Between two looks at the store: at first, and after nothing has come for a while."""
+"""Seconds between two polls of the store: at first, and after nothing has come for a while."""
 PRECAUTION: Final = 10
-"""So many times rarer a store is asked that hears of what anybody appends: a hint that got lost costs seconds,
-and a thousand who follow ask a hundred times a second."""
+"""Factor by which a store that reports all appends is polled less often. A lost notification then costs seconds, and
+a thousand followers together poll a hundred times a second."""
 PAGE: Final = 500
 
 
 @attrs.define(kw_only=True, eq=False)
 class Following:
-    """One who follows a log. `version` is where it is: who begins again there misses nothing."""
+    """A follower of a log. `version` is the version of the last event that it returned."""
 
     journal: Journal
     version: int
@@ -46,15 +46,15 @@ class Following:
         self.journal.followers.add(self._signal)
         if isinstance(self.journal.store, Watchable):
             end = self.journal.store.watch(self.journal.id, self._signal.say)
-            self._end = finalize(self, end)  # also of one that was dropped
+            self._end = finalize(self, end)  # also runs if the follower is garbage-collected
 
     @property
     def is_over(self) -> bool:
-        """Whether it was closed, or its timeline."""
+        """Whether the follower or its timeline was closed."""
         return self._closed or self.journal.closed
 
     def close(self) -> None:
-        """Whoever waits for the next event is told that none comes. Idempotent, from any thread."""
+        """End the follower; a thread that waits for the next event gets None. Idempotent, callable from any thread."""
         self._closed = True
         self._signal.say()
         if self._end:
@@ -69,10 +69,10 @@ class Following:
         return found
 
     def next(self) -> Flow[Recorded | None]:
-        """The next event; None: it is over, or nothing came for `timeout` seconds."""
+        """The next event; None: the follower is closed, or nothing came for `timeout` seconds."""
         waited = pause = 0.0
         while not self._page:
-            self._signal.forget()  # before looking, so that nothing is missed in between
+            self._signal.forget()  # first, so that no signal is lost
             if self.is_over:
                 return None
             self._page.extend((yield from self._look()))
@@ -90,7 +90,7 @@ class Following:
         return self.at_hand()
 
     def _pauses(self) -> tuple[float, float]:
-        """Between two looks, at first and at most."""
+        """Seconds between two polls, at first and at most."""
         (first, longest), store = self.interval, self.journal.store
         if isinstance(store, HearsOthers) and store.hears_others():
             return longest, PRECAUTION * longest
@@ -101,7 +101,7 @@ class Following:
         try:
             page: Sequence[Recorded] = yield RunBlocking(read)
         except ClosedError:
-            if self.is_over:  # with its store, while it was read
+            if self.is_over:  # the store was closed during the poll
                 return ()
             raise
         if page:

@@ -1,4 +1,4 @@
-"""What a timeline lacks of a foreign history, as blocks."""
+"""The blocks of a foreign history that a timeline lacks."""
 
 from collections.abc import Callable, Iterator
 from itertools import groupby
@@ -25,16 +25,16 @@ from timeline.engine._parting import Missing
 
 @attrs.define(kw_only=True)
 class Filler:
-    """Makes the blocks that are missing, one message after the other."""
+    """Makes the blocks for the missing messages of a history, one message after the other."""
 
     view: View
     new_id: Callable[[], BlockId]
     now: float
     _turn: TurnId = attrs.field(init=False)
     _turns: int = attrs.field(default=0, init=False)
-    """Turns that were opened here."""
+    """Number of turns that were opened here."""
     _is_fresh: bool = attrs.field(default=False, init=False)
-    """Whether a turn was opened here that has only context so far."""
+    """Whether the newest turn was opened here and contains only context so far."""
     _asked: dict[CallId, TurnId] = attrs.field(factory=dict[CallId, TurnId], init=False)
     """The turns of the calls that were made here."""
 
@@ -42,13 +42,13 @@ class Filler:
         self._turn = self.view.turn
 
     def blocks(self, missing: Missing) -> list[Block]:
-        """What is missing of one step."""
+        """The blocks for the missing pieces of one step."""
         content = [
             content
             for piece in missing.pieces
             for content in (piece.content if isinstance(piece, Message) else (piece,))
         ]
-        # Words beside results reach an agent that is still at work.
+        # Text beside tool results reaches an agent that is still working.
         is_meanwhile = any(isinstance(c, Result) for c in missing.step.message.content)
         voice = UserSteer if is_meanwhile else UserPrompt
         made = list(self._made(attrs.evolve(missing.step.message, content=tuple(content)), voice))
@@ -98,7 +98,7 @@ class Filler:
         return BlockMaker(new_id=self.new_id, turn=self._turn)
 
     def _opened(self) -> Iterator[Block]:
-        """A turn, if there is none yet."""
+        """A turn header, if no turn is open yet."""
         return iter(()) if self._turn else self._next_turn()
 
     def _next_turn(self) -> Iterator[Block]:

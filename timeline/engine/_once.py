@@ -1,7 +1,7 @@
-"""What came from somewhere else is appended once, however often it is delivered.
+"""Blocks from another program are appended once, however often they are delivered.
 
-The view knows the sources of the window; of what was folded it has a filter, and where that says "perhaps"
-the store is asked.
+The view knows the sources of the window. For folded blocks it has a filter; if the filter says "perhaps",
+the store is queried.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,11 +14,11 @@ from timeline.engine._engine import Engine
 
 
 class Appended(int):
-    """The version after an append, and what of it was there already."""
+    """The version after an append, and the sources that were already in the log."""
 
     known: Mapping[str, int]
-    """By source: the version of the newest block that came from there before; nothing was appended of
-    these."""
+    """For each source that was already in the log: the version of its newest block. No block of these sources was
+    appended."""
 
     def __new__(cls, version: int, known: Mapping[str, int]) -> Self:
         made = super().__new__(cls, version)
@@ -46,13 +46,13 @@ def _once(engine: Engine, events: Sequence[Event], sources: Sequence[str]) -> Fl
 
 
 def _sources(blocks: Sequence[object]) -> Sequence[str]:
-    """Each once, in order; what is no block is refused later."""
+    """Each source once, in order; values that are not blocks are refused later."""
     found: Iterable[object] = (getattr(block, "source", "") for block in blocks)
     return list(dict.fromkeys(one for one in found if isinstance(one, str) and one))
 
 
 def folded_at(engine: Engine, source: str) -> Flow[int]:
-    """Version of what came from a source, or in a response, and was folded since; 0: nothing."""
+    """Version of a folded block that came from this source or response; 0: there is none."""
     if not source or source not in Sources(engine.view.state.sources):
         return 0
     from persistence import source_at
@@ -65,7 +65,7 @@ def refuse_folded_response(engine: Engine, response: str) -> Flow[None]:
     """Refuse a response that is in the folded part of the log.
 
     Raises:
-        AlreadyRecordedError: with the version of its newest block.
+        AlreadyRecordedError: the response is in that part; the error has the version of its newest block.
     """
     if version := (yield from folded_at(engine, response)):
         raise AlreadyRecordedError(f"response {response!r}", version)

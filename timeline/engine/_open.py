@@ -25,18 +25,18 @@ from timeline.observe._traces import Traces
 from timeline.summarizers._summarizer import ExtractiveSummarizer
 
 CACHE_KEY_LENGTH: Final = 32
-"""Of the hash of a timeline's name, which is nobody's business but ours."""
+"""Number of characters of the hash of a timeline's name. The name itself is not sent to the provider."""
 
 
 @attrs.define
 class Opening:
-    """A timeline on its way. Whoever drives `flow` calls `give_up` when it does not come through."""
+    """A timeline that is being opened. If `flow` fails, its driver must call `give_up`."""
 
     name: str
     options: Options
     operations: Operations = attrs.field(init=False)
     owned: EventStore | None = attrs.field(default=None, init=False)
-    """The store, if it was made for this timeline."""
+    """The store, if it was opened for this timeline."""
 
     def flow(self) -> Flow[None]:
         """Open the store, then read the window."""
@@ -53,16 +53,16 @@ class Opening:
         self.operations = verbs_of(name, store, settings, options)
 
     def give_up(self) -> None:
-        """Let go of the file."""
+        """Close the store if it was opened here. Safe to call more than once."""
         if self.owned is not None:
             self.owned.close()
 
 
 def _store_of(options: Options) -> "EventStore | str | PathLike[str]":
-    """The store, or where it is.
+    """The given store, or its path or URL.
 
     Raises:
-        MisuseError: it is neither.
+        MisuseError: it is neither a store nor a path or URL.
     """
     store = cast("object", options.get("store"))
     if store is None:
@@ -78,7 +78,7 @@ def _store_of(options: Options) -> "EventStore | str | PathLike[str]":
 def verbs_of(
     name: TimelineId, store: EventStore, settings: Settings, options: Options
 ) -> Operations:
-    """What one can do to the timeline, which is still to be loaded."""
+    """The operations of a timeline that is not loaded yet."""
     clock = options.get("clock", time.time)
     artifact_service = ArtifactService(
         timeline=name,

@@ -1,8 +1,8 @@
-"""What one can do to a timeline: each operation once, as a flow.
+"""The operations of a timeline, each written once, as a flow.
 
-`Timeline` and `AsyncTimeline` are bound to these (`bound`): the parameters and docstrings here are theirs.
-What adds to what was said is in `_appends`, what removes in `_removing`, what may begin another timeline in
-`_branching`; here is what decides, and what one can ask.
+The methods of `Timeline` and `AsyncTimeline` are bound to these (`bound`), with their parameters and docstrings.
+Operations that append are in `_appends`, those that remove in `_removing`, those that may begin another timeline in
+`_branching`. This module has those that decide and those that query.
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ class Operations(Branching):
     """The operations of one timeline."""
 
     observers: Observers | None = None
-    """None: nobody is to be told what a render does."""
+    """Receive the steps of a render; None: there are none."""
     preparation: Preparation = attrs.field(
         default=attrs.Factory(_preparation_of, takes_self=True), init=False
     )
@@ -58,10 +58,10 @@ class Operations(Branching):
         """Turn the log into the next request; see `Rendered`.
 
         Raises:
-            MisuseError: the system prompt or a tool's definition is none.
-            VersionConflictError: other writers of this timeline were faster each time.
-            SummaryFailedError: no summary could be had, and `Policy.on_failure` is "raise"; so may
-                be what else a summariser raises.
+            MisuseError: the system prompt or a tool's definition is not valid.
+            VersionConflictError: other writers of this timeline were faster at every try.
+            SummaryFailedError: the summariser failed, and `Policy.on_failure` is "raise"; other errors of
+                the summariser may then come through, too.
         """
         context = self.settings.context(system, tools, self.engine.clock())
         if self.preparation.is_possible:
@@ -72,11 +72,11 @@ class Operations(Branching):
         return rendered
 
     def compact(self, *, system: System = None, tools: Tools = None) -> Flow[Rendered]:
-        """Compact now, whatever the policy says, and render.
+        """Compact now, even if the policy's triggers are not reached, and render.
 
         Raises:
-            MisuseError: the system prompt or a tool's definition is none.
-            VersionConflictError: other writers of this timeline were faster each time.
+            MisuseError: the system prompt or a tool's definition is not valid.
+            VersionConflictError: other writers of this timeline were faster at every try.
             SummaryFailedError: as from `render`.
         """
         context = self.settings.context(system, tools, self.engine.clock())
@@ -96,13 +96,13 @@ class Operations(Branching):
         system: System = None,
         tools: Tools = None,
     ) -> Flow[bool]:
-        """Write the summary in force anew, from what it stands for, by `summarizer` or the timeline's own;
-        True: it is another one now.
+        """Rewrite the current summary from the original blocks, with `summarizer` or the timeline's own; return
+        whether it has changed.
 
         Raises:
-            MisuseError: the system prompt or a tool's definition is none.
+            MisuseError: the system prompt or a tool's definition is not valid.
             SummaryFailedError: as from `render`.
-            ForgottenError: what it stands for is gone.
+            ForgottenError: the original blocks were forgotten.
         """
         return (
             yield from upgrade(
@@ -111,20 +111,20 @@ class Operations(Branching):
         )
 
     def expand(self) -> Flow[int]:
-        """Undo the newest compaction: all that it took out of the prompt is visible again.
+        """Undo the newest compaction: all blocks that it removed from the prompt are visible again.
 
         Raises:
-            MisuseError: no compaction is in force.
-            ForgottenError: what it folded is gone.
-            VersionConflictError: other writers of this timeline were faster each time.
+            MisuseError: there is no compaction to undo.
+            ForgottenError: the folded blocks were forgotten.
+            VersionConflictError: other writers of this timeline were faster at every try.
         """
         return (yield from expand(self.engine))
 
     def propose(self, *, system: System = None, tools: Tools = None) -> Flow[CompactionPlan]:
-        """What a compaction would do now, as data; decides nothing.
+        """Return what a compaction would do now, as data; this changes nothing.
 
         Raises:
-            MisuseError: the system prompt or a tool's definition is none.
+            MisuseError: the system prompt or a tool's definition is not valid.
         """
         return (
             yield from propose(
@@ -138,9 +138,9 @@ class Operations(Branching):
         """Carry out a plan that `propose` gave; committing it again changes nothing.
 
         Raises:
-            VersionConflictError: the timeline has moved on since the plan was made.
-            DataError: the plan is of another timeline, or proposes nothing.
-            MisuseError: it is no plan, or the artifact store did not take what it moves there.
+            VersionConflictError: events were appended since the plan was made.
+            DataError: the plan is for another timeline, or proposes nothing.
+            MisuseError: it is not a plan, or the artifact store refused the content to be moved.
         """
         checked_struct(plan, CompactionPlan, "commit_plan()", "plan")
         return (
@@ -151,39 +151,39 @@ class Operations(Branching):
 
     def calibrate(self, *, system: System = None, tools: Tools = None) -> Flow[Account]:
         """Have the provider count the next request (`count_tokens` of `open`), and correct the estimate by
-        what it says; the account as it is then. What `count_tokens` raises comes through.
+        this count; return the corrected account. Errors of `count_tokens` come through.
 
         Raises:
-            MisuseError: there is no `count_tokens`, or it does not return a number of tokens; the system
-                prompt or a tool's definition is none.
+            MisuseError: there is no `count_tokens`, or it does not return a number of tokens; or the system
+                prompt or a tool's definition is not valid.
         """
         context = self.settings.context(system, tools, self.engine.clock())
         return (yield from calibrate(self.engine, context, self.settings.count_tokens))
 
-    # Asking: these leave a timeline as it is.
+    # Queries: these leave the timeline unchanged.
 
     def open_calls(self) -> tuple[CallId, ...]:
         """Calls of the newest round that have no result yet, in order."""
         view = self.engine.view
         calls = view.groups[-1].open_calls if view.groups else ()
-        return tuple(call_id for call_id in calls if view.unanswered(call_id))  # none came late
+        return tuple(call_id for call_id in calls if view.unanswered(call_id))  # no late result
 
     def read(self, path: str) -> Flow[Block]:
-        """The original block at a path: visible, hidden or folded.
+        """The original block at a path, whether it is visible, hidden or folded.
 
         Raises:
-            UnknownPathError: nothing was ever appended there.
-            ForgottenError: it is not among the events that are left.
-            MisuseError: the path is no text.
+            UnknownPathError: no block was ever appended at this path.
+            ForgottenError: its event was forgotten.
+            MisuseError: the path is not a string.
         """
         checked_text(path, "read()", "path")
         return (yield from self.engine.read(path))
 
     def search(self, query: str, *, limit: int = 20) -> Flow[Sequence["Hit"]]:
-        """The blocks that match a query, visible or not, best first; see `search_blocks`.
+        """The blocks that match a query, whether visible or not, best first; see `search_blocks`.
 
         Raises:
-            MisuseError: the query is no text, or asks for nothing, or the limit is not positive.
+            MisuseError: the query is not a string or has no words, or the limit is not positive.
         """
         checked_text(query, "search()", "query")
         checked_whole(limit, "search()", "limit", 1)
@@ -197,8 +197,8 @@ class Operations(Branching):
         """The log, with versions, oldest first.
 
         Raises:
-            MisuseError: `after` is no version.
-            ForgottenError: some of it is gone; the message says what is left.
+            MisuseError: `after` is not a version.
+            ForgottenError: some of these events were forgotten; the message says which are left.
         """
         checked_whole(after, "events()", "after")
         (yield from self.engine.kept()).refuse_forgotten(self.engine.id, after + 1)
@@ -211,17 +211,17 @@ class Operations(Branching):
         timeout: float | None = None,
         interval: tuple[float, float] = FOLLOW_SECONDS,
     ) -> Flow[Following]:
-        """The events after a version, with their versions, oldest first, and then each that anybody appends,
-        in this process or in another, as it comes; an iterator that ends when it or the timeline is closed.
+        """Iterate over the events after a version, with their versions, oldest first, and then over each new event
+        of any process as it is appended. The iterator ends when it or the timeline is closed.
 
         Args:
-            after: The version to go on from.
-            timeout: Seconds without an event after which it ends, too; None: it waits for ever.
-            interval: Seconds between two looks at a store that cannot tell: at first, and at most. One that
-                tells what other processes append is looked at ten times as rarely.
+            after: The version after which to begin.
+            timeout: Seconds without an event after which the iterator ends; None: it waits for ever.
+            interval: Seconds between two polls of a store that sends no notifications: at first, and at most. A
+                store that reports appends of other processes is polled ten times less often.
 
         Raises:
-            MisuseError: `after` is no version, or the seconds are none.
+            MisuseError: `after` is not a version, or `timeout` or `interval` are not seconds.
         """
         checked_whole(after, "follow()", "after")
         self.engine.check_open()
@@ -238,7 +238,7 @@ class Operations(Branching):
 
         Raises:
             MisuseError: the log has no such version.
-            ForgottenError: what it needs is gone.
+            ForgottenError: events that it needs were forgotten.
         """
         checked_whole(version, "at()", "version")
         events: list[Recorded] = yield from self.engine.events()
@@ -250,17 +250,17 @@ class Operations(Branching):
     def render_at(
         self, version: int, *, system: System = None, tools: Tools = None
     ) -> Flow[Rendered]:
-        """The request that the log renders to at a version; decides and records nothing.
+        """Render the log as it was at a version; this decides and records nothing.
 
         Raises:
-            MisuseError: the log has no such version, or the system prompt or a tool's definition is none.
-            ForgottenError: what it needs is gone.
+            MisuseError: the log has no such version, or the system prompt or a tool's definition is not valid.
+            ForgottenError: events that it needs were forgotten.
         """
         view = yield from self.at(version)
         return show(view, self.settings.context(system, tools, self.engine.clock()))
 
     def snapshot(self) -> Flow[Shot]:
-        """The timeline as it is now: whatever is appended later, the snapshot stays the same."""
+        """A snapshot of the timeline, which stays the same whatever is appended later."""
         version = yield from self.engine.flush()
         return Shot(
             view=self.engine.view, version=version, settings=self.settings, at=self.engine.clock()

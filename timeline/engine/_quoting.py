@@ -1,5 +1,5 @@
-"""A model that summarises has read the confidential results of the prompt; what it quotes of them is taken
-out of its summary before that is written anywhere."""
+"""Removing quotations of confidential results from a model's summary before it is stored, because the model has read
+these results in the prompt."""
 
 import msgspec
 
@@ -17,7 +17,7 @@ from render import View, redaction_of
 
 
 def unquoted(summary: StructuredSummary, view: View) -> StructuredSummary:
-    """The summary without what only confidential results of a view say."""
+    """The summary without statements that come only from confidential results in the view."""
     opened = (entry.opened for entry in view.entries)
     hidden = [
         msgspec.structs.replace(block, artifact=ArtifactId(""))

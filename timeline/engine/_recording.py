@@ -1,4 +1,4 @@
-"""What a model answered: read, whole or as it comes, and recorded once."""
+"""Reading a model's response, whole or streamed, to record it once."""
 
 from collections.abc import Callable
 
@@ -25,11 +25,11 @@ class Reading:
     turn: TurnId
 
     def answer(self, response: object, name: Format | None) -> Answer:
-        """A response of a format or, without one, of the provider, with the ids that it came with.
+        """Read a response with its own ids, in the format `name` or, if this is None, in the provider's format.
 
         Raises:
-            MisuseError: it is none, or there is no such format.
-            CodecError: it holds what cannot be stored.
+            MisuseError: it is not a response of this format, or there is no such format.
+            CodecError: the response holds a value that cannot be stored.
         """
         provider = self.provider
         if name is not None and checked_format(name, "record()") not in PROVIDERS:

@@ -1,4 +1,4 @@
-"""Operations that remove something from the store: what the window does not need, or what somebody wants gone."""
+"""Operations that remove content from the store: what the window does not need, or what is to be forgotten."""
 
 from functools import partial
 from os import PathLike
@@ -16,17 +16,17 @@ from timeline.engine._retention import Keeping, Retention
 
 @attrs.frozen(kw_only=True)
 class Removing(Appending):
-    """The operations of one timeline that remove."""
+    """The operations that remove events."""
 
     def retain(
         self, retention: Keeping, *, archive: "str | PathLike[str] | None" = None
     ) -> Flow[Removed]:
-        """Remove (`"forget"`) what the window does not need, or move it into a file in the folder `archive`
-        (`"archive"`); how much that was.  Where artifacts expire (`Policy.artifact_seconds`), those whose time is over go
+        """Remove the events that the window does not need (`"forget"`), or move them into a file in the folder
+        `archive` (`"archive"`); return how many.  Artifacts that have expired (`Policy.artifact_seconds`) are removed
         in any case.
 
         Raises:
-            MisuseError: no such retention, no such folder, or the store cannot remove events.
+            MisuseError: there is no such retention or folder, or the store cannot remove events.
         """
         store = self.engine.store
         wanted = Retention.of(retention, archive, store)
@@ -41,13 +41,13 @@ class Removing(Appending):
         return done
 
     def forget(self, path: str | None = None, *, artifact: str | None = None) -> Flow[Forgotten]:
-        """Remove a block, an artifact, or without either the whole timeline, from the store for good; what
-        is gone, and where it may still be.
+        """Remove a block, an artifact or, without arguments, the whole timeline from the store for good; return what
+        was removed, and where copies may remain.
 
         Raises:
-            UnknownPathError: nothing was ever appended at this path.
-            ForgottenError: it is gone already.
-            MisuseError: no such artifact, both were given, or the store cannot remove events.
+            UnknownPathError: no block was ever appended at this path.
+            ForgottenError: the block was forgotten already.
+            MisuseError: there is no such artifact, both were given, or the store cannot remove events.
         """
         if path is not None and artifact is not None:
             raise MisuseError("forget(): give a path or an artifact, not both")

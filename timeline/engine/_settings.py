@@ -1,4 +1,4 @@
-"""What a timeline is rendered with: policy, model, limit, counter; and what its events and blocks are named by."""
+"""The settings of a timeline (policy, model, limit, counter), and functions that make ids."""
 
 import logging
 import os
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 log = logging.getLogger("foldline")
 
 FIXED_MAX = 8
-"""Pairs of system prompt and tools that a timeline remembers: an agent may have a few modes."""
+"""Number of pairs of system prompt and tools that a timeline remembers; an agent may have a few modes."""
 
 
 IdFactory: TypeAlias = Callable[[], str]
 
 
 class Options(TypedDict, total=False):
-    """Everything that `Timeline.open` takes besides the name; there is told what each option means."""
+    """Everything that `Timeline.open` takes besides the name; its docstring explains each option."""
 
     store: EventStore | Path | str
     model: str | Model
@@ -63,7 +63,7 @@ class Options(TypedDict, total=False):
 
 @attrs.frozen(kw_only=True)
 class Settings:
-    """The part of the options that a context is made of."""
+    """The options from which a context is made."""
 
     policy: Policy
     model: Model
@@ -78,7 +78,7 @@ class Settings:
     can_externalize: bool = False
     can_encrypt: bool = False
     can_seal: bool = True
-    """Whether confidential results may be appended."""
+    """Whether confidential results can be stored safely, so that they may be appended."""
     provider: Provider = attrs.field(
         default=attrs.Factory(lambda self: provider_of(self.model), takes_self=True),
         init=False,
@@ -88,16 +88,16 @@ class Settings:
     _fixed: dict[bytes, Fixed] = attrs.field(
         factory=dict[bytes, Fixed], init=False, eq=False, repr=False
     )
-    """By content: a caller may change a tool in place, or make equal ones anew for each call."""
+    """By content and not by identity, because callers may change a tool in place, or build equal ones for each call."""
 
     @classmethod
     def of(cls, options: Options) -> "Settings":
-        """Names looked up, defaults filled in.
+        """The settings for these options, with names resolved and defaults filled in.
 
         Raises:
-            PolicyError: no policy of this name.
-            MisuseError: no such option, or one that holds what it cannot; no counter of this name;
-                a model whose provider there is not, or whose window is smaller than what is kept free for
+            PolicyError: there is no policy of this name.
+            MisuseError: there is no such option, or its value is not valid; there is no counter of this name;
+                the model has an unknown provider, or a window smaller than the room that is kept free for
                 its answer.
         """
         from timeline.tokens import counter_for
@@ -131,7 +131,7 @@ class Settings:
         )
 
     def context(self, system: System, tools: Tools, now: float) -> Context:
-        """What one render may know."""
+        """The context of a render at the time `now`, in seconds since the epoch."""
         fixed = self.fixed(system, tools)
         return Context(
             policy=self.policy,
@@ -154,10 +154,10 @@ class Settings:
         )
 
     def fixed(self, system: System, tools: Tools) -> Fixed:
-        """System and tools without marks; the same object as the last time they were the same.
+        """The system prompt and tools without cache marks; equal ones give the same object each time.
 
         Raises:
-            MisuseError: they are no system prompt and no definitions of tools.
+            MisuseError: they are not a valid system prompt and definitions of tools.
         """
         content = fixed_content(system, tools)
         if content not in self._fixed:
@@ -168,7 +168,7 @@ class Settings:
 
 
 def _guessed(named: str | Model, model: Model) -> tuple[str, ...]:
-    """What to tell about a model that is in no table and that nobody described."""
+    """A notice about a model that is neither in a table nor described; empty for other models."""
     if model.known or not isinstance(named, str):
         return ()
     notice = (

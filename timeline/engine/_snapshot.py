@@ -1,4 +1,4 @@
-"""A snapshot: the timeline as it was at one moment, for all who are to start from the same place.
+"""A snapshot: the timeline as it was at one moment, so that several forks can start from the same version.
 
     snapshot = timeline.snapshot()
     for number in range(3):
@@ -21,7 +21,7 @@ _Forked_co = TypeVar("_Forked_co", covariant=True)
 
 @attrs.frozen(kw_only=True)
 class Shot:
-    """What is kept of the moment."""
+    """The state that a snapshot keeps."""
 
     view: View = attrs.field(repr=False)
     version: int
@@ -36,7 +36,7 @@ class _Forkable(Protocol[_Forked_co]):
 @checked_calls()
 @attrs.frozen(kw_only=True)
 class Snapshot(Generic[_Forked_co]):
-    """One moment of a timeline. It decides nothing, writes nothing and never changes."""
+    """A timeline as it was at one moment. It decides nothing, writes nothing and never changes."""
 
     _shot: Shot = attrs.field(alias="shot")
     _timeline: _Forkable[_Forked_co] = attrs.field(alias="timeline", repr=False, eq=False)
@@ -60,6 +60,6 @@ class Snapshot(Generic[_Forked_co]):
         """A new timeline that begins as a copy of that moment.
 
         Raises:
-            TimelineExistsError: there is a timeline of this name.
+            TimelineExistsError: there is already a timeline of this name.
         """
         return self._timeline.fork(name, at=self._shot.version)

@@ -1,4 +1,4 @@
-"""A response that is recorded while it comes: what arrived whole is in the log, however the stream ends."""
+"""Recording a response while it streams: however the stream ends, the complete parts are in the log."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Self
@@ -11,7 +11,7 @@ from render import Rendered
 
 @attrs.define(kw_only=True)
 class Arriving:
-    """A response on its way."""
+    """A response that is being streamed."""
 
     format: Format
     rendered: Rendered | None = None
@@ -20,29 +20,29 @@ class Arriving:
 
 @attrs.define(kw_only=True, eq=False)
 class _Recording:
-    """Takes the events of a stream, and records what they came to when it ends."""
+    """Takes the events of a stream, and records their content when it ends."""
 
     _arriving: Arriving = attrs.field(alias="arriving")
     _record: Callable[..., Any] = attrs.field(alias="record")
     version: int | None = attrs.field(default=None, init=False)
-    """The version of the timeline once it is recorded; None: it is not, or nothing came."""
+    """The version of the timeline after the recording; None: not recorded yet, or nothing arrived."""
 
     def add(self, event: object) -> None:
-        """Take the next event, as the SDK gives it, or its JSON.
+        """Take the next event of the stream: the SDK's object, or its JSON.
 
         Raises:
-            ArgumentError: it is no event.
+            ArgumentError: it is not an event of this format.
         """
         self._arriving.stream.add(event_of(event))
 
     @property
     def response(self) -> Json | None:
-        """The JSON of the response as far as it came; None: nothing of it did."""
+        """The JSON of the response as far as it arrived; None: nothing arrived."""
         return self._arriving.stream.response()
 
 
 class Recording(_Recording):
-    """Takes the events of a stream; leaving its `with` block records what they came to, once."""
+    """Takes the events of a stream; leaving its `with` block records their content once."""
 
     def __enter__(self) -> Self:
         return self
@@ -55,7 +55,7 @@ class Recording(_Recording):
 
 
 class AsyncRecording(_Recording):
-    """The same for asyncio: `async with`."""
+    """A `Recording` for `async with`."""
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""Making a timeline agree with the history that somebody else's program keeps."""
+"""Making a timeline agree with the history that another program keeps."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -30,27 +30,27 @@ _U = TypeVar("_U")
 OnDivergence: TypeAlias = Literal["raise", "fork", "follow"]
 ON_DIVERGENCE: Final[tuple[OnDivergence, ...]] = ("raise", "fork", "follow")
 FORK_HASH: Final = 12
-"""Characters of the hash that the name of a fork ends in."""
+"""Length of the hash at the end of a fork's name."""
 
 
 @attrs.frozen(kw_only=True)
 class Synced(Generic[_T]):
-    """What became of a foreign history."""
+    """The result of `sync`."""
 
     appended: int
-    """Messages of it that were new, in whole or in part."""
+    """Messages of the history that were new, in whole or in part."""
     kept: int
-    """Messages of it that were there."""
+    """Messages of the history that were already in the timeline."""
     diverged_at: int | None = None
-    """Index, in the list that was given, of the first message that this timeline has in another way; None:
-    there is none."""
+    """Index, in the list that was given, of the first message that differs from this timeline; None:
+    none differs."""
     system: str = ""
-    """What the history has for the system prompt: `render(system=...)` takes it."""
+    """The system prompt of the history, for `render(system=...)`."""
     timeline: _T
-    """The timeline that agrees with the history now: this one, or where they parted a fork of it."""
+    """The timeline that now agrees with the history: this one, or a fork of it if they diverged."""
 
     def on(self, timeline: _U) -> "Synced[_U]":
-        """The same in the hands of a shell."""
+        """The same result with another timeline object."""
         return Synced(
             appended=self.appended,
             kept=self.kept,
@@ -62,26 +62,26 @@ class Synced(Generic[_T]):
 
 @attrs.frozen(kw_only=True)
 class Agreement:
-    """How far one timeline agrees with a history now."""
+    """How far a timeline agrees with a history, and where to fork if they differ."""
 
     appended: int = 0
-    """Messages."""
+    """Number of messages that were appended."""
     diverged_at: int | None = None
-    """How many steps of the history there are before the first that is another one."""
+    """Number of steps of the history before the first one that differs."""
     place: int = 0
-    """Version of the block that stands in place of that message."""
+    """Version of the block that the timeline has in place of that message."""
     version: int = 0
-    """Version of the last event before the two parted."""
+    """Version of the last event before the two diverged."""
     forks: tuple[str, ...] = ()
-    """What a fork there is called, the same for the same history; others that it may have gone on in
-    before come first."""
+    """Names for a fork at this point, always the same for the same history. The last one is for a new fork; the
+    others may exist already."""
 
 
 def agree(
     engine: Engine, history: History, on_divergence: OnDivergence, answers: Answered | None = None
 ) -> Flow[Agreement]:
-    """Append what a log lacks of a history, in one commit, unless the two have parted; `answers`: the request
-    that the newest answer in it answers."""
+    """Append the messages of a history that a log lacks, in one commit, unless the two have diverged; `answers` is
+    the request that the newest answer in the history answers."""
     return (yield from engine.repeated(partial(_agreed, engine, history, on_divergence, answers)))
 
 
@@ -109,9 +109,9 @@ def _agreed(
 def _parted(
     engine: Engine, history: History, log: Sequence[Recorded], count: int, place: int
 ) -> Agreement:
-    """They agree in so many steps; the log goes on at `place` in another way.
+    """The agreement of a log and a history that share `count` steps, after which the log differs at `place`.
 
-    A fork is named by the first piece that is another one; where the history has no more, by all of it.
+    A fork is named after the first step that differs; if the history has no further step, after the whole history.
     """
     names = history.chain[count : count + 2] if count < len(history.steps) else history.chain[-1:]
     return Agreement(
@@ -123,9 +123,9 @@ def _parted(
 
 
 def _behind(engine: Engine, history: History) -> Flow[tuple[Agreed | None, Sequence[Recorded]]]:
-    """The newest mark that a history begins with, and what is in the log behind it.
+    """The newest stored hash that matches a beginning of the history, and the log after it.
 
-    Nothing older is read, as long as the history goes on from where it was synced last.
+    If the history continues from where it was last synced, no older events are read.
     """
     view = engine.view
     state, window = view.state, view.events_since_cut
@@ -144,8 +144,7 @@ def _behind(engine: Engine, history: History) -> Flow[tuple[Agreed | None, Seque
 
 
 def _before(log: Sequence[Recorded], version: int) -> int:
-    """Version of what is left of a log when the block of a version is not, nor what only led to it: the turn
-    that it opens, the thinking of its answer."""
+    """The last version before a block and the blocks that only introduce it: its turn header and its thinking."""
     for recorded, event in reversed(log):
         if recorded < version and not (recorded == version - 1 and _leads(event)):
             break
@@ -174,7 +173,7 @@ def _events(
         count = (
             missing.count if missing is not found.missing[-1] else max(missing.count, found.found)
         )
-        # What a provider reads carries no mark: it may come again before the piece that follows.
+        # Content that only a provider reads gets no mark: it may come again before the next piece.
         if isinstance(last, BlockAppended) and missing.step.piece and count >= found.found:
             made[-1] = replace(last, agrees=history.agrees(count))
         events += made
@@ -182,7 +181,7 @@ def _events(
 
 
 def _newest_answer(missing: Sequence[Missing]) -> Missing | None:
-    """Where the newest answer begins in what is missing."""
+    """The first missing step of the newest answer in the history."""
     found, is_behind = None, False
     for each in missing:
         is_said = each.step.message.role == "assistant"

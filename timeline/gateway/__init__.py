@@ -1,10 +1,10 @@
-"""The gateway: between an agent that nobody changes and its provider.
+"""The gateway: an HTTP server between an unchanged agent and its provider.
 
     with GatewayServer(Gateway(store="agent.duckdb")) as server:
         print(server.url)  # ANTHROPIC_BASE_URL of Claude Code, say
 
-The agent goes on sending its full history, the provider gets what its timeline renders, and the answer streams back
-untouched.  Needs the extra `foldline[gateway]`.
+The agent still sends its full history, the gateway sends the provider what the timeline renders, and the answer streams
+back untouched.  Needs the extra `foldline[gateway]`.
 """
 
 from timeline.gateway._gateway import Gateway as Gateway

@@ -1,4 +1,4 @@
-"""What a provider's answer says of its cost, read while it goes by."""
+"""Reads the usage in a provider's answer while the answer streams through."""
 
 from collections.abc import Mapping
 from typing import Any, Final, cast
@@ -11,12 +11,12 @@ from render import Json
 
 USAGE: Final = b'"usage"'
 JSON_BYTES_MAX: Final = 2**25
-"""Of an answer that is no stream, to be read."""
+"""Largest size of an answer without a stream that is read."""
 
 
 @attrs.define
 class Answer:
-    """Reads an answer: of a stream, only the events that tell what it cost."""
+    """Reads an answer; of a stream, only the events with its usage."""
 
     format: Format
     is_stream: bool
@@ -29,11 +29,11 @@ class Answer:
 
     @classmethod
     def of(cls, format: Format, headers: Mapping[str, str]) -> "Answer":  # noqa: A002 -- as everywhere
-        """Of a response with these headers."""
+        """The reader for a response with these headers."""
         return cls(format, "event-stream" in headers.get("content-type", ""))
 
     def add(self, chunk: bytes) -> None:
-        """The next bytes of it."""
+        """Take the next bytes of the answer."""
         if self._is_lost:
             return
         self._rest += chunk
@@ -44,7 +44,7 @@ class Answer:
             self._rest.clear()
 
     def response(self) -> Json | None:
-        """What it says of itself; None: nothing that could be read."""
+        """The usage and identity of the response; None: nothing could be read."""
         if self.is_stream:
             return self._stream.response()
         found = _json(bytes(self._rest))
@@ -63,7 +63,7 @@ class Answer:
 
 
 def error_in(data: bytes) -> tuple[str, str]:
-    """The most specific name and the message of an error, as far as a body has them."""
+    """The most specific name and the message of an error, if the body has them."""
     found = obj(_json(data).get("error"))
     return str(found.get("code") or found.get("type") or ""), string(found.get("message"))
 

@@ -1,4 +1,4 @@
-"""The APIs whose requests are rendered anew, and what clients say of themselves in the headers."""
+"""The APIs whose requests are re-rendered, and the headers with which clients name their sessions."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -10,17 +10,17 @@ from blocks.formats import Format
 
 @attrs.frozen(kw_only=True)
 class Api:
-    """One API: where its requests go, and where in them the conversation stands."""
+    """One API: the path of its requests, and the field with the conversation."""
 
     provider: Format
     path: str
-    """How the path of its requests ends."""
+    """The end of the path of its requests."""
     said: str
     """The field with the conversation."""
     prompt: str = ""
     """The field with the system prompt; empty: it is part of the conversation."""
     counts: str = ""
-    """How the path ends of requests that are to be counted only; empty: there is none."""
+    """The end of the path of requests that only count tokens; empty: there is none."""
 
 
 APIS: Final = (
@@ -41,37 +41,37 @@ APIS: Final = (
     Api(provider="openai.chat", path="/chat/completions", said="messages"),
 )
 ANTHROPIC_HEADERS: Final = ("anthropic-version", "x-api-key")
-"""Only Anthropic's clients send them: by these a path is told apart that both makers have."""
+"""Headers that only Anthropic's clients send; they identify the API of a path that both vendors have."""
 
 
 def api_at(path: str) -> Api | None:
-    """The API whose requests go to a path; None: those of none."""
+    """The API whose requests go to this path; None: there is none."""
     return next((api for api in APIS if path.endswith(api.path)), None)
 
 
 def counting_at(path: str) -> Api | None:
-    """The API that counts what is sent to a path; None: none does."""
+    """The API that counts tokens at this path; None: there is none."""
     return next((api for api in APIS if api.counts and path.endswith(api.counts)), None)
 
 
 def maker_of(path: str, headers: Mapping[str, str]) -> str:
-    """Whose path it is: `anthropic` or `openai`."""
+    """The vendor of a path: `anthropic` or `openai`."""
     is_anthropics = any(name in headers for name in ANTHROPIC_HEADERS)
     return "anthropic" if is_anthropics or "/messages" in path else "openai"
 
 
 @attrs.frozen(kw_only=True)
 class Speaker:
-    """Who sends a request, as far as its headers tell."""
+    """The sender of a request, as far as its headers name it."""
 
     client: str = "agent"
     session: str = ""
     agent: str = ""
-    """Which of the session's agents; empty: the main one."""
+    """The agent within the session; empty: the main agent."""
 
     @property
     def name(self) -> str:
-        """How the names of its timelines begin."""
+        """The prefix of the names of its timelines."""
         return "-".join(part for part in (self.client, self.session, self.agent) if part)
 
 
@@ -90,11 +90,11 @@ _SESSIONS: Final = (
     _Headers("opencode", "x-opencode-session"),
 )
 LENGTH_MAX: Final = 80
-"""Of what a header may add to a timeline's name."""
+"""Largest number of characters of a timeline's name that come from one header."""
 
 
 def speaker_of(headers: Mapping[str, str]) -> Speaker:
-    """Who sends a request with these headers (lower case)."""
+    """The sender of a request with these headers (lower case)."""
     for known in _SESSIONS:
         if session := _word(headers.get(known.session)):
             agent = _word(headers.get(known.agent))

@@ -1,7 +1,7 @@
-"""The JSON of a request: only what has to be read is read, and what is not changed stays as it was, byte for byte.
+"""The JSON of a request: only the necessary parts are parsed, and unchanged parts stay byte for byte the same.
 
-Cache marks move through a conversation from request to request; whether a message is one that was seen before
-is asked without them.
+Cache marks move through a conversation from request to request, so messages are compared with earlier ones without
+their marks.
 """
 
 import re
@@ -18,35 +18,35 @@ from timeline.gateway._apis import Api
 _MARK: Final = re.compile(
     rb',\s*"cache_control"\s*:\s*(?:\{[^{}]*\}|null)|"cache_control"\s*:\s*(?:\{[^{}]*\}|null)\s*,?'
 )
-"""A mark as a field. Inside of a text its quotes would be escaped."""
+"""A cache mark as a field of an object. Inside a text its quotes would be escaped."""
 _NAME: Final = b'"cache_control"'
 _LEADS: Final = ("system", "developer")
 MARKS_MAX: Final = 4
-"""Of a request to Anthropic."""
+"""Largest number of cache marks in a request to Anthropic."""
 _BILLING: Final = "x-anthropic-billing-header"
-"""How a block of the system prompt begins that the provider takes for a header."""
+"""The beginning of a system prompt block that the provider treats as a header."""
 _HELD: Final = (b'"compaction_trigger"', b'"item_reference"')
-"""Items of OpenAI's Responses API by which a client names what the provider holds."""
+"""Items of OpenAI's Responses API with which a client refers to content stored at the provider."""
 _RAW_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _RAW_LIST = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 class UnreadableError(Exception):
-    """It is no request of this API, or one that is not rendered; it goes on as it is."""
+    """It is not a request of this API, or one that cannot be rendered; it is forwarded unchanged."""
 
 
 def unmarked(message: bytes) -> bytes:
-    """A message without its marks."""
+    """A message without its cache marks."""
     return _MARK.sub(b"", message) if _NAME in message else message
 
 
 def is_same(message: bytes, other: bytes) -> bool:
-    """Whether two messages differ in their marks at most."""
+    """Whether two messages are equal except for their cache marks."""
     return message == other or unmarked(message) == unmarked(other)
 
 
 def _is_held(item: bytes) -> bool:
-    """Whether it is one of these; the words may also be in what somebody said."""
+    """Whether an item has one of the types in `_HELD`; these words may also occur in its text."""
     found: Any = msgspec.json.decode(item)
     kind = cast("Json", found).get("type") if isinstance(found, dict) else None
     return isinstance(kind, str) and f'"{kind}"'.encode() in _HELD
@@ -64,23 +64,23 @@ def _leads(api: Api, said: Sequence[bytes]) -> int:
 
 @attrs.define
 class Body:
-    """A request's body."""
+    """The body of a client's request."""
 
     api: Api
     raw: bytes
     fields: dict[str, bytes]
-    """The JSON of each, but for the conversation's."""
+    """The JSON of each field except the conversation."""
     said: list[bytes]
-    """That of each message, or item."""
+    """The JSON of each message or item."""
     leads: int
-    """How many of them, at the beginning, are the system's, of APIs that have the prompt there."""
+    """How many of the first ones are the system prompt, in APIs that have it there."""
 
     @classmethod
     def of(cls, raw: bytes, api: Api) -> "Body":
         """Read a body.
 
         Raises:
-            UnreadableError: it holds no whole conversation.
+            UnreadableError: it does not contain a complete conversation.
         """
         try:
             found = _RAW_FIELDS.decode(raw)
@@ -99,22 +99,22 @@ class Body:
         return body
 
     def value(self, name: str) -> Any:
-        """A field, read; None: there is none."""
+        """A field, parsed; None: there is none."""
         raw = self.fields.get(name)
         return None if raw is None else msgspec.json.decode(raw)
 
     def messages(self) -> list[Json]:
-        """What was said, read."""
+        """The conversation, parsed."""
         return [msgspec.json.decode(raw) for raw in self.said]
 
     def heard(self, start: int = 0, stop: int | None = None) -> list[Json]:
-        """What some of the messages say, read; an offer of tools in front of it all says nothing."""
+        """Some of the messages, parsed, without an item at the beginning that offers tools."""
         read: list[Json] = [msgspec.json.decode(raw) for raw in self.said[start:stop]]
         leads = max(0, self.leads - start)
         return [*map(_silent, read[:leads]), *read[leads:]]
 
     def system(self) -> list[Json]:
-        """The system prompt as text blocks, without what is a header in truth."""
+        """The system prompt as text blocks, without blocks that are headers."""
         given = self.value(self.api.prompt) if self.api.prompt else None
         if isinstance(given, str):
             return [{"type": "text", "text": given}]
@@ -122,7 +122,7 @@ class Body:
         return [block for block in blocks if not str(block.get("text")).startswith(_BILLING)]
 
     def tools(self) -> list[Json]:
-        """The tools, those too that are offered by an item in front of the conversation."""
+        """The tools, including those offered by an item at the beginning of the conversation."""
         leading = [msgspec.json.decode(raw) for raw in self.said[: self.leads]]
         return [
             *objs(self.value("tools")),
@@ -130,7 +130,7 @@ class Body:
         ]
 
     def control(self) -> Json | None:
-        """The newest mark of the client's own, as it is; None: it sets none."""
+        """The newest cache mark that the client set; None: it sets none."""
         if isinstance(given := self.value("cache_control"), dict):
             return cast("Json", given)
         for raw in (*reversed(self.said), *self._fixed()):
@@ -142,7 +142,7 @@ class Body:
         return (self.fields[name] for name in ("system", "tools") if name in self.fields)
 
     def with_said(self, said: Sequence[object], more: Json) -> bytes:
-        """The body with another conversation, and fields that it lacks; everything else stays as it was."""
+        """The body with another conversation and with additional fields; everything else is unchanged."""
         own_fields = {name: msgspec.Raw(value) for name, value in self.fields.items()}
         fields: dict[str, object] = {**more, **own_fields}
         fields[self.api.said] = said
@@ -153,8 +153,8 @@ class Body:
         return msgspec.json.encode(fields)
 
     def _thin(self, fields: dict[str, object], room: int) -> None:
-        """Leave out the client's marks on tools and system that are too many, the foremost first: what those
-        stand for, a later one stands for as well."""
+        """Remove the client's marks on tools and system blocks beyond `room`, the first ones first: a later mark
+        also covers the content before it."""
         sections = {
             n: self.value(n) for n in ("tools", "system") if _NAME in self.fields.get(n, b"")
         }
@@ -170,7 +170,7 @@ class Body:
 
 
 def with_control(messages: Sequence[Json], control: Json | None) -> list[Json]:
-    """Messages whose marks are as the client's are; those without one are the same objects."""
+    """The messages with cache marks in the client's form; messages without a mark are the same objects."""
     if control is None:
         return list(messages)
     return [_controlled(m, control) if _marked_in(m) else m for m in messages]
@@ -193,7 +193,7 @@ def _marks_in(value: object) -> list[Json]:
 
 
 def _marked_in(value: object) -> list[Json]:
-    """The blocks with a mark: of a list of blocks, or of a message."""
+    """The blocks with a cache mark in a list of blocks, or in a message."""
     content = items(obj(value).get("content") if isinstance(value, dict) else value)
     marked = (block for block in content if "cache_control" in block)
     return [block for block in objs([*marked]) if isinstance(block["cache_control"], dict)]

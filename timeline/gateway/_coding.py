@@ -1,4 +1,4 @@
-"""Bodies as they are sent: some clients compress theirs."""
+"""Decoding request bodies, which some clients compress."""
 
 import zlib
 from typing import Final
@@ -6,18 +6,18 @@ from typing import Final
 from timeline.gateway._body import UnreadableError
 
 DECODED_BYTES_MAX: Final = 2**26
-"""Of a body, unpacked."""
+"""Largest size of a decoded body."""
 
 
 class TooLargeError(Exception):
-    """A request that is larger than anything that a provider takes."""
+    """A request that is larger than any provider accepts."""
 
 
 def decoded(raw: bytes, coding: str) -> bytes:
-    """A body without its coding (RFC 9110, 8.4).
+    """A body with its content coding removed (RFC 9110, 8.4).
 
     Raises:
-        UnreadableError: it is in a coding that is not known here, is damaged, or becomes too large.
+        UnreadableError: its coding is not supported, it is damaged, or it would become too large.
     """
     match coding.strip().lower():
         case "" | "identity":

@@ -1,4 +1,4 @@
-"""The gateway as a program opens it, and as a server."""
+"""The gateway as an object for programs, and its server."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 class Gateway:
     """Stands between an agent and its provider: the agent sends its full history, the provider gets the render.
 
-    Everything lands in the store, one timeline a conversation.  What cannot be rendered goes on as it came, and
-    so does everything when something fails here, unless `fail_closed`.
+    Everything is stored, one timeline per conversation.  Requests that cannot be rendered are forwarded unchanged,
+    and so is every request if the gateway itself fails, unless `fail_closed` is set.
     """
 
     store: EventStore | Path | str
-    """A store, or where it is; made if missing."""
+    """A store, or its path or URL; created if missing."""
     upstream: str | Mapping[str, str] | None = None
-    """Where requests go: a URL, or one for each of `anthropic` and `openai`; None: to the makers."""
+    """The server to which requests go: a URL, or one URL each for `anthropic` and `openai`; None: the vendors' own."""
     window: int | None = None
     """Tokens that a prompt may have; None: the model's window less the output reserve."""
     policy: Policy | str = "default"
     record_only: bool = False
-    """Change nothing, and say what would have been saved."""
+    """Whether to change no request, and only report what would have been saved."""
     fail_closed: bool = False
     token: str | None = attrs.field(default=None, repr=False)
-    """What who asks has to know; None: nothing."""
+    """The token that clients must send; None: no token is required."""
     clock: Callable[[], float] = time.time
     options: Options = attrs.field(factory=Options)
     """Further options for `Timeline.open`."""
@@ -61,14 +61,14 @@ class Gateway:
 
     @property
     def opened(self) -> EventStore:
-        """The store, open."""
+        """The open store."""
         return self._opened
 
     def app(self) -> "Starlette":
         """The ASGI application.
 
         Raises:
-            MisuseError: `upstream` is no URL.
+            MisuseError: `upstream` is not a URL.
         """
         from starlette.routing import Mount
 
@@ -89,7 +89,7 @@ class Gateway:
         )
 
     def _tools(self) -> "Sequence[Route]":
-        """Tools with which an agent reads back what was folded; none without the package `mcp`."""
+        """The routes of the tools with which an agent reads folded content back; empty without the package `mcp`."""
         if find_spec("mcp") is None:
             return ()
         from timeline.gateway._mcp import LOOPBACK_NAMES, mcp_route
@@ -102,7 +102,7 @@ class Gateway:
         return (mcp_route(reader, self.token, () if self.token else LOOPBACK_NAMES),)
 
     def savings(self) -> Savings:
-        """What was saved so far."""
+        """The savings so far."""
         return self._meter.savings()
 
     def close(self) -> None:
@@ -123,7 +123,7 @@ class Gateway:
 
 @attrs.define
 class GatewayServer(AppServer):
-    """Serves a gateway between `start` and `stop`, or inside a `with`; closes it at the end."""
+    """Serves a gateway between `start` and `stop`, or inside a `with` block; closes the gateway at the end."""
 
     hurries: ClassVar[bool] = False
     gateway: Gateway

@@ -1,8 +1,9 @@
-"""From requests that each bring their whole history to the timelines that they go on with.
+"""Finds the timeline that a request continues, given that each request contains its whole history.
 
-A timeline is named by who speaks (the client's session and agent, where it says so) and by the first message of its
-history. A history that has all of a timeline extends it; one that has a part of it goes on in a fork; any other
-begins one of its own. All that is needed for it is in the store: after a restart a request finds the same timeline.
+A timeline's name is made from the client's session and agent, if the client names them, and from the first message of
+its history. A history that contains all of a timeline extends it; a history that contains a part of it continues in a
+fork; any other history begins a new timeline. The store has all data needed for this, so after a restart a request
+finds the same timeline.
 """
 
 import logging
@@ -28,14 +29,14 @@ from timeline.gateway._body import Body, is_same
 log = logging.getLogger("foldline.gateway")
 
 NOTED_SECONDS: Final = 5.0
-"""How long a request waits at most until it is written down what the answer before it cost."""
+"""How long a request waits at most until the usage of the previous answer is recorded."""
 OPEN_MAX: Final = 64
-"""Conversations that are kept open; the one that was used the longest ago is closed first."""
+"""Number of conversations that are kept open; the least recently used one is closed first."""
 CANDIDATES_MAX: Final = 8
-"""Timelines of other sessions that a history without one may go on with."""
+"""Number of timelines of other sessions that a history without a session may continue."""
 _LENGTH: Final = 12
 _NAMED: Final = re.compile(r"-([0-9a-f]{12})(~[0-9a-f]+)*$")
-"""How the names end that are given here: the hash of the first message, and those of forks."""
+"""Matches the end of the names that are given here: the hash of the first message, and those of forks."""
 
 
 def _set() -> Event:
@@ -46,30 +47,30 @@ def _set() -> Event:
 
 @attrs.define(kw_only=True, eq=False)
 class Conversation:
-    """One timeline, and how far its history was read."""
+    """One timeline, and how much of its history was read."""
 
     timeline: Timeline
     opening: object
-    """What it was opened with: the model, for one."""
+    """The settings with which the timeline was opened, such as the model."""
     reader: HistoryReader
     said: list[bytes] = attrs.field(factory=list[bytes])
-    """The messages that were read."""
+    """The messages read so far."""
     lock: Any = attrs.field(factory=Lock)
-    """One request at a time."""
+    """Held by one request at a time."""
     is_noted: Event = attrs.field(factory=_set)
-    """Whether it is written down what the latest answer cost."""
+    """Set when the usage of the latest answer is recorded."""
     answered: Rendered | None = None
-    """The newest request that got an answer: what comes next goes on from that."""
+    """The newest request that got an answer, which the next request continues."""
     is_closed: bool = False
     memory: dict[str, Any] = attrs.field(factory=dict[str, Any])
-    """What others keep for as long as it is open."""
+    """Data that other modules keep while the conversation is open."""
 
     def read(self, body: Body) -> History:
-        """The history of a request; only what is new in it is read."""
+        """The history of a request; only its new messages are read."""
         count = len(self.said)
         if len(body.said) < count or not all(map(is_same, self.said, body.said)):
             self.reader, count = HistoryReader(format=self.reader.format), 0
-        self.said = []  # until it is certain that all can be read
+        self.said = []  # in case a message cannot be read
         try:
             self.reader.add(body.heard(count))
         except BaseException:
@@ -85,7 +86,7 @@ class Lineage:
 
     store: EventStore
     opener: Callable[[str, Any], Timeline]
-    """Opens a timeline by its name and what it is to be opened with."""
+    """Opens a timeline with this name and these settings."""
     _open: OrderedDict[str, Conversation] = attrs.field(
         factory=OrderedDict[str, Conversation], init=False
     )
@@ -95,12 +96,12 @@ class Lineage:
 
     @contextmanager
     def held(self, speaker: Speaker, body: Body, opening: object) -> Generator[Conversation]:
-        """The conversation that a request belongs to, open; meanwhile it is nobody else's."""
+        """The conversation of a request, open and locked for this request."""
         while True:
             conversation = self._conversation(speaker, body, opening)
             conversation.is_noted.wait(NOTED_SECONDS)
             with conversation.lock:
-                if not conversation.is_closed:  # by a lack of room, since it was found
+                if not conversation.is_closed:  # `_close_old` may have closed it meanwhile
                     yield conversation
                     return
 
@@ -118,14 +119,14 @@ class Lineage:
         return known
 
     def synced(self, conversation: Conversation, history: History, opening: object) -> Timeline:
-        """The timeline that agrees with a history now; the conversation's lock is held."""
+        """The timeline that agrees with a history; the caller must hold the conversation's lock."""
         if conversation.opening != opening:  # another model
             name = conversation.timeline.id
             conversation.timeline.close()
             conversation.timeline, conversation.opening = self.opener(name, opening), opening
         timeline = conversation.timeline
         if not history.is_at(timeline.view.state.agreed) and "~" in timeline.id:
-            # It has gone on elsewhere: what it goes on with now is found from the beginning.
+            # Another fork may have continued with this history: start the search at the root.
             timeline = self.opener(timeline.id.partition("~")[0], opening)
         is_own = timeline is conversation.timeline
         found = timeline.sync(
@@ -155,7 +156,8 @@ class Lineage:
         return made
 
     def _take_over(self, made: Conversation, body: Body) -> None:
-        """A session that is new and has a history: it may be that of another, under a new id."""
+        """If a new session begins with a history, use the timeline of another session that has the longest part of
+        it."""
         history = made.read(body)
         others = self._known().get(made.timeline.id[-_LENGTH:], [])
         best, pieces = made.timeline, 0
@@ -193,12 +195,12 @@ def _closed(conversation: Conversation) -> None:
     conversation.is_closed = True
     try:
         conversation.timeline.close()
-    except FoldlineError as error:  # of its store: what was decided last is decided again
+    except FoldlineError as error:  # an error of the store; decisions that are lost are made again
         log.warning("%s: %s", conversation.timeline.id, error)
 
 
 def _first(body: Body) -> str:
-    """A hash of a history's first message, and of whether there are tools: a side call has none."""
+    """A hash of the first message and of whether there are tools, because side calls have none."""
     has_tools = body.fields.get("tools", b"[]") not in (b"[]", b"null")
     opening = tuple(body.said[: body.leads + 1])
     return _hashed(body.api, opening, body.leads, "tools" if has_tools else "")
@@ -206,7 +208,8 @@ def _first(body: Body) -> str:
 
 @lru_cache(maxsize=OPEN_MAX)
 def _hashed(api: Api, opening: tuple[bytes, ...], leads: int, tools: str) -> str:
-    """Of a first message behind `leads` others; it is asked for at every call of a conversation."""
+    """The hash for the first message after `leads` leading ones; cached, because every call of a conversation needs
+    it."""
     reader = HistoryReader(format=api.provider)
     reader.add(Body(api, b"", {}, [*opening], leads).heard())
     chain = reader.history().chain

@@ -1,8 +1,8 @@
 """What the calls of a gateway cost, and what the same calls would have cost without it.
 
-Paid is what the provider counted, at the model's prices. What sending everything would have cost is simulated,
-with the client's own cache marks and at the same times; the simulation counts tokens as the provider does:
-it is corrected by what that said of the requests that were sent.
+The amount paid is the provider's token count at the model's prices. The cost of sending everything is simulated,
+with the client's own cache marks and at the same times. The simulation's token counts are corrected by the provider's
+counts of the requests that were sent.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,9 +23,9 @@ from timeline.replay._flatten import Flattener
 from timeline.replay._price import price
 
 SAME_SHARE: Final = 0.005
-"""Of what sending everything costs: a smaller difference is none."""
+"""A difference smaller than this share of the cost of sending everything counts as none."""
 SEEN_MAX: Final = 10_000
-"""Content blocks of one conversation that are kept to be known again."""
+"""Number of content blocks per conversation that are kept for recognizing them."""
 _MILLION: Final = 1_000_000
 _HOUR: Final = 3_600
 _OVERHEAD: Final = -1
@@ -35,45 +35,46 @@ _MEMORY: Final = "money"
 
 @attrs.frozen(kw_only=True)
 class Savings:
-    """What was paid, and what it would have been; money in dollars."""
+    """The cost of the calls and what it would have been without the gateway, in dollars."""
 
     calls: int = 0
     """Requests that were rendered and answered."""
     passed: int = 0
-    """Others, which went on as they came."""
+    """Other requests, which were forwarded unchanged."""
     tokens: int = 0
-    """Of all prompts, as the provider counted them."""
+    """Tokens of all prompts, as the provider counted them."""
     full_tokens: int = 0
-    """Of the same prompts, had everything been sent."""
+    """Tokens of the same prompts if everything had been sent."""
     output_tokens: int = 0
     paid: float = 0.0
-    """For prompts and answers, by the usage that the provider returned."""
+    """The amount paid for prompts and answers, by the provider's usage."""
     full: float = 0.0
-    """The same calls with the whole history in each, and the client's own cache marks."""
+    """The cost of the same calls with the whole history in each, and the client's own cache marks."""
     uncached: float = 0.0
-    """The same without any cache of the provider's: what that saves is no merit of ours."""
+    """The same without the provider's cache, whose savings are not due to the gateway."""
     would: float = 0.0
-    """What the rendered requests would have cost; only where nothing but that is asked (`record_only`)."""
+    """The cost of the rendered requests, if they had been sent; only with `record_only`."""
     busts: int = 0
-    """Requests that threw away what the provider had cached and would have read, compactions aside."""
+    """Requests that lost a prefix that the provider had cached and would have read, not counting compactions."""
     compactions: int = 0
     timelines: int = 0
     guessed: bool = False
-    """A model's price is not known."""
+    """Whether the price of a model is not known."""
     record_only: bool = False
 
     @property
     def caching(self) -> float:
-        """What the provider's own cache saves of sending everything."""
+        """What the provider's own cache would save of the cost of sending everything."""
         return self.uncached - self.full
 
     @property
     def saved(self) -> float:
-        """What was saved against sending everything, or would have been; below 0: it cost more."""
+        """The savings compared with sending everything (with `record_only`, the possible savings); below 0: it cost
+        more."""
         return self.full - (self.would if self.record_only else self.paid)
 
     def lines(self) -> tuple[str, ...]:
-        """The same in words."""
+        """The savings in words."""
         about = "about " if self.guessed else ""
         if not self.calls:
             return (f"no calls to a model; {self.passed:,} other requests forwarded",)
@@ -183,7 +184,7 @@ class _Books:
 
 @attrs.define(eq=False)
 class Meter:
-    """Adds up what calls cost."""
+    """Adds up the costs of calls."""
 
     record_only: bool = False
     _sum: Savings = attrs.field(factory=Savings, init=False)
@@ -208,12 +209,13 @@ class Meter:
             )
 
     def passed(self) -> None:
-        """A request went on as it came."""
+        """Count a request that was forwarded unchanged."""
         with self._lock:
             self._sum = attrs.evolve(self._sum, passed=self._sum.passed + 1)
 
     def answered(self, call: Call, usage: UsageRecorded | None, written: Mapping[int, int]) -> None:
-        """A call was answered; `written`: what the cache took, by the seconds that it is kept."""
+        """Count an answered call; `written` has the tokens written to the cache, by the seconds for which they are
+        kept."""
         memory = call.conversation.memory
         with call.conversation.lock:
             books: _Books | None = memory.get(_MEMORY)
@@ -275,7 +277,8 @@ class Meter:
 def written_in(
     response: Json, usage: UsageRecorded | None, model: Model, seconds: int | None
 ) -> Mapping[int, int]:
-    """What the cache took, by the seconds that it is kept; `seconds`: what the client's marks ask for."""
+    """The tokens written to the cache, by the seconds for which they are kept; `seconds` is the time for which the
+    client's marks ask."""
     if usage is None or not usage.cache_write:
         return {}
     told = obj(obj(response.get("usage")).get("cache_creation"))

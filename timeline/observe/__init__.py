@@ -1,1 +1,1 @@
-"""What others may see of a render, or add to it: hooks, steps, quality signals."""
+"""Watching and influencing a render: hooks, steps, quality signals, traces."""

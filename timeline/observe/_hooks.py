@@ -1,5 +1,5 @@
-"""Hooks: what a runtime may add around a compaction. A hook can veto and edit; it cannot break
-anything, and it may use the timeline that it was called by."""
+"""Hooks: functions of the caller that run before and after a compaction. A hook can veto and edit; it cannot
+break anything, and it may use the timeline that called it."""
 
 import inspect
 import logging
@@ -23,11 +23,11 @@ class Compacting:
     """A compaction is about to happen."""
 
     before_tokens: int
-    """Of the whole request now."""
+    """Tokens of the whole request now."""
     trigger: str
-    """Why: `proactive`, `cold` or `forced`."""
+    """The reason: `proactive`, `cold` or `forced`."""
     plan: CompactionPlan
-    """What it would do."""
+    """What the compaction would do."""
 
 
 EditSummary: TypeAlias = "Callable[[StructuredSummary], Any]"
@@ -35,31 +35,31 @@ EditSummary: TypeAlias = "Callable[[StructuredSummary], Any]"
 
 @attrs.frozen(kw_only=True)
 class Edit:
-    """What a hook wants a compaction to do otherwise.
+    """A hook's changes to a compaction.
 
-    An edit that cannot be (a cut that is not legal, a summary of a wrong type, a request that would not
-    fit or gain too little) is logged, and the compaction is what it would have been without it.
+    An edit that cannot be applied (a cut that is not legal, a summary of a wrong type, a request that would not
+    fit or would gain too little) is logged, and the compaction goes on without it.
     """
 
     keep_from: int | str | None = None
     """The first block to keep: its version, path or id. None: as planned."""
     summary: "StructuredSummary | EditSummary | None" = None
-    """The summary of what is folded: as it is to be, so that no summariser is asked, or a function
-    (async, too, in an `AsyncTimeline`) from what the summariser wrote to what is to be committed."""
+    """The summary of the folded blocks, so that no summariser is called; or a function that takes the summariser's
+    summary and returns the one to commit (it may be async in an `AsyncTimeline`)."""
 
 
 @attrs.frozen(kw_only=True)
 class Compacted:
-    """A compaction has happened and is committed."""
+    """A compaction was committed."""
 
     before_tokens: int
-    """Of the whole request before it."""
+    """Tokens of the whole request before it."""
     after_tokens: int
-    """Of the whole request after it."""
+    """Tokens of the whole request after it."""
     compacted_tokens: int
-    """What left the prompt, less what stands for it."""
+    """Tokens that left the prompt, less the tokens of their replacements."""
     trigger: str
-    """Why: `proactive`, `cold` or `forced`."""
+    """The reason: `proactive`, `cold` or `forced`."""
 
 
 # Not `tuple` itself: as a converter, type checkers would refuse a list of hooks.
@@ -74,13 +74,13 @@ def _after(hooks: Iterable[AfterCompaction]) -> tuple[AfterCompaction, ...]:
 
 
 def listed(hooks: Any) -> Any:
-    """A list as a tuple; what is none stays, for `functions` to refuse."""
+    """A list as a tuple; other values are returned unchanged, for `functions` to refuse."""
     items: Iterable[Any] = hooks
     return tuple(items) if isinstance(hooks, Iterable) and not isinstance(hooks, str) else hooks
 
 
 def functions(_: object, attribute: "attrs.Attribute[Any]", value: Any) -> None:
-    """A validator: hooks are functions, in a list."""
+    """A validator: hooks must be a list of functions."""
     hooks: Iterable[Any] = value
     if not isinstance(value, tuple) or not all(map(callable, hooks)):
         raise ArgumentError(f"{attribute.name} is a list of functions, not {in_words(value)}")
@@ -89,7 +89,7 @@ def functions(_: object, attribute: "attrs.Attribute[Any]", value: Any) -> None:
 @checked_calls()
 @attrs.frozen(kw_only=True)
 class Hooks:
-    """Callables, sync or async; what they raise is logged and changes nothing.
+    """Functions of the caller, sync or async; an exception in one is logged and changes nothing.
 
     An async hook needs an `AsyncTimeline`; a sync one works in both.
     """
@@ -97,16 +97,16 @@ class Hooks:
     on_before_compaction: tuple[BeforeCompaction, ...] = attrs.field(
         default=(), converter=_before, validator=functions
     )
-    """Returning an `Edit` changes it; returning False vetoes: the compaction is skipped. A prompt that does not fit without it says
-    `CannotFit`."""
+    """Called with a `Compacting`. Returning an `Edit` changes the compaction; returning False vetoes it. If the prompt
+    does not fit without the compaction, the render says `CannotFit`."""
     on_after_compaction: tuple[AfterCompaction, ...] = attrs.field(
         default=(), converter=_after, validator=functions
     )
-    """Given a `Compacted`, once it is committed."""
+    """Called with a `Compacted`, after the commit."""
 
 
 def call(hook: Callable[[Any], Any], argument: object) -> object:
-    """What the hook returned; None when it raised or wants to be awaited."""
+    """The hook's return value; None if it raised or returned an awaitable."""
     try:
         answer = hook(argument)
     except Exception:

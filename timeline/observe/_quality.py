@@ -1,12 +1,12 @@
-"""Quality signals: what a log tells about how well the agent got along with what it was shown.
+"""Quality signals: signs in a log of whether the prompts had what the agent needed.
 
     asked_again    a call that repeats an earlier one, in the same or other words, whose result was
-                   out of sight at that moment; a question that a block answers which was
+                   hidden or folded at that moment; or a question that a hidden or folded block answers
     explicit_read  the model read something back with a reading tool
     rehydrated     an artifact came back into a prompt by itself
-    task_end       whether a turn ended with the agent giving the floor back
+    task_end       whether a turn ended with the agent's answer
 
-The view `quality` of a DuckDB file works them out, for events from anywhere in a database in memory.
+The view `quality` of a DuckDB file computes them; for events of another store, in a database in memory.
 """
 
 from collections import Counter
@@ -25,40 +25,40 @@ COMPLETED: Final = "completed"
 
 @attrs.frozen
 class Row:
-    """One observation."""
+    """One quality signal at one place in the log."""
 
     signal: Signal
     version: int
-    """Of the event that shows it."""
+    """Version of the event that shows it."""
     turn: TurnId
     detail: str
-    """The tool, or `question`, and where it was asked or answered before; the artifacts; `completed`
+    """The tool or `question`, with the place of the earlier call or answer; the artifacts; `completed`
     or `unfinished`."""
 
 
 @attrs.frozen(kw_only=True)
 class Quality:
-    """All observations of a log, in its order."""
+    """All quality signals of a log, in the order of the log."""
 
     rows: tuple[Row, ...] = ()
     compactions: int = 0
 
     @property
     def totals(self) -> dict[Signal, int]:
-        """How many of each."""
+        """The number of signals of each kind."""
         found = Counter(row.signal for row in self.rows)
         return {signal: found[signal] for signal in SIGNALS}
 
     @property
     def per_compaction(self) -> dict[Signal, float]:
-        """How many for each compaction; empty while there was none."""
+        """The number of signals of each kind per compaction; empty if there was no compaction."""
         if not self.compactions:
             return {}
         return {signal: count / self.compactions for signal, count in self.totals.items()}
 
     @property
     def completed(self) -> int:
-        """Turns that ended with the agent giving the floor back."""
+        """The number of turns that ended with the agent's answer."""
         return sum(row.signal == "task_end" and row.detail == COMPLETED for row in self.rows)
 
 

@@ -1,7 +1,7 @@
-"""What a render did, step by step, for whoever watches: observers and traces.
+"""What a render did, step by step, for observers and traces.
 
-Each decision is one step, with the tokens of the whole request before and after it.  Steps are worked
-out from the events that were committed, and only when somebody watches.
+Each decision is one step, with the tokens of the whole request before and after it.  Steps are
+derived from the committed events, and only if there is an observer or a tracer.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -54,40 +54,40 @@ _RUNGS: Final[dict[StepKind, str]] = {
     "cleared": "clear",
     "dropped": "drop",
 }
-"""What a compaction did, and the rung that proposed it."""
+"""The kind of step for a compaction's effect, and the rung that proposed it."""
 _UNPLANNED: Final[frozenset[SkipReason]] = frozenset({"no_cut", "cannot_fit"})
-"""Why a compaction was skipped before there was a plan."""
+"""Reasons for which a compaction is skipped before there is a plan."""
 
 
 @attrs.frozen(kw_only=True)
 class Step:
-    """One thing that a render did."""
+    """One step of a render."""
 
     timeline: TimelineId
-    """In which it happened."""
+    """The timeline that was rendered."""
     kind: StepKind
     """What was done."""
     at: float
     """Seconds since the epoch, by the timeline's clock."""
     tokens_before: int
-    """Of the whole request."""
+    """Tokens of the whole request before the step."""
     tokens_after: int
-    """The same after the step."""
+    """Tokens of the whole request after the step."""
     limit: int
     """Tokens that the request may have."""
     blocks: int = 0
-    """How many it concerned."""
+    """The number of blocks that it concerned."""
     first: int = 0
-    """Version of the oldest of them; 0: none in particular."""
+    """Version of the oldest of these blocks; 0: none in particular."""
     last: int = 0
-    """Version of the newest of them."""
+    """Version of the newest of these blocks."""
     detail: str = ""
     """The trigger of a compaction that is due and of a fold, the rungs of a plan, the reason of a skip, the
-    artifacts that came back, or why what a fold left behind is still in the store."""
+    artifacts that came back, or the reason why retention failed."""
 
     @property
     def tokens_freed(self) -> int:
-        """What the request is shorter by."""
+        """The number of tokens by which the request became shorter."""
         return self.tokens_before - self.tokens_after
 
 
@@ -106,7 +106,7 @@ def steps_of(
         view = commit(view, event)
         after = total_tokens(view, context)
         made = _step(event, versions)
-        if made is None and step is not None:  # a prune's notice to the model
+        if made is None and step is not None:  # such as a prune's notice to the model
             step = attrs.evolve(step, tokens_after=after)
         elif made is not None:
             if step is not None:
@@ -141,7 +141,7 @@ _BLANK: Final = Step(
 
 
 def _announced(decisions: Iterable[Event], versions: dict[BlockId, int]) -> Iterator[Step]:
-    """What came before the rungs of a compaction did something: it was due, and a plan was made."""
+    """The steps before the rungs of a compaction: it was due, and a plan was proposed."""
     made = [step for event in decisions if (step := _step(event, versions))]
     done = [step for step in made if step.kind in _RUNGS]
     skips = [event for event in decisions if isinstance(event, CompactionSkipped)]
@@ -160,7 +160,7 @@ def _announced(decisions: Iterable[Event], versions: dict[BlockId, int]) -> Iter
 
 
 def _step(event: Event, versions: dict[BlockId, int]) -> Step | None:
-    """What an event says of its step; the step's place and tokens are still to be filled in."""
+    """The step of an event, without its timeline, time and tokens, which are filled in later."""
     step = partial(attrs.evolve, _BLANK)
     match event:
         case BlocksHidden(hidden=hidden):

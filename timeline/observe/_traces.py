@@ -27,13 +27,13 @@ Kind: TypeAlias = Literal["INTERNAL", "CLIENT"]
 Attributes: TypeAlias = dict[str, Any]
 
 MESSAGE_MAX: Final = 500
-"""Characters of an error's message that a span holds."""
+"""Largest number of characters of an error's message in a span."""
 _PROVIDERS: Final = {"gemini": "gcp.gemini"}
-"""Where the conventions have another name for a provider than its folder."""
+"""Providers that have another name in the conventions than ours."""
 
 
 class Span(Protocol):
-    """What is used of an OpenTelemetry span."""
+    """The part of an OpenTelemetry span that is used here."""
 
     def set_attributes(self, attributes: Any) -> None: ...
     def set_status(self, status: Any, description: str | None = None) -> None: ...
@@ -41,15 +41,15 @@ class Span(Protocol):
 
 
 class Tracer(Protocol):
-    """What is used of an OpenTelemetry tracer: `opentelemetry.trace.get_tracer("foldline")` is one."""
+    """The part of an OpenTelemetry tracer that is used here: `opentelemetry.trace.get_tracer("foldline")` is one."""
 
     def start_as_current_span(self, name: str, *args: Any, **options: Any) -> Any:
-        """A new span, the current one until it ends."""
+        """Start a span, which is the current one until it ends."""
         ...
 
 
 class _NoSpan:
-    """A span where nobody watches."""
+    """The span if there is no tracer: it does nothing."""
 
     def set_attributes(self, attributes: Any) -> None:
         pass
@@ -77,13 +77,13 @@ class Traces:
 
     @property
     def are_on(self) -> bool:
-        """Whether anybody watches."""
+        """Whether there is a tracer."""
         return self.tracer is not None
 
     def span(
         self, name: str, attributes: Attributes | None = None, kind: Kind = "INTERNAL"
     ) -> AbstractContextManager[Span]:
-        """A span, the current one until it ends; what is raised in it is its error."""
+        """A span, which is the current one until it ends; an exception inside it becomes its error."""
         if self.tracer is None:
             return nullcontext(NO_SPAN)
         return self._span(self.tracer, name, attributes or {}, kind)
@@ -96,7 +96,7 @@ class Traces:
 
         about = {
             "gen_ai.conversation.id": self.timeline,
-            "session.id": self.timeline,  # some back ends group by this one
+            "session.id": self.timeline,  # some back ends group spans by this
             **attributes,
         }
         with tracer.start_as_current_span(
@@ -113,7 +113,7 @@ class Traces:
                 raise
 
     def call(self, name: str, store: object, events: int = 0) -> AbstractContextManager[Span]:
-        """The span of a call of a store, of so many events."""
+        """The span of a call of a store with this number of events."""
         about = {"foldline.store": type(store).__name__, "foldline.events": events}
         return self.span(f"foldline.{name}", about)
 
@@ -133,7 +133,7 @@ class Traces:
 
 
 def failed(span: Span, kind: str, message: str = "") -> None:
-    """What a span is about has failed; `kind` is the class of the error, or a short name for it."""
+    """Mark a span as failed; `kind` is the class of the error, or a short name for it."""
     from opentelemetry.trace import StatusCode
 
     span.set_attributes({"error.type": kind})
@@ -141,18 +141,18 @@ def failed(span: Span, kind: str, message: str = "") -> None:
 
 
 def provider_name(name: str) -> str:
-    """What the conventions call a provider: `openai` for both of its APIs."""
+    """A provider's name in the conventions: `openai` for both of OpenAI's APIs."""
     company = name.partition(".")[0]
     return _PROVIDERS.get(company, company)
 
 
 def compacted_attributes(view: View) -> Attributes:
-    """What a span says of a request that begins with a summary; of another one it says nothing."""
+    """The attributes of a span whose request begins with a summary; empty for other requests."""
     return {"gen_ai.conversation.compacted": True} if view.compacted else {}
 
 
 def spent_attributes(spent: Provenance | None) -> Attributes:
-    """What a span says of what a summary cost."""
+    """The attributes for the cost of a summary."""
     if spent is None:
         return {}
     return {
@@ -167,7 +167,7 @@ class Used(Protocol):
 
     @property
     def input(self) -> int:
-        """What came from the cache included."""
+        """Input tokens, including those read from the cache."""
         ...
 
     @property
@@ -179,7 +179,7 @@ class Used(Protocol):
 
 
 def usage_attributes(usage: Used | None) -> Attributes:
-    """What a span says of what a request cost; its input includes what came from the cache."""
+    """The attributes for the tokens of a request; its input includes tokens read from the cache."""
     if usage is None:
         return {}
     return {

@@ -25,38 +25,38 @@ if TYPE_CHECKING:
 log = logging.getLogger("foldline")
 
 PARALLEL_MAX: Final = 16
-"""Tools of one round that run at the same time."""
+"""Largest number of tools of one round that run at the same time."""
 
 
 @checked_calls()
 @attrs.frozen
 class ReactAgent(AgentSettings):
-    """Reasons and acts on a timeline: asks the model, runs its tools, until it is done.
+    """An agent on a timeline: calls the model and runs its tools until the model is done.
 
-    Interrupted at any point (Ctrl-C, an error of the provider's, a crash), the log stays valid:
-    `run` and `resume` go on from it.
+    If it is interrupted at any point (Ctrl-C, an error of the provider, a crash), the log stays valid, and
+    `run` and `resume` continue from it.
     """
 
     timeline: Timeline = attrs.field(validator=is_kind(Timeline, "a Timeline"))
     client: Any = attrs.field(repr=False)
-    """Of the provider of the timeline's model: an `anthropic.Anthropic` (or its `.beta`), an `openai.OpenAI`."""
+    """The client of the model's provider: an `anthropic.Anthropic` (or its `.beta`), an `openai.OpenAI`, ..."""
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
         self._api.check(self.client)
 
     def run(self, prompt: str, *parts: Given) -> Outcome:
-        """Do what the user asks.
+        """Append the user's prompt, and run until the model ends its turn.
 
         Raises:
-            MisuseError: the prompt is no text, or a part cannot be shown; nothing was done.
-            what the client raises, except for a prompt that is too long: that is an `Outcome`.
+            MisuseError: the prompt is not a string, or a part cannot be shown; nothing was done.
+            any error of the client, except for a prompt that is too long, which gives an `Outcome`.
         """
         checked_prompt(prompt, parts, "run()")
         return self._drive(Loop(self.timeline, self).run(prompt, *parts))
 
     def resume(self) -> Outcome:
-        """Go on where a run ended early; calls without a result are closed first."""
+        """Continue a run that ended early; calls without a result are closed first."""
         return self._drive(Loop(self.timeline, self).resume())
 
     @property
@@ -72,7 +72,7 @@ class ReactAgent(AgentSettings):
                 raise
 
     def _settle(self) -> None:
-        """Close what is open; what went wrong before matters more than what goes wrong here."""
+        """Close open calls. An error here is only logged, because the earlier error matters more."""
         try:
             self.timeline.close_calls()
         except FoldlineError:
@@ -100,11 +100,11 @@ class ReactAgent(AgentSettings):
 @checked_calls()
 @attrs.frozen
 class AsyncReactAgent(AgentSettings):
-    """The same for asyncio: tools of one round run at the same time, sync ones in threads."""
+    """`ReactAgent` for asyncio: the tools of one round run concurrently, sync tools in threads."""
 
     timeline: AsyncTimeline = attrs.field(validator=is_kind(AsyncTimeline, "an AsyncTimeline"))
     client: Any = attrs.field(repr=False)
-    """Of the provider of the timeline's model: an `anthropic.AsyncAnthropic`, an `openai.AsyncOpenAI`."""
+    """The client of the model's provider: an `anthropic.AsyncAnthropic`, an `openai.AsyncOpenAI`, ..."""
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
@@ -153,7 +153,7 @@ class AsyncReactAgent(AgentSettings):
                 return await use()
 
     async def _run(self, calls: tuple[ToolCall, ...]) -> list[int]:
-        """All calls at once; each result is appended when it is there."""
+        """Run all calls concurrently; each result is appended as soon as it arrives."""
         import asyncio  # here, as in `timeline._flow`
 
         room = asyncio.Semaphore(PARALLEL_MAX)
@@ -175,7 +175,7 @@ class AsyncReactAgent(AgentSettings):
 
 
 def _append(agent: ReactAgent | AsyncReactAgent, done: Done) -> Any:
-    """Append what a call gave; of an async agent to be awaited."""
+    """Append the result of a call; with an async agent, await this."""
     if done.envelope.sensitivity in ENCRYPTED and not agent.timeline.settings.can_seal:
         done = withheld(done)
     return agent.timeline.tool_result(

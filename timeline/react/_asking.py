@@ -1,12 +1,12 @@
-"""What the loop asks for: effects that a sync and an async shell perform.
+"""The effects that the loop yields, which a sync and an async shell perform.
 
-Everything that takes time is an `Effect` that the loop yields; it is sent the result, or has the
-error thrown in.  What is no `Exception` (Ctrl-C, a cancelled task) ends the generator; the shell
+Everything that takes time is an `Effect`: the loop yields it and is sent the result, or has the
+error thrown in.  Exceptions that are not an `Exception` (Ctrl-C, a cancelled task) end the generator; the shell
 then leaves the log in order.
 
-The model is asked for a response whole or streamed, and once more when the response broke off on its way.
-The SDK's client retries by itself what fails before a response begins (429, 500, 529, a connection that
-was refused); a stream that breaks off later it cannot mend.  Nothing of such a response is recorded.
+A response is requested whole or streamed, and once more if it broke off.  The SDK's client itself retries
+requests that fail before a response begins (429, 500, 529, a refused connection), but it cannot repair a stream
+that breaks off later.  Nothing of such a response is recorded.
 """
 
 import logging
@@ -34,7 +34,7 @@ class Ask:
 
 @attrs.frozen
 class RunTools:
-    """Run these calls and append what they give."""
+    """Run these calls and append their results."""
 
     calls: tuple[ToolCall, ...]
 
@@ -48,7 +48,7 @@ class Notify:
 
 
 Use: TypeAlias = Callable[[], Any]
-"""Do something with the timeline; with an async one it is to be awaited."""
+"""A call on the timeline; with an async timeline, its result is awaited."""
 Effect: TypeAlias = Use | Ask | RunTools | Notify
 Flow: TypeAlias = Generator[Effect, Any, _T]
 
@@ -58,11 +58,11 @@ log = logging.getLogger("foldline")
 LOSSES_MAX: Final = 1
 """Times that one request is sent again because its response broke off."""
 _REFUSED: Final = 400
-"""From this HTTP status on, it was not the response that went wrong."""
+"""From this HTTP status on, the provider refused the request."""
 
 
 def asked(arguments: Json, on_lost: tuple[Hook, ...]) -> Flow[Any]:
-    """The response to a request, which is sent again when a response broke off."""
+    """The response to a request. If the response breaks off, the request is sent again."""
     for _ in range(LOSSES_MAX):
         try:
             return (yield Ask(arguments))
@@ -76,14 +76,14 @@ def asked(arguments: Json, on_lost: tuple[Hook, ...]) -> Flow[Any]:
 
 @attrs.frozen
 class Asker:
-    """Asks once, through a client of the timeline's provider."""
+    """Sends one request through a client of the model's provider."""
 
     client: Any
     api: Api
     settings: AgentSettings
 
     def ask(self, arguments: Json) -> Any:
-        """The response."""
+        """The response; streams it if the settings say so."""
         if not self.settings.stream:
             return self.api.create(self.client, arguments)
         telling = self.api.telling()
@@ -93,7 +93,7 @@ class Asker:
         return telling.response
 
     async def aask(self, arguments: Json) -> Any:
-        """The response, from an async client."""
+        """The same with an async client."""
         if not self.settings.stream:
             return await self.api.create(self.client, arguments)
         telling = self.api.telling()
@@ -104,7 +104,7 @@ class Asker:
 
 
 def is_lost(error: Exception) -> bool:
-    """Whether a response had begun and did not arrive; not: the request was refused or wrong."""
+    """Whether a response began but did not arrive completely, as opposed to a refused or wrong request."""
     status: object = getattr(error, "status_code", getattr(error, "code", None))
     if isinstance(status, int):
         return status < _REFUSED

@@ -1,10 +1,10 @@
-"""Calling a tool: whatever it does, the model gets a result.
+"""Calling a tool: whatever the tool does, the model gets a result.
 
-Tools are other people's code: what they raise is told to the model (the text, no traceback) and
-logged, and the loop goes on.  Being cancelled is not an error and goes through.
+Tools are other people's code: the text of an exception (without the traceback) is logged and given to the
+model, and the loop goes on.  Cancellation is not an error and goes through.
 
-The source is looked at *before* the tool reads it.  Should it change in between, it will seem to have
-changed later, and the result is kept; the other way round a stale result would pass for fresh.
+The state of the source is captured *before* the tool reads it.  If the source changes in between, it will seem to
+have changed later, and the result is kept; in the other order, a stale result would pass for fresh.
 """
 
 import inspect
@@ -42,16 +42,16 @@ from timeline.react._tool import Function, Tool, ToolReply
 log = logging.getLogger("foldline")
 
 RESULT_BYTES_MAX = EVENT_BYTES_MAX - 1_000_000
-"""Of a result with its envelope; an event has some words more."""
+"""Largest size in bytes of a result with its envelope; the rest of the limit is for the other fields of its event."""
 
 
 class NotCalledError(Exception):
-    """The model asked for a tool that there is not, or gave it what it does not take."""
+    """The model called an unknown tool, or passed invalid input."""
 
 
 @attrs.frozen(kw_only=True)
 class Done:
-    """A call that was answered."""
+    """A call with its result."""
 
     call: ToolCall
     output: Output
@@ -61,7 +61,7 @@ class Done:
 
 @attrs.frozen
 class _Run:
-    """What the flow of a call asks for: other people's code."""
+    """What the flow of a call yields: a tool or `capture` function to be run."""
 
     function: Function
     arguments: Mapping[str, Any]
@@ -75,7 +75,7 @@ class Caller:
     clock: Callable[[], float]
 
     def call(self, call: ToolCall) -> Done:
-        """The call, answered; an async tool gets a loop of its own."""
+        """Run the tool of a call; an async tool runs in an event loop of its own."""
         return drive(self._called(call), _perform)
 
     async def acall(self, call: ToolCall) -> Done:
@@ -83,9 +83,9 @@ class Caller:
         return await adrive(self._called(call), _aperform)
 
     def current(self, call: ToolCall) -> Determinism | None:
-        """What the source of a call looks like now; without any mark: that could not be found out.
+        """The current state of a call's source; empty if it could not be found out.
 
-        None: its tool has no `capture`, so that nobody can tell.  Never raises.
+        None: the tool has no `capture`.  Never raises.
         """
         return drive(self._current(call), _perform)
 
@@ -95,7 +95,7 @@ class Caller:
             tool, arguments = self._prepared(call)
             mark = yield from self._current(call)
             reply = _shown(_reply((yield _Run(tool.call, arguments))))
-        except Exception as error:  # noqa: BLE001 -- foreign code; see above
+        except Exception as error:  # noqa: BLE001 -- the tool is foreign code
             reply = _failed(call, error)
         done = self._done(call, reply, started, mark)
         refusal = _too_large(done)
@@ -145,7 +145,7 @@ class Caller:
 
 
 def withheld(done: Done) -> Done:
-    """What the model is told instead of a confidential result that nobody can keep: the turn goes on."""
+    """The notice that the model gets instead of a confidential result that cannot be kept; the turn goes on."""
     refusal = confidential(f"what {done.call.name} returned")
     log.error("%s", refusal)
     known = Envelope(
@@ -171,11 +171,11 @@ async def _aperform(run: _Run) -> object:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        raise CancelledError(*error.args) from error  # from within, not by whoever runs the agent
+        raise CancelledError(*error.args) from error  # cancelled within the tool, not by the caller
 
 
 def _awaited(answer: Coroutine[Any, Any, Any]) -> object:
-    """Run a coroutine to its end, even where a loop is running already."""
+    """Run a coroutine to its end, even if an event loop is already running in this thread."""
     import asyncio
 
     with ThreadPoolExecutor(1) as pool:
@@ -192,7 +192,7 @@ def _failed(call: ToolCall, error: BaseException) -> ToolReply:
 
 
 def _reply(answer: object) -> ToolReply:
-    """What a tool returned: a text, parts, or anything that has JSON."""
+    """The reply for a tool's return value: a text, parts, or a value that JSON can represent."""
     match answer:
         case ToolReply():
             return answer
@@ -209,17 +209,17 @@ def _reply(answer: object) -> ToolReply:
 
 
 def _shown(reply: ToolReply) -> ToolReply:
-    """The reply, if all of it can be shown.
+    """The reply, if all of it can be shown to the model.
 
     Raises:
-        MisuseError: a part of it would be refused; the model is told why, as of any failure.
+        MisuseError: the provider would refuse a part of it; the model gets the message as the call's error.
     """
     output_parts(reply.output, "the output")
     return reply
 
 
 def _too_large(done: Done) -> TooLargeError | None:
-    """What the model is told instead of a result that no store takes."""
+    """The error that the model gets instead of a result that is too large for a store."""
     block = ToolResult(
         id=BlockId(""),
         turn=TurnId(""),

@@ -1,4 +1,4 @@
-"""What a run of the agent tells: hooks, which see everything and can break nothing, and its outcome."""
+"""The hooks of an agent, which see everything and can break nothing, and the outcome of a run."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeAlias
@@ -14,20 +14,20 @@ Hook: TypeAlias = Callable[[Any], Any]
 
 @attrs.frozen(kw_only=True)
 class SessionStarted:
-    """A run begins, goes on after a crash, or goes on with a compacted prompt."""
+    """A run begins, continues after a crash, or continues with a compacted prompt."""
 
     source: Literal["startup", "resume", "compact"]
-    """Which of the three."""
+    """Why: the run begins, continues after a crash, or continues with a compacted prompt."""
     version: int
-    """Of the timeline; with source "compact", of the compaction: the boundary."""
+    """The timeline's version; with source "compact", the version of the compaction."""
 
 
 @attrs.frozen(kw_only=True)
 class StepStarted:
-    """A round is about to begin: nothing is rendered yet, so what is appended now will be seen."""
+    """A round is about to begin. Nothing is rendered yet, so the model will see what a hook appends now."""
 
     round: int
-    """From 1, in this run."""
+    """Number of the round in this run, from 1."""
 
 
 @attrs.frozen(kw_only=True)
@@ -35,21 +35,21 @@ class StepDone:
     """A round is over: the answer and the results of its calls are in the log."""
 
     round: int
-    """From 1, in this run."""
+    """Number of the round in this run, from 1."""
     rendered: Rendered = attrs.field(repr=False)
     """The request that was answered."""
     response: Any = attrs.field(repr=False)
-    """The SDK's object; of a stream of OpenAI's, its JSON."""
+    """The SDK's object; for a streamed response of OpenAI, its JSON."""
     stop: str
-    """Why the model stopped, as the provider put it."""
+    """The provider's stop reason."""
 
 
 @attrs.frozen(kw_only=True)
 class StreamLost:
-    """A response broke off: what `on_text` said of it is void. It is asked for again."""
+    """A response broke off: discard the texts that `on_text` received from it. The agent sends the request again."""
 
     error: Exception
-    """What broke it off."""
+    """The error that broke it off."""
 
 
 def _hooks(hooks: Iterable[Hook]) -> tuple[Hook, ...]:
@@ -60,7 +60,7 @@ def _hooks(hooks: Iterable[Hook]) -> tuple[Hook, ...]:
 @checked_calls()
 @attrs.frozen(kw_only=True)
 class AgentHooks:
-    """Callables, sync or async; what they raise is logged and changes nothing.
+    """Functions of the caller, sync or async; an exception in one is logged and changes nothing.
 
     Compactions have hooks of their own (`timeline.Hooks`).  An async hook needs an
     `AsyncReactAgent`; a sync one works in both.
@@ -69,20 +69,20 @@ class AgentHooks:
     on_session_start: tuple[Hook, ...] = attrs.field(
         default=(), converter=_hooks, validator=functions
     )
-    """Given a `SessionStarted`."""
+    """Called with a `SessionStarted`."""
     before_step: tuple[Hook, ...] = attrs.field(default=(), converter=_hooks, validator=functions)
-    """Given a `StepStarted`."""
+    """Called with a `StepStarted`."""
     after_step: tuple[Hook, ...] = attrs.field(default=(), converter=_hooks, validator=functions)
-    """Given a `StepDone`."""
+    """Called with a `StepDone`."""
     on_text: tuple[Hook, ...] = attrs.field(default=(), converter=_hooks, validator=functions)
-    """Given each piece of text as it is streamed."""
+    """Called with each piece of text as it is streamed."""
     on_lost: tuple[Hook, ...] = attrs.field(default=(), converter=_hooks, validator=functions)
-    """Given a `StreamLost`."""
+    """Called with a `StreamLost`."""
 
 
 @attrs.frozen(kw_only=True)
 class Usage:
-    """Tokens of all rounds together, as the provider reported them."""
+    """The tokens of all rounds of a run, as the provider reported them."""
 
     uncached: int = 0
     cache_read: int = 0
@@ -91,11 +91,11 @@ class Usage:
 
     @property
     def input(self) -> int:
-        """All prompts together, what came from the cache included."""
+        """Tokens of all prompts together, including those read from the cache."""
         return self.uncached + self.cache_read + self.cache_write
 
     def plus(self, new: UsageRecorded | None) -> "Usage":
-        """With those of one more response."""
+        """The sum of these tokens and those of one more response."""
         if new is None:
             return self
         return Usage(
@@ -111,10 +111,10 @@ class Outcome:
     """How a run ended."""
 
     text: str
-    """What the agent said last."""
+    """The texts of the agent since its last tool call."""
     stop: str
-    """Why the model stopped, of whatever provider in the words of Anthropic's: `end_turn`, `refusal`, `max_tokens`, `stop_sequence`,
-    `model_context_window_exceeded` (also when the provider refused the prompt and compaction could
+    """Why the run stopped, for every provider in Anthropic's terms: `end_turn`, `refusal`, `max_tokens`,
+    `stop_sequence`, `model_context_window_exceeded` (also if the provider refused the prompt and compaction could
     not make it shorter); or our own `rounds_max`."""
     rounds: int
     usage: Usage

@@ -1,4 +1,4 @@
-"""Tools with which the model reads back what its prompt no longer shows.
+"""Tools with which the model reads back content that its prompt no longer shows.
 
 agent = ReactAgent(timeline, client, tools=[*tools, *reading_tools(timeline)])
 """
@@ -32,9 +32,9 @@ READ_TIMELINE: Final = "read_timeline"
 HITS: Final = 10
 WITHHELD: Final = "This content was hidden on request; it cannot be read back."
 LIMIT_MAX: Final = 1_000
-"""Hits that a search gives at most."""
+"""Largest number of hits that a search returns."""
 NOT_ITSELF: Final = f'-"{MARK}" -"{READ_TIMELINE} query"'
-"""What was only read back, and the question for it, is not to be found again."""
+"""Excludes blocks that were only read back, and the calls that searched for them."""
 GUIDE: Final = """Read back what this conversation no longer shows: hidden, cleared or folded content.
 
     Give the path or the label that stands for it, or a query that finds it. A long content comes in pieces; each
@@ -54,8 +54,8 @@ def reading_tools(
     artifacts: "ArtifactStore | None" = None,
     requester: "Requester | None" = None,
 ) -> tuple[Tool, ...]:
-    """`read_timeline`, and `read_artifact` where there is an artifact store: the timeline's own, in
-    its requester's name, unless others are given."""
+    """The tools `read_timeline` and, if there is an artifact store, `read_artifact`; default: the timeline's own store
+    and requester."""
     run = adrive if isinstance(timeline, AsyncTimeline) else drive
     made = [_tool(_reader(timeline, run))]
     if artifacts is not None or timeline.settings.can_externalize:
@@ -66,7 +66,7 @@ def reading_tools(
 
 @attrs.frozen
 class _Shelf:
-    """Where artifacts are read, and in whose name; the store is opened by the first call."""
+    """The store from which artifacts are read, and the requester; the first call opens the store."""
 
     timeline: Timeline | AsyncTimeline
     given: "ArtifactStore | None"
@@ -85,7 +85,7 @@ class _Shelf:
 
 
 def _tool(function: Callable[..., object]) -> Tool:
-    return tool(durability="ephemeral")(function)  # reading again gives the same
+    return tool(durability="ephemeral")(function)  # the same input gives the same result
 
 
 @attrs.frozen
@@ -135,7 +135,7 @@ def _hits(timeline: Timeline | AsyncTimeline, query: str, count: int) -> Calls[A
 
 
 def _no_such(error: UnknownPathError) -> str:
-    """What to do about a path that is none."""
+    """The answer to a path that does not exist."""
     instead = f" Close to it: {', '.join(error.near)}." if error.near else ""
     return (
         f"There is no block at {error.path[:200]!r}.{instead} Paths look like ar:t1.user.prompt,"

@@ -1,7 +1,7 @@
-"""Reacting to a prompt that was too long: compact, render again, try again.
+"""Handling a prompt that was too long: compact, render again, try again.
 
-The provider's own count of the tokens corrects ours, each try is smaller than the last, and when
-compaction cannot help any more the provider's error comes through.
+The provider's own token count corrects ours, and each try is smaller than the last. If compaction cannot
+help any more, the provider's error comes through.
 """
 
 import logging
@@ -32,10 +32,10 @@ def retry_with_compaction(
     tools: Tools = None,
     retries_max: int = RETRIES_MAX,
 ) -> _T:
-    """What `call` returns for a rendered request, compacting when the provider says "too long".
+    """Return what `call` returns for a rendered request; if the provider says "too long", compact and try again.
 
     Raises:
-        whatever `call` raised: another error; or the overflow, when no smaller request is left.
+        any error of `call`: an overflow only if the request cannot become smaller, other errors at once.
     """
     flow = retried(timeline, partial(_once, call), system, tools, retries_max)
     answer: _T = drive(flow)
@@ -50,7 +50,7 @@ async def aretry_with_compaction(
     tools: Tools = None,
     retries_max: int = RETRIES_MAX,
 ) -> _T:
-    """The same for an `AsyncTimeline`."""
+    """`retry_with_compaction` for an `AsyncTimeline`."""
     flow = retried(timeline, partial(_once, call), system, tools, retries_max)
     answer: _T = await adrive(flow)
     return answer
@@ -67,7 +67,7 @@ def retried(
     tools: Tools,
     retries_max: int = RETRIES_MAX,
 ) -> Generator[_E | Use, Any, _T]:
-    """What the flow that `call` makes of a request returns; see `retry_with_compaction`."""
+    """The result of the flow that `call` makes for a request; see `retry_with_compaction`."""
     rendered: Rendered = yield lambda: timeline.render(system=system, tools=tools)
     for _ in range(retries_max):
         try:
@@ -87,10 +87,10 @@ def retried(
 
 
 def overflow_in(error: BaseException) -> Overflow | None:
-    """What an error of the provider's client says about a prompt that was too long.
+    """The overflow that an error of a provider's client reports; None: it is another error.
 
-    Reads what the clients of the providers have in common: a status, a body, a message; Google's calls the
-    first two `code` and `details`.
+    Reads the attributes that the providers' clients have in common: a status, a body, a message; in Google's client
+    the first two are called `code` and `details`.
     """
     status: object = getattr(error, "status_code", getattr(error, "code", None))
     details = _details(getattr(error, "body", getattr(error, "details", None)))
@@ -100,7 +100,7 @@ def overflow_in(error: BaseException) -> Overflow | None:
 
 
 def _details(body: object) -> dict[str, Any]:
-    """The innermost description of the error: both providers wrap it once."""
+    """The innermost description of the error; both providers wrap it once."""
     if not isinstance(body, dict):
         return {}
     outer = cast("dict[str, Any]", body)
@@ -109,7 +109,7 @@ def _details(body: object) -> dict[str, Any]:
 
 
 def measured(rendered: Rendered, overflow: Overflow) -> UsageRecorded | None:
-    """What the provider's own count teaches about ours."""
+    """The provider's own count of a request, to correct the estimate; None: it is not known."""
     if not overflow.tokens:
         return None
     return UsageRecorded(

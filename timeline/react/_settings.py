@@ -1,4 +1,4 @@
-"""What both agents are given besides a timeline and a client."""
+"""The settings of both agents, besides a timeline and a client."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -36,7 +36,7 @@ def _tool(given: Any) -> Tool | Mapping[str, Any]:
 
 
 def _must_be(what: str, is_right: Callable[[Any], bool]) -> Any:
-    """A validator: something of which this is true."""
+    """A validator that accepts values for which `is_right` is true."""
 
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
         if not is_right(value):
@@ -46,7 +46,7 @@ def _must_be(what: str, is_right: Callable[[Any], bool]) -> Any:
 
 
 def is_kind(kind: type, what: str) -> Any:
-    """A validator: of this class."""
+    """A validator that accepts instances of `kind`."""
     return _must_be(what, lambda value: isinstance(value, kind))
 
 
@@ -56,24 +56,24 @@ def _whole(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
 
 @attrs.frozen(kw_only=True)
 class AgentSettings:
-    """How an agent works."""
+    """The settings of an agent."""
 
     name: str = attrs.field(default="", validator=is_kind(str, "a text"))
-    """What traces call it."""
+    """The agent's name in traces."""
     system: System = attrs.field(default=None, repr=False)
     """The system prompt: a text, or text blocks."""
     tools: tuple[Tool | Mapping[str, Any], ...] = attrs.field(default=(), converter=_tools)
     """Tools, plain functions, or definitions of the provider's own tools."""
     max_tokens: int = attrs.field(default=8000, validator=_whole)
-    """Of one answer."""
+    """Largest number of tokens in one answer."""
     rounds_max: int = attrs.field(default=100, validator=_whole)
-    """Rounds of one run."""
+    """Largest number of rounds in one run."""
     hooks: AgentHooks = attrs.field(
         factory=AgentHooks, validator=is_kind(AgentHooks, "AgentHooks(...)")
     )
-    """Functions that are told what the agent does."""
+    """Functions that the agent calls while it runs; see `AgentHooks`."""
     stream: bool = attrs.field(default=False, validator=is_kind(bool, "True or False"))
-    """Whether answers are streamed, for `hooks.on_text` and for long ones."""
+    """Whether answers are streamed; needed for `hooks.on_text` and for long answers."""
     options: Mapping[str, Any] = attrs.field(
         factory=dict[str, Any], repr=False, validator=is_kind(Mapping, "a dict of arguments")
     )
@@ -81,7 +81,7 @@ class AgentSettings:
     clock: Callable[[], float] = attrs.field(
         default=time.time, validator=_must_be("a function", callable)
     )
-    """For the envelopes of results."""
+    """Gives the times in the envelopes of results."""
 
     def __attrs_post_init__(self) -> None:
         fixed_content(self.system, self.definitions)
@@ -92,7 +92,7 @@ class AgentSettings:
 
     @property
     def definitions(self) -> list[Json]:
-        """The tools as a request describes them."""
+        """The definitions of the tools, for a request."""
         return [tool.definition if isinstance(tool, Tool) else dict(tool) for tool in self.tools]
 
     def arguments(self, rendered: Rendered) -> Json:
@@ -102,11 +102,11 @@ class AgentSettings:
 
     @property
     def caller(self) -> Caller:
-        """Who calls the tools that are functions."""
+        """Calls the tools that are functions."""
         mine = {tool.name: tool for tool in self.tools if isinstance(tool, Tool)}
         return Caller(tools=mine, clock=self.clock)
 
     @property
     def probe(self) -> Callable[[ToolCall], Determinism | None]:
-        """Says what the source of a call looks like now, where its tool has a `capture`."""
+        """A function that returns the current state of a call's source, if its tool has a `capture`."""
         return self.caller.current

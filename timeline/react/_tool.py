@@ -36,7 +36,7 @@ def _names(given: Iterable[str]) -> tuple[str, ...]:
 
 
 class Declared(TypedDict, total=False):
-    """What `tool` may be told about a function; see `Tool`."""
+    """What the decorator `tool` may declare about a function; see `Tool`."""
 
     name: str
     description: str
@@ -51,22 +51,22 @@ class Declared(TypedDict, total=False):
 @checked_calls()
 @attrs.frozen(kw_only=True)
 class ToolReply:
-    """A tool's output, for tools that have more to say than the output."""
+    """A tool's output with facts about it."""
 
     output: Output
     is_error: bool = attrs.field(default=False, validator=instance_of(bool))
     key_fields: dict[str, Any] = attrs.field(factory=dict[str, Any], validator=instance_of(dict))
     """Small facts that stay when the output is cleared: an exit status, a count, an id."""
     determinism: Determinism = attrs.field(factory=Determinism, validator=instance_of(Determinism))
-    """Of the source that was read; if it says anything, nothing is captured in its place."""
+    """The state of the source that was read; if it is not empty, it replaces the result of `capture`."""
     outcome: ResultOutcome | None = attrs.field(
         default=None, validator=optional(in_(get_args(ResultOutcome)))
     )
-    """None: `failure` if it is an error, else `success`."""
+    """The outcome; None: `failure` if it is an error, else `success`."""
     sensitivity: Sensitivity | None = attrs.field(
         default=None, validator=optional(in_(get_args(Sensitivity)))
     )
-    """None: as the tool declared."""
+    """The sensitivity of this result; None: the tool's."""
 
 
 @checked_calls()
@@ -78,24 +78,24 @@ class Tool:
     description: str
     input_schema: Json = attrs.field(repr=False)
     call: Function
-    """Sync or async; is given the checked input as keyword arguments."""
+    """Sync or async; called with the validated input as keyword arguments."""
     durability: Durability = attrs.field(default="anchoring", validator=in_(get_args(Durability)))
-    """What may become of its results when space is short; see `Envelope`."""
+    """How its results may be shortened when space is short; see `Envelope`."""
     preserve: tuple[str, ...] = attrs.field(default=(), converter=_names)
-    """Fields of a reply with JSON that stay when the rest is cleared: `id`, `order.total`."""
+    """Fields of a JSON reply that stay when the rest is cleared: `id`, `order.total`."""
     sensitivity: Sensitivity = attrs.field(default="internal", validator=in_(get_args(Sensitivity)))
-    """Of its results."""
+    """The sensitivity of its results."""
     kind: ToolKind | None = attrs.field(default=None, validator=optional(in_(get_args(ToolKind))))
-    """What it does: what a summary lists its calls under; None: what its name suggests. Of a `write`
+    """What it does; summaries list its calls by this kind. None: what its name suggests. For a `write`,
     the reply's key fields may say more: `path` or `paths`, `mime`, `visibility`, `sources`."""
     target: str = ""
-    """The parameter that says what a call is about: a path, a query, an id."""
+    """The parameter that names the object of a call: a path, a query, an id."""
     capture: Function | None = attrs.field(default=None, repr=False)
-    """What the source looks like: given those of the tool's arguments that it has parameters for,
-    returns a `Determinism`. Asked before each call, and again before a replayable result is
-    cleared. Sync or async; what it raises is logged and counts as changed."""
+    """A function that returns the state of the source as a `Determinism`; it receives those arguments of the tool
+    for which it has parameters. Called before each call of the tool, and again before a replayable result is
+    cleared. Sync or async; an exception in it is logged, and the source then counts as changed."""
     check: Callable[[Json], Json] = attrs.field(default=dict, repr=False, eq=False)
-    """Input to keyword arguments; raises ValueError or TypeError with a text for the model."""
+    """Turns the input into keyword arguments; raises ValueError or TypeError with a text for the model."""
 
     def __attrs_post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -109,7 +109,7 @@ class Tool:
 
     @property
     def definition(self) -> Json:
-        """The tool as a request describes it."""
+        """The definition of the tool, for a request."""
         return {
             "name": self.name,
             "description": self.description,
@@ -117,7 +117,7 @@ class Tool:
         }
 
     def __call__(self, *positional: Any, **named: Any) -> Any:
-        """The function itself, for Python code."""
+        """Call the function itself, for use in Python code."""
         return self.call(*positional, **named)
 
 
@@ -128,11 +128,11 @@ def tool(**declared: Unpack[Declared]) -> Callable[[Function], Tool]: ...
 def tool(
     function: Function | None = None, /, **declared: Unpack[Declared]
 ) -> Tool | Callable[[Function], Tool]:
-    """Make a tool of a function: its schema from the annotations, its texts from the docstring.
+    """Make a tool from a function: its schema from the annotations, its descriptions from the docstring.
 
     Raises:
-        MisuseError: a parameter whose type has no JSON, or that cannot be given by name; a `capture`
-            that needs what the tool is not given; a `target` that is no parameter.
+        MisuseError: the type of a parameter has no JSON form, or a parameter cannot be passed by name; `capture`
+            needs a parameter that the tool does not have; or `target` is not a parameter of the tool.
     """
 
     def make(function: Function) -> Tool:
@@ -162,7 +162,7 @@ def _check_capture(made: Tool) -> None:
 
 
 def as_tool(given: Tool | Function) -> Tool:
-    """A plain function is a tool, too."""
+    """The tool itself, or a tool made from a plain function."""
     return given if isinstance(given, Tool) else tool(given)
 
 

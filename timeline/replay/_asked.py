@@ -36,7 +36,7 @@ class Asked:
         """Nothing to note: the provider knows what it has cached."""
 
     def taken(self) -> tuple[SummaryCall, ...]:
-        """The calls since this was last asked."""
+        """The calls since this was last called."""
         calls, self._calls = tuple(self._calls), []
         return calls
 

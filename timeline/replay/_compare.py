@@ -14,28 +14,28 @@ import attrs
 from timeline.replay._result import ReplayResult
 
 MEASURES: Final = ("far", "far_context", "far_wide", "quotes", "surroundings", "rules")
-"""Of what is kept, by the fields of `Means`: shares, each from 0 to 1."""
+"""The measures of what is kept, fields of `Means`: shares from 0 to 1."""
 
 
 @attrs.frozen(kw_only=True)
 class Means:
-    """One policy, on average over the sessions."""
+    """One policy, averaged over the sessions."""
 
     policy: str
     sessions: int
-    """Those that count."""
+    """The number of sessions that count."""
     cost: float
     """Share of the cost of sending everything, in tokens of ordinary input."""
     far: float
     far_context: float
     far_wide: float
     quotes: float | None
-    """None: no far line was repeated."""
+    """None: no older line was repeated."""
     surroundings: float
     rules: float | None
-    """None: no user spoke."""
+    """None: there are no user texts."""
     busts: float
-    """Warm busts in 100 calls."""
+    """Warm busts per 100 calls."""
     is_front: bool = False
 
     @property
@@ -45,7 +45,7 @@ class Means:
 
 
 def compared(results: Sequence[ReplayResult]) -> tuple[Means, ...]:
-    """The means of each policy, in the order in which they came; empty: no session counts."""
+    """The means of each policy, in the given order; empty: no session counts."""
     pressed = [result for result in results if result.recall.far is not None]
     names = dict.fromkeys(result.policy for result in pressed)
     means = [_means(name, [r for r in pressed if r.policy == name]) for name in names]

@@ -73,7 +73,7 @@ class _Log:
 
 
 def coverage(events: Sequence[Recorded], view: View) -> Coverage:
-    """Where every block of the whole log `events` is in `view`, which must be of the same version."""
+    """The place of every block of the whole log `events` in `view`, which must have the same version."""
     log = _read(events)
     counts = Counter(_place(version, block, log) for version, block in log.blocks.items())
     problems = [*_fold_problems(log, view), *_view_problems(log, view), *_pair_problems(log, view)]

@@ -50,7 +50,7 @@ class Flattener:
         ]
 
     def _block(self, place: str, content: Json) -> FlatBlock:
-        """The block, flattened once; whoever changes one of ours breaks more than this."""
+        """The block, flattened once; our blocks are never changed."""
         seen = self._seen.get((place, id(content)))
         if seen is not None and seen[0] is content:
             return seen[1]

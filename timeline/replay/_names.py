@@ -13,7 +13,7 @@ CHARACTERS_MIN: Final = 6
 CHARACTERS_MAX: Final = 200
 """Longer ones are data."""
 BLACKED_OUT: Final = "REDACTED"
-"""What recorders put in the place of secrets; nobody refers to it."""
+"""Placeholders for secrets in recorded logs, which do not count as names."""
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _COLON = r":(?://|\\)"
@@ -47,7 +47,7 @@ _HASH = re.compile(r"(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{7,}")
 
 
 def rare_names(text: str) -> set[str]:
-    """The identifiers in a text that nobody could guess."""
+    """The identifiers in a text that cannot be guessed."""
     found = {candidate.rstrip(".-:/") for candidate in _candidates(text)}
     return {name for name in found if _is_rare(name)}
 

@@ -40,7 +40,7 @@ NEAR_CALLS: Final = 5
 TRIVIAL_SHARE: Final = 0.3
 """Of all texts: a name or a line in more of them does not count."""
 OCCURRENCES_MAX: Final = 3
-"""With the surroundings of any of the last so many occurrences a name is there."""
+"""A name counts as present with the surroundings of any of this many last occurrences."""
 RULE_CHARACTERS: Final = 300
 """Of a user's text, what must be there to the letter."""
 
@@ -91,7 +91,7 @@ def _repeatable(session: Session) -> frozenset[str]:
 
 @attrs.frozen
 class _Use:
-    """A response wrote a name that stood in so many texts by then, last in one of that call."""
+    """A name in a response, the number of earlier texts with it, and the call of the last such text."""
 
     name: str
     texts: int

@@ -1,4 +1,4 @@
-"""What a replay may be told, and what it takes from the session when it is told nothing."""
+"""The options of a replay, and their defaults from the session."""
 
 from typing import Literal, TypeAlias
 
@@ -15,13 +15,13 @@ from timeline.arguments._fixed import System, Tools
 Summaries: TypeAlias = Literal["extractive", "stand-in", "anthropic"]
 
 MODEL = "claude-sonnet-5-5"
-"""Whose prices and rules count when the session's own model is not in the table."""
+"""The model whose prices and rules apply if the session's own model is not in the table."""
 SYSTEM = "You are an agent that works with tools. Do what the user asks, and say what was done."
 
 
 @attrs.frozen(kw_only=True)
 class ReplayOptions:
-    """How to replay; everything has a default."""
+    """The options of a replay; all have defaults."""
 
     window: int | None = None
     """Tokens that the prompt may have; default: the model's window less the output reserve."""
@@ -30,34 +30,34 @@ class ReplayOptions:
     policy: Policy | str = "default"
     """A policy, or the name of one."""
     model: str = ""
-    """Default: the session's, when its prices are known."""
+    """Default: the session's model, if its prices are known."""
     provider: str = ""
-    """Whose requests are sent, as `Model.provider` names it; default: the model's."""
+    """The provider for whose API requests are rendered, as in `Model.provider`; default: the model's."""
     summarizer: Summaries = attrs.field(
         default="extractive", validator=in_(("extractive", "stand-in", "anthropic"))
     )
-    """`anthropic` asks a real model, with the key in the environment."""
+    """Who writes summaries; `anthropic` calls a real model, with the key in the environment."""
     base_url: str = ""
-    """Of the provider, for `anthropic`; default: the client's."""
+    """The URL of the provider, for `anthropic`; default: the client's."""
     keep_thinking: bool = True
     """Whether recorded thinking is sent."""
     system: System = None
-    """Default: what the log has, or one sentence."""
+    """The system prompt; default: that of the log, or one sentence."""
     tools: Tools = None
-    """Default: what the log has, or an open definition for each name seen."""
+    """The tools; default: those of the log, or for each name in the log a definition that takes any arguments."""
     name: str = ""
-    """Of the timeline; default: the session's."""
+    """The name of the timeline; default: the session's."""
 
     def policy_given(self) -> Policy:
-        """The policy, looked up where it is a name."""
+        """The policy; a name is looked up."""
         return policy_named(self.policy) if isinstance(self.policy, str) else self.policy
 
     def policy_for_replay(self) -> Policy:
-        """The policy, without summaries in the background: a replay is one step after the other."""
+        """The policy, without summaries in the background, because a replay is strictly sequential."""
         return attrs.evolve(self.policy_given(), prepare_ratio=1.0)
 
     def model_for(self, session: Session) -> Model:
-        """The model whose rules and prices count."""
+        """The model whose rules and prices apply."""
         asked = model_named(self.model or MODEL)
         provider = self.provider or asked.provider
         model = asked if self.model else model_named(session.model)
@@ -66,7 +66,7 @@ class ReplayOptions:
         return attrs.evolve(model, provider=provider)
 
     def guess_for(self, session: Session) -> str:
-        """Why window and money are guesses; empty: they are those of a model that is known."""
+        """Why window and prices are guesses; empty: the model is known."""
         model, own = self.model_for(session), model_named(session.model)
         if guess := guess_about(model):
             return guess

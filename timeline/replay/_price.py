@@ -20,7 +20,7 @@ class SummaryCall:
     """A model call that a compaction made, or would have made."""
 
     input_tokens: int = attrs.field(default=0, validator=ge(0))
-    """The whole input, what was cached included."""
+    """The whole input, including cached tokens."""
     cached_prefix_tokens: int = attrs.field(default=0, validator=ge(0))
     output_tokens: int = attrs.field(default=0, validator=ge(0))
 

@@ -1,7 +1,7 @@
-"""How much of what the agent then used was still in front of it.
+"""Measures how much of what the agent used next was still in its request.
 
-Measured at the calls where the full history exceeds the window: at all others anybody sends all of
-it.  A call that needed nothing says nothing; the rest are averaged, each call counting the same.
+Only calls whose full history exceeds the window are measured, because at all others any engine sends
+all of it.  Calls that used nothing older are left out; the others are averaged with equal weight.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""The reference that every replay is held against: send everything, with good cache marks."""
+"""The reference for every replay: send everything, with good cache marks."""
 
 import attrs
 

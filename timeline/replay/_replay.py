@@ -1,8 +1,8 @@
-"""Replay: a recorded session through the engine, call by call, as it happened to the agent.
+"""Replays a recorded session through the engine, call by call, as it happened to the agent.
 
-For each item of the session the clock is set to its time; before a response the next request is
-rendered, priced and dumped, then what really happened is appended.  Recorded compactions play no
-part, nor does recorded usage: it belongs to other prompts.
+For each item of the session, the clock is set to its time. Before a response, the next request is
+rendered, priced and dumped; then the recorded item is appended.  Recorded compactions are ignored,
+and so is recorded usage, because it belongs to other prompts.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,12 +30,12 @@ from timeline.tokens import counter_for
 CHECK_EVERY_CALLS = 50
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Told the calls done and the calls in all."""
+"""Receives the number of calls done and of all calls."""
 
 
 @attrs.define(kw_only=True)
 class Replay:
-    """One session on its way through one engine."""
+    """The replay of one session."""
 
     session: Session
     store: EventStore
@@ -44,17 +44,17 @@ class Replay:
     reference: FullHistory
     memory: Memory
     writer: StandIn | Asked | None = None
-    """Who writes summaries and knows what that cost; None: they are extractive."""
+    """Writes summaries and knows their cost; None: summaries are extractive."""
     dump: Dump | None = None
     guess: str = ""
     """Why window and money are guesses."""
     points: list[Point] = attrs.field(factory=list[Point])
     full: list[tuple[int, float]] = attrs.field(factory=list[tuple[int, float]])
-    """Tokens and dollars of sending everything, call by call."""
+    """Tokens and dollars of sending everything, for each call."""
     milliseconds: list[float] = attrs.field(factory=list[float])
     decisions: list[Event] = attrs.field(factory=list[Event])
     notices: dict[str, str] = attrs.field(factory=dict[str, str])
-    """By what they say; as the latest request that says it has it."""
+    """By their text; in the form of the latest request with this text."""
     violations: int = 0
     over_window: int = 0
     cannot_fit: int = 0
@@ -87,7 +87,7 @@ class Replay:
         )
 
     def run(self, progress: Progress | None = None) -> None:
-        """Live through the whole session."""
+        """Replay the whole session."""
         total = len(self.session.calls)
         for item in self.session.items:
             spent = self.reference.bill.dollars
@@ -137,7 +137,7 @@ class Replay:
         self.cannot_fit += reason is not None and reason.reason == "over_limit"
 
     def check(self) -> None:
-        """Whether every block is accounted for, and the log read back shows the same."""
+        """Check that every block is accounted for, and that the log read back renders the same."""
         timeline = self.replayed.timeline
         timeline.flush()
         found = coverage(timeline.events(), timeline.view)

@@ -1,4 +1,4 @@
-"""A timeline that lives through a session again, with the clock of then."""
+"""A timeline that is replayed with the clock of the recorded session."""
 
 from collections.abc import Sequence
 from time import perf_counter
@@ -18,7 +18,7 @@ from timeline.replay._options import ReplayOptions
 
 @attrs.define
 class Clock:
-    """Tells the time that it was set to."""
+    """A clock that returns the time to which it was set."""
 
     now: float = 0.0
 
@@ -28,7 +28,7 @@ class Clock:
 
 @attrs.frozen(kw_only=True)
 class ReplayTimeline:
-    """One timeline, its clock, and what every request of it begins with."""
+    """One timeline, its clock, and the system prompt and tools of its requests."""
 
     timeline: Timeline
     settings: Settings
@@ -60,18 +60,18 @@ class ReplayTimeline:
         )
 
     def render(self, at: float) -> tuple[Rendered, float]:
-        """The request of that moment, and the milliseconds that it took."""
+        """The request at this moment, and the milliseconds for rendering it."""
         self.clock.now = at
         began = perf_counter()
         rendered = self.timeline.render(system=self.system, tools=self.tools)
         return rendered, (perf_counter() - began) * 1_000
 
     def append(self, at: float, blocks: Sequence[Block]) -> None:
-        """What came next."""
+        """Append the next item of the session."""
         self.clock.now = at
         self.timeline.append(*blocks)
 
     def shown(self, view: View) -> Rendered:
-        """What a view of this timeline is rendered to; decides nothing."""
+        """The request to which a view of this timeline is rendered; this decides nothing."""
         context = self.settings.context(self.system, self.tools, self.clock.now)
         return show(view, context)

@@ -1,4 +1,4 @@
-"""From a replay that has run to its result."""
+"""Computes the result of a finished replay."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -9,11 +9,11 @@ from timeline.replay._result import CacheTotals, Cost, Milliseconds, ReplayResul
 
 NOTICES_MAX = 100
 COMPACTED = frozenset({"compacted", "moved"})
-"""What a compaction is called in the events of a point."""
+"""The name of a compaction among the events of a point."""
 
 
 def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
-    """Everything that a replay says at its end."""
+    """The result of a replay."""
     session, replayed, bill = replay.session, replay.replayed, replay.bill
     tokens = [point.tokens for point in replay.points]
     prunes, clips = _hides(replay, "expired"), _hides(replay, "clipped")

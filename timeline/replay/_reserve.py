@@ -1,4 +1,4 @@
-"""A store for a timeline that is still to come."""
+"""Reserves a store for a timeline that is created later."""
 
 from collections.abc import Generator
 from contextlib import closing, contextmanager

@@ -1,4 +1,4 @@
-"""What a replay says at its end."""
+"""The result of a replay."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import attrs
 from timeline.replay._coverage import Coverage
 
 NOT_IN_JSON = frozenset({"points", "recorded"})
-"""What people see and the contract of `--json` does not have."""
+"""Fields for people that are not part of the contract of `--json`."""
 
 
 @attrs.frozen(kw_only=True)
@@ -27,7 +27,7 @@ class Cost:
     summaries: float
     total: float
     full_history: float
-    """What "send everything" would have cost."""
+    """The cost of sending everything."""
 
     @property
     def ratio(self) -> float:
@@ -43,17 +43,17 @@ class Recall:
     """
 
     near: float | None = None
-    """Of names that last occurred within five calls."""
+    """The share among names that last occurred within five calls."""
     far: float | None = None
-    """Of names that last occurred earlier."""
+    """The share among names that last occurred earlier."""
     far_context: float | None = None
-    """Of these, with their line."""
+    """The same, with their line."""
     far_wide: float | None = None
-    """Of these, with the neighbouring lines."""
+    """The same, with the neighbouring lines."""
     quotes: float | None = None
-    """Of whole lines that it repeated and that last occurred more than five calls earlier."""
+    """The share among whole lines that the agent repeated and that last occurred more than five calls earlier."""
     surroundings: float | None = None
-    """How much of what had stood around the far names was there, in characters: no all or nothing."""
+    """The share of the characters around the far names that was there; not all or nothing."""
 
 
 @attrs.frozen(kw_only=True)
@@ -73,10 +73,10 @@ class Point:
     at: float
     tokens: int
     full_tokens: int
-    """What the full history would have had."""
+    """Tokens of the full history."""
     events: tuple[str, ...] = ()
-    """What was decided before it: `compacted`, `moved` (externalized, cleared or dropped), `pruned`,
-    `clipped`, `skipped`."""
+    """Decisions before this call: `compacted`, `moved` (externalized, cleared or dropped), `pruned`, `clipped`,
+    `skipped`."""
 
 
 @attrs.frozen(kw_only=True)
@@ -86,11 +86,11 @@ class ReplayResult:
     session: str
     format: str
     model: str
-    """Whose rules and prices count."""
+    """The model whose rules and prices apply."""
     recorded: str = ""
-    """The model that the session was recorded with; empty: it does not say."""
+    """The model with which the session was recorded; empty: not recorded."""
     guess: str = ""
-    """Why that is a guess, and the window and the money with it; empty: it is none."""
+    """Why the model's rules, the window and the prices are guesses; empty: they are not."""
     window: int
     """Tokens that a prompt may have."""
     policy: str
@@ -103,24 +103,24 @@ class ReplayResult:
     tool_calls: int
     tool_results: int
     compactions: int
-    """Whatever their rungs did."""
+    """The number of compactions, whichever rungs they used."""
     folds: int
-    """Of these, those that left a summary."""
+    """The number of compactions that left a summary."""
     prunes: int
     clips: int
     split_turns: int
     externalized: int
     cleared: int
     dropped: int
-    """Blocks that the other rungs of compactions took out of the prompt; `dropped` counts all."""
+    """Blocks that the other rungs of compactions removed from the prompt; `dropped` counts all blocks."""
     tokens_max: int
     tokens_mean: int
     over_window_calls: int
     cannot_fit: int
-    """Of these, how many the engine itself reported."""
+    """How many of these the engine itself reported."""
     validity_violations: int
     warm_busts: int
-    """Calls that threw away a prefix which was still cached."""
+    """Calls that lost a prefix that was still cached."""
     cache: CacheTotals
     cost: Cost
     """In dollars."""
@@ -128,19 +128,19 @@ class ReplayResult:
     """In tokens of ordinary input: the same for every model."""
     recall: Recall
     rules: float | None
-    """Share of the user's own texts that were there to the letter, at the same calls."""
+    """Share of the user's own texts that were there word for word, at the same calls."""
     ms_per_call: Milliseconds
     store_bytes: int
     coverage: Coverage
     reopened_equal: bool
-    """The log, read back, renders to the same bytes."""
+    """Whether the log, read back, renders to the same bytes."""
     notices: tuple[str, ...] = ()
-    """What had to be skipped or mended, in the file and in requests."""
+    """What was skipped or repaired, in the file and in requests."""
     points: tuple[Point, ...] = attrs.field(default=(), repr=False)
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Promises that were broken; empty unless there is a bug of ours."""
+        """Broken promises; empty unless foldline has a bug."""
         found = list(self.coverage.problems)
         if self.validity_violations:
             found.append(f"{self.validity_violations} violations of the provider's rules")

@@ -1,4 +1,4 @@
-"""The door: a session and options in, a result out, and nothing half-written behind.
+"""Runs a replay of a session with options, and leaves nothing half-written.
 
 The session is replayed in memory; its log goes into a database once it is complete, in one
 commit, and is read back from there.
@@ -27,14 +27,14 @@ from timeline.replay._result import ReplayResult
 
 @attrs.frozen(kw_only=True)
 class Replayed:
-    """A replay that has run, with the log that it left."""
+    """A finished replay, with its log."""
 
     result: ReplayResult
     log: Sequence[Recorded] = attrs.field(repr=False)
     timeline: ReplayTimeline = attrs.field(repr=False)
-    """What its requests were rendered with."""
+    """The settings with which its requests were rendered."""
     full: Sequence[tuple[int, float]] = attrs.field(repr=False)
-    """Tokens and dollars of sending everything, call by call."""
+    """Tokens and dollars of sending everything, for each call."""
 
 
 def replay(
@@ -45,12 +45,12 @@ def replay(
     dump: Dump | None = None,
     progress: Progress | None = None,
 ) -> ReplayResult:
-    """Replay a session; with `store`, the path or URL of one, keep its log there.
+    """Replay a session; with `store`, the path or URL of a store, keep its log there.
 
     Raises:
-        MisuseError: no such counter or policy; a window that cannot even hold system prompt and
-            tools; the store has a timeline of this name.
-        StoreLockedError: another process holds the store.
+        MisuseError: there is no such counter or policy; the window cannot even hold system prompt and
+            tools; or the store already has a timeline of this name.
+        StoreLockedError: another process has the store open.
     """
     return replay_with_log(session, options, store=store, dump=dump, progress=progress).result
 
@@ -63,7 +63,7 @@ def replay_with_log(
     dump: Dump | None = None,
     progress: Progress | None = None,
 ) -> Replayed:
-    """The same, with the log that it left: what a report is made of."""
+    """The same, with its log, for a report."""
     options = options or ReplayOptions()
     name = TimelineId(options.name or session.name)
     place = nullcontext() if store is None else reserve_store(locate_store(store), name)

@@ -28,17 +28,17 @@ SPACE: Final[Mapping[str, Sequence[Any]]] = {
     "clip_room": (0.0, 0.5, 1.0),
     "user_ratio": (0.06, 0.09, 0.12, 0.18),
 }
-"""Fields of a policy and the values to try, least first; what moves most comes first."""
+"""Fields of a policy and the values to try, smallest first; the fields with the largest effect come first."""
 STEPS: Final = (2, 1)
 
 Evaluate: TypeAlias = Callable[[Sequence[tuple[Policy, Mapping[str, Any]]]], Sequence[Trial]]
-"""Tries policies; each comes with what was changed in it."""
+"""Tries policies; each is given with its changed fields."""
 Rank: TypeAlias = Callable[[Trial], tuple[float, ...]]
 
 
 @attrs.define(kw_only=True)
 class Search:
-    """A walk from one policy to better ones."""
+    """A search that goes from one policy to better ones."""
 
     base: Policy
     space: Mapping[str, Sequence[Any]]
@@ -47,12 +47,12 @@ class Search:
     """Less is better."""
     trials_max: int
     trials: list[Trial]
-    """In the order in which they were tried; the first is that of `base`."""
+    """All trials in the order in which they were tried; the first is that of `base`."""
     best: Trial
     _tried: set[tuple[Any, ...]] = attrs.field(init=False, factory=set[tuple[Any, ...]])
 
     def run(self) -> None:
-        """Until no step makes it better, or the trials are used up."""
+        """Search until no step improves the result, or the trials are used up."""
         self._tried.add(self._point(self.base))
         for step in STEPS:
             while self._around(step):
@@ -67,7 +67,7 @@ class Search:
         return self.best is not before
 
     def _move(self, field: str, steps: Sequence[int]) -> bool:
-        """Try the values so many places away; whether one of them is better."""
+        """Try the values this many places away; return whether one of them is better."""
         values = self._values(field)
         at = values.index(getattr(self.best.policy, field))
         places = [at + step for step in steps if 0 <= at + step < len(values)]
@@ -83,7 +83,7 @@ class Search:
         return sorted({*self.space[field], getattr(self.base, field)})
 
     def _try(self, moves: Sequence[Mapping[str, Any]]) -> Sequence[Trial]:
-        """The trials of what these moves lead to, where nobody was before."""
+        """The trials of the policies to which these moves lead, if they were not tried before."""
         fresh = [made for move in moves if (made := self._made(move))]
         found = self.evaluate(fresh[: self.trials_max - len(self.trials)])
         self.trials += found

@@ -22,17 +22,17 @@ INSTRUCTION_TOKENS = 60
 
 @attrs.define
 class StandIn:
-    """Answers with the extractive text; `taken` tells what the calls would have been."""
+    """Gives the extractive text; `taken` has the calls that a model would have needed."""
 
     _last: tuple[float, CacheStep] | None = attrs.field(init=False, default=None)
     _calls: list[SummaryCall] = attrs.field(init=False, factory=list[SummaryCall])
 
     def sent(self, ts: float, step: CacheStep) -> None:
-        """A request went out; the next summary call would extend it."""
+        """Note a request, which the next summary call would extend."""
         self._last = (ts, step)
 
     def taken(self) -> tuple[SummaryCall, ...]:
-        """The calls since this was last asked."""
+        """The calls since this was last called."""
         calls, self._calls = tuple(self._calls), []
         return calls
 

@@ -1,11 +1,11 @@
-"""What stands around a name in a text: its line, its line and the neighbouring ones, or so much of them all."""
+"""The text around a name: its line, its line with the neighbouring ones, or a number of characters."""
 
 from typing import Final
 
 from timeline.replay._lines import bare_lines
 
 SURROUNDINGS_MIN: Final = 8
-"""Characters besides the name; with fewer they say nothing about it."""
+"""Smallest number of characters besides the name; fewer say nothing about it."""
 LINE_CHARACTERS: Final = 40
 WIDE_CHARACTERS: Final = 150
 
@@ -30,7 +30,7 @@ def wide_around(text: str, name: str) -> str:
 
 
 def around(text: str, name: str, characters: int) -> str:
-    """The last occurrence with up to so many characters on each side, whatever lines they are of."""
+    """The last occurrence with up to this many characters on each side, across lines."""
     at = text.rfind(name)
     return text[max(at - characters, 0) : at + len(name) + characters]
 

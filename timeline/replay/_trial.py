@@ -17,7 +17,7 @@ from timeline.replay._compare import MEASURES, Means, compared
 from timeline.replay._result import ReplayResult
 
 DIGITS: Final = 3
-"""Smaller differences decide nothing."""
+"""Smaller differences are ignored."""
 GRADED: Final = "surroundings"
 
 
@@ -49,25 +49,25 @@ class Trial:
     results: tuple[ReplayResult, ...] = attrs.field(repr=False)
     """One a session, in the order in which the sessions were given."""
     changes: Mapping[str, Any]
-    """In which fields it differs from the policy that the search began with."""
+    """The fields in which it differs from the policy with which the search began."""
 
     @cached_property
     def means(self) -> Means:
-        """What it costs and keeps on average."""
+        """Its average cost and recall."""
         (means,) = compared(self.results)
         return means
 
     def on(self, sessions: Collection[int]) -> "Trial":
-        """The same on some of the sessions, by their place."""
+        """The same on some of the sessions, by their index."""
         chosen = (result for at, result in enumerate(self.results) if at in sessions)
         return attrs.evolve(self, results=tuple(chosen))
 
     def shortfall(self, at_least: Mapping[str, float]) -> float:
-        """By how much it misses the bounds, all together; 0: it keeps them."""
+        """By how much it misses all bounds together; 0: it keeps them."""
         return sum(short for _, short in self.missed(at_least))
 
     def missed(self, at_least: Mapping[str, float]) -> Iterator[tuple[str, float]]:
-        """The measures below their bounds, and by how much; one that no session has misses nothing."""
+        """The measures below their bounds, and by how much; a measure that no session has is left out."""
         for name, least in at_least.items():
             value = getattr(self.means, name)
             if value is not None and value < least:
@@ -81,7 +81,7 @@ class Trial:
 
 
 def front(trials: Iterable[Trial]) -> list[Trial]:
-    """Those of which no other one costs less and keeps as much on average; cheapest first."""
+    """The trials for which no other one costs less and keeps as much on average, cheapest first."""
     found: list[Trial] = []
     for trial in sorted(trials, key=lambda trial: (trial.means.cost, -trial.means.kept)):
         if not found or trial.means.kept > found[-1].means.kept:
@@ -91,18 +91,18 @@ def front(trials: Iterable[Trial]) -> list[Trial]:
 
 @attrs.frozen(kw_only=True)
 class LeftOut:
-    """What is chosen without some sessions, and what it then does on them."""
+    """The best policy without some sessions, and its result on these sessions."""
 
     name: str
-    """A format, or a session where all are of one format."""
+    """A format, or a session if all have the same format."""
     chosen: Trial
-    """The best on the others."""
+    """The best policy on the other sessions."""
     there: Trial
-    """The same on the sessions left out."""
+    """Its result on the sessions that were left out."""
 
 
 def left_out(trials: Sequence[Trial], at_least: Mapping[str, float]) -> tuple[LeftOut, ...]:
-    """Each format left out in turn, or each session; empty where there is only one session."""
+    """Each format left out in turn, or each session; empty if there is only one session."""
     groups = _groups(trials[0].results)
     everything = set(range(len(trials[0].results)))
     found: list[LeftOut] = []

@@ -1,8 +1,8 @@
-"""The door of the tuner: sessions and bounds in, the cheapest policy that keeps them out.
+"""The tuner: finds the cheapest policy that keeps given bounds on given sessions.
 
-Every policy is replayed over all sessions that say something: those that exceed the window and then use
-older names.  The choice is made once more without each source of sessions and judged on what was left
-out, so that a policy that fits one agent only is seen to do so.
+Every policy is replayed over all sessions that exceed the window and then use older names.  The search is repeated
+with each source of sessions left out, and its result is judged on that source, which reveals a policy that fits only
+one agent.
 """
 
 import signal
@@ -47,10 +47,10 @@ def _positive(_: object, attribute: Any, value: int) -> None:
 
 @attrs.frozen(kw_only=True)
 class Tuning:
-    """What to look for, and how long.
+    """The bounds and limits of a search.
 
     Raises:
-        ArgumentError: no such measure, or a number that makes no sense.
+        ArgumentError: there is no such measure, or a number is not valid.
     """
 
     at_least: Mapping[str, float] = attrs.field(default=AT_LEAST, converter=checked_bounds)
@@ -60,28 +60,28 @@ class Tuning:
     space: Mapping[str, Sequence[Any]] = attrs.field(default=SPACE, repr=False)
     """Fields of a policy, and for each the values to try."""
     processes: int = attrs.field(default=1, validator=_positive)
-    """More than one begin anew from the caller's script: it needs `if __name__ == "__main__":`."""
+    """Number of processes. More than one import the caller's script again, so it needs `if __name__ == "__main__":`."""
 
 
 @attrs.frozen(kw_only=True)
 class Tuned:
-    """What was found."""
+    """The result of `tune`."""
 
     best: Trial
-    """The cheapest that keeps the bounds; if none does, the one that misses them least."""
+    """The cheapest trial that keeps the bounds; if none does, the one that misses them least."""
     trials: tuple[Trial, ...]
-    """In the order in which they were tried; the first is the policy to begin with."""
+    """All trials, in the order in which they were tried; the first is the policy from which the search began."""
     left_out: tuple[LeftOut, ...]
     at_least: Mapping[str, float]
 
     @property
     def is_kept(self) -> bool:
-        """Whether the best keeps all bounds."""
+        """Whether the best trial keeps all bounds."""
         return not self.best.shortfall(self.at_least)
 
     @property
     def front(self) -> list[Trial]:
-        """Cost against what is kept on average: the trials that no other one beats, cheapest first."""
+        """The trials that no other one beats in cost and in what is kept on average, cheapest first."""
         return front(self.trials)
 
 
@@ -92,13 +92,13 @@ def tune(
     *,
     progress: Progress | None = None,
 ) -> Tuned:
-    """The cheapest policy for these sessions that keeps the bounds, beginning with that of `options`.
+    """Find the cheapest policy for these sessions that keeps the bounds, beginning with the policy of `options`.
 
-    `progress` is told the replays done and those there may be in all.
+    `progress` receives the number of replays done and the largest number that there may be.
 
     Raises:
-        MisuseError: no session exceeds the window and then uses older names; none has a measure that
-            a bound is given for; the window cannot hold system prompt and tools.
+        MisuseError: no session exceeds the window and then uses older names; no session has a measure for
+            which there is a bound; or the window cannot hold system prompt and tools.
     """
     options, tuning = options or ReplayOptions(), tuning or Tuning()
     base = options.policy_given()
@@ -127,7 +127,7 @@ def try_policies(
     processes: int = 1,
     progress: Progress | None = None,
 ) -> list[Trial]:
-    """These policies and no others, each with what was changed in it, on the sessions that say something.
+    """Try only these policies, each with its changed fields, on the sessions that count.
 
     Raises:
         MisuseError: as `tune`.
@@ -139,7 +139,7 @@ def try_policies(
 
 
 def tuned_of(trials: Sequence[Trial], at_least: Mapping[str, float]) -> Tuned:
-    """The best of these trials, checked; of equals the one that was tried first."""
+    """The best of these trials, checked; of equal ones the first."""
     best = min(trials, key=lambda trial: trial.rank(at_least))
     checks = left_out(trials, at_least)
     return Tuned(best=best, trials=tuple(trials), left_out=checks, at_least=at_least)
@@ -159,7 +159,7 @@ class _Bench:
     def first(
         self, sessions: Sequence[Session], given: tuple[Policy, Mapping[str, Any]], trials: int
     ) -> Trial:
-        """The policy to begin with on all sessions; from then on only those that count."""
+        """Try the first policy on all sessions; later policies are tried only on sessions that count."""
         base, changes = given
         self.total = trials * len(sessions)
         results = self._replayed([(session, base) for session in sessions])
@@ -209,7 +209,7 @@ def _counts(result: ReplayResult) -> bool:
 
 @contextmanager
 def _mapped(processes: int) -> Generator[_Map]:
-    """A `map` over so many processes; with one, in this one."""
+    """A `map` over this many processes; with one, in this process."""
     if processes == 1:
         yield map
         return

@@ -1,4 +1,4 @@
-"""A window in which a session has to be compacted, for who wants to see what happens then."""
+"""Chooses a window in which a session has to be compacted."""
 
 from typing import Final
 
@@ -8,12 +8,12 @@ from timeline.replay._options import ReplayOptions
 from timeline.tokens import counter_for
 
 SHARE: Final = 0.6
-"""Of the whole session: it is compacted once or a few times, and much of it is still there."""
+"""Share of the whole session: with it, the session is compacted once or a few times, and much of it stays."""
 WINDOWS: Final = tuple(
     digits * 10**zeros for zeros in range(3, 7) for digits in (8, 10, 15, 20, 30, 40, 60)
 )
 LEAST_ROOM: Final = 6_000
-"""Tokens besides system prompt and tools; with fewer every call is a compaction."""
+"""Smallest number of tokens besides system prompt and tools; with fewer, every call is a compaction."""
 
 
 def telling_window(session: Session, options: ReplayOptions) -> tuple[int | None, int]:

@@ -1,4 +1,4 @@
-"""A request as one text: all that the model could read a name in."""
+"""A request as one text, in which the model could find a name."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from render import Json, Rendered
 
 @attrs.define
 class Words:
-    """Joins the texts of requests; remembers those of blocks that it has met before."""
+    """Joins the texts of requests; caches the texts of blocks."""
 
     _known: dict[int, tuple[Json, str]] = attrs.field(
         init=False, factory=dict[int, tuple[Json, str]]
@@ -17,7 +17,7 @@ class Words:
     """By identity: an unmarked block of the renderer's is the same object in every request."""
 
     def of(self, rendered: Rendered) -> str:
-        """System prompt and messages, one block a line or more; thinking and tools left out."""
+        """System prompt and messages, one or more lines per block, without thinking and tools."""
         return "\n".join(self._texts(rendered))
 
     def _texts(self, rendered: Rendered) -> Iterator[str]:

@@ -1,1 +1,1 @@
-"""Who writes summaries: the protocol, a model behind an API, and how long it is waited for."""
+"""Summarisers, which write summaries: the protocol, one that calls a model, and the time limit for all."""

@@ -1,7 +1,7 @@
-"""A summariser that asks a model, through the client of its provider, sync or async.
+"""A summariser that calls a model through its provider's client, sync or async.
 
-It asks once, and once more when the first answer is no good; after that it gives up with
-`SummaryFailedError`, and the timeline's policy decides what stands in.
+It calls the model once, and a second time if the first answer is not usable. Then it gives up with a
+`SummaryFailedError`, and the timeline's policy decides what is used instead.
 """
 
 from collections.abc import Mapping
@@ -46,21 +46,21 @@ from timeline.tokens import counter_for
 
 TRIES_MAX: Final = 2
 ANSWER_TOKENS: Final = 2400
-"""Room for the answer: the two summaries, and the JSON around them."""
+"""Largest number of tokens of the answer: the two summaries, and the JSON around them."""
 _HOUR: Final = 3_600
 _STOPPED: Final = frozenset({"refusal", "max_tokens", "model_context_window_exceeded"})
 
 
 @attrs.define
 class _Spent:
-    """What the calls of one summary cost so far."""
+    """The cost of the calls for one summary so far."""
 
     model: Model
     input: int = 0
     cached: int = 0
     output: int = 0
     dollars: float = 0.0
-    """At the model's list prices."""
+    """Dollars at the model's list prices."""
     stop_reason: str = ""
 
     def add(self, answer: Answer, stop: str, response: object) -> None:
@@ -85,7 +85,7 @@ class _Spent:
 
 
 def _dollars(usage: UsageRecorded, kept_1h: int, model: Model) -> float:
-    """What one call cost."""
+    """The cost of one call in dollars."""
     rates = provider_of(model).rates(model, usage.input)
     written = {min(rates.writes): usage.cache_write - kept_1h} | (
         {_HOUR: kept_1h} if kept_1h else {}
@@ -94,7 +94,7 @@ def _dollars(usage: UsageRecorded, kept_1h: int, model: Model) -> float:
 
 
 def _kept_1h(response: object) -> int:
-    """Tokens that were written to Anthropic's cache for an hour, which costs more."""
+    """Tokens written to Anthropic's cache for an hour, which costs more."""
     found: Json = as_json(response)
     for name in ("usage", "cache_creation"):
         inner: object = found.get(name)
@@ -105,24 +105,24 @@ def _kept_1h(response: object) -> int:
 
 @attrs.frozen(kw_only=True)
 class ModelSummarizer:
-    """Asks a model for the structured summary; with an async client it is for `AsyncTimeline`.
+    """Calls a model for the structured summary; with an async client, use it in an `AsyncTimeline`.
 
     Raises, when called:
-        SummaryFailedError: two tries, and no usable answer.
+        SummaryFailedError: two tries gave no usable answer.
     """
 
     client: Any
-    """Of the provider of the model that is asked: an `anthropic.Anthropic`, an `openai.OpenAI`, or the async one."""
+    """The client of the model's provider: an `anthropic.Anthropic`, an `openai.OpenAI`, or their async versions."""
     model: str = ""
-    """Another model than the timeline's; it cannot read the timeline's cache."""
+    """Another model than the timeline's; it cannot read the timeline's cache. Empty: the timeline's model."""
     answer_tokens: int = ANSWER_TOKENS
     options: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
-    """Further arguments of every call. Those that the agent's own calls have (thinking, effort)
-    belong here: the provider's cache is keyed by them, too."""
+    """Further arguments of every call. Pass those of the agent's own calls (thinking, effort) here, because the
+    provider's cache depends on them, too."""
 
     @property
     def name(self) -> str:
-        """What prepared summaries are kept under."""
+        """The name under which prepared summaries are kept."""
         return self.model or "timeline"
 
     def __call__(self, request: SummaryRequest, /) -> Any:
@@ -132,7 +132,7 @@ class ModelSummarizer:
         return (adrive if api.is_async(self.client) else drive)(self._calls(request))
 
     def _calls(self, request: SummaryRequest) -> Calls[Summary]:
-        """The calls to make, one after the other; is sent their answers."""
+        """Yields the calls to be made, one after the other, and receives their answers."""
         context = request.context
         model = self._model(context)
         spent = _Spent(model)
@@ -151,7 +151,8 @@ class ModelSummarizer:
         return model_named(self.model) if self.model else context.model
 
     def _reading(self, context: Context, model: Model) -> Context:
-        """What the prompt is made with: another model has another window, tokenizer and rules."""
+        """The context for the prompt; with `model=`, that of the other model, which has its own window, tokenizer
+        and rules."""
         if model == context.model:
             return context
         return attrs.evolve(
@@ -165,14 +166,14 @@ class ModelSummarizer:
     def _ask(
         self, prompt: Prompt, request: SummaryRequest, spent: _Spent
     ) -> Calls[StructuredSummary]:
-        """One summary, with one more try when the first gave none."""
+        """One summary; if the first try fails, there is a second one."""
         failure: Exception | None = None
         api, model = api_of(spent.model.provider), spent.model.name
         for _ in range(TRIES_MAX):
             try:
                 arguments = api.arguments(prompt.request, model, self.answer_tokens, self.options)
                 response: object = yield partial(api.create, self.client, arguments)
-            except Exception as error:  # noqa: BLE001 -- the edge to a foreign client: tried again, then told
+            except Exception as error:  # noqa: BLE001 -- a foreign client: tried again, then raised
                 failure = error
                 if "thinking" in str(error):  # a signature of another organisation, or too old
                     prompt = without_thinking(prompt)
@@ -189,11 +190,11 @@ class ModelSummarizer:
 
 
 def _text(response: object, spent: _Spent) -> str:
-    """What the model answered; what it cost is noted.
+    """The text of the model's answer; its cost is added to `spent`.
 
     Raises:
-        RejectedAnswerError: it is no response (some proxies answer with pages), or the model refused, was cut
-            off, or said nothing.
+        RejectedAnswerError: it is not a response (some proxies answer with HTML pages), or the model refused, was
+            cut off, or said nothing.
     """
     provider = provider_of(spent.model)
     try:
@@ -214,4 +215,4 @@ def _text(response: object, spent: _Spent) -> str:
 
 
 AnthropicSummarizer = ModelSummarizer
-"""Its former name, when there was one provider."""
+"""The former name of `ModelSummarizer`, when there was only one provider."""

@@ -1,10 +1,10 @@
-"""Summarisers: who writes the text that stands for folded blocks, and how long to wait for it.
+"""Summarisers, which write the text that replaces folded blocks, and the time limit for them.
 
 The default is extractive: it quotes, needs no model, and gives the same text every time.
 
-Any other is foreign code that talks to a network.  It is called in a thread of its own (or, if it is
-async, in a task of its own), and given up when it takes longer than the policy's `summary_seconds`.  A
-thread cannot be ended: it is left behind, and as long as it hangs the summariser is not asked again.
+Any other summariser is other people's code that uses a network.  It is called in a thread of its own (or, if it
+is async, in a task of its own), and abandoned when it takes longer than the policy's `summary_seconds`.  A thread
+cannot be ended, so it is left running; as long as it hangs, the summariser is not called again.
 """
 
 import inspect
@@ -29,12 +29,12 @@ class SummaryFailedError(FoldlineError):
     """The summariser gave no usable summary; the message says what it gave instead."""
 
     provenance: Provenance | None = None
-    """What was spent for nothing."""
+    """The cost of the failed calls."""
 
 
 @attrs.frozen(kw_only=True)
 class SummaryRequest:
-    """What a summariser is given."""
+    """The input of a summariser."""
 
     plan: RangePlan
     view: View = attrs.field(repr=False)
@@ -42,7 +42,7 @@ class SummaryRequest:
 
 
 class Summarizer(Protocol):
-    """Writes a summary for a plan. May be a coroutine function where an `AsyncTimeline` asks."""
+    """Writes a summary for a plan. In an `AsyncTimeline` it may be a coroutine function."""
 
     def __call__(self, request: SummaryRequest, /) -> Any:
         """A `Summary`, or an awaitable of one."""
@@ -50,23 +50,23 @@ class Summarizer(Protocol):
 
 
 class ExtractiveSummarizer:
-    """Quotes instead of writing: deterministic, free, never fails."""
+    """Quotes blocks instead of calling a model: deterministic, free, never fails."""
 
     def __call__(self, request: SummaryRequest, /) -> Summary:
         return extractive(request.plan)
 
 
 def model_asked(summarizer: Summarizer, timelines: str) -> str:
-    """The model that a summariser asks, given the timeline's; empty when it asks none, which costs nothing."""
+    """The model that a summariser calls, given the timeline's model; empty: it calls none and costs nothing."""
     name: str | None = getattr(summarizer, "name", "")
     return timelines if name == "timeline" else name or ""
 
 
 def summarize(summarizer: Summarizer, request: SummaryRequest) -> Summary:
-    """Ask a sync summariser.
+    """Call a sync summariser.
 
     Raises:
-        TypeError: it answered with something else than a `Summary`.
+        TypeError: the answer is not a `Summary`.
     """
     answer = summarizer(request)
     if inspect.iscoroutine(answer):
@@ -76,19 +76,19 @@ def summarize(summarizer: Summarizer, request: SummaryRequest) -> Summary:
 
 
 def checked_summary(summary: StructuredSummary) -> StructuredSummary:
-    """The summary as it can be stored and sent.
+    """The summary with its fields checked, so that it can be stored and sent.
 
     Raises:
-        msgspec.ValidationError: a field holds what it cannot.
+        msgspec.ValidationError: a field has an invalid value.
     """
     return msgspec.convert(clean_json(msgspec.to_builtins(summary)), StructuredSummary)
 
 
 def checked(answer: object) -> Summary:
-    """An answer, if it is a summary.
+    """The answer, if it is a summary.
 
     Raises:
-        TypeError: it is something else.
+        TypeError: the answer is not a `Summary`.
     """
     if not isinstance(answer, Summary):
         raise TypeError(f"a summariser must return a Summary, not {type(answer).__name__}")
@@ -104,25 +104,25 @@ log = logging.getLogger("foldline")
 
 @attrs.define(eq=False)
 class Patience:
-    """How one timeline waits for its summariser."""
+    """Waits for a timeline's summariser, at most `Policy.summary_seconds`."""
 
     _asked: Summarizer | None = attrs.field(default=None, init=False)
-    """Whom the latest call was to."""
+    """The summariser of the latest call."""
     _parts: "tuple[Future[Any] | Task[Any], ...]" = attrs.field(default=(), init=False)
-    """What that call runs in."""
+    """The futures and tasks in which that call runs."""
 
     def asking(self, summarizer: Summarizer, request: SummaryRequest) -> AskSummarizer:
-        """What a flow yields to have its summariser asked."""
+        """The effect that a flow yields to call its summariser."""
         return AskSummarizer(
             partial(self.ask, summarizer, request), partial(self.aask, summarizer, request)
         )
 
     def ask(self, summarizer: Summarizer, request: SummaryRequest) -> Summary:
-        """What a sync summariser answers.
+        """The answer of a sync summariser.
 
         Raises:
-            SummaryFailedError: it took too long, or still hangs in an earlier call.
-            TypeError: it answered with something else than a `Summary`.
+            SummaryFailedError: the summariser took too long, or still hangs in an earlier call.
+            TypeError: the answer is not a `Summary`.
         """
         if _is_quick(summarizer, request):
             return summarize(summarizer, request)
@@ -132,16 +132,16 @@ class Patience:
         try:
             return checked(answer.result(seconds))
         except TimeoutError:
-            if answer.done():  # the summariser's own
+            if answer.done():  # raised by the summariser itself
                 raise
             raise _too_long(seconds) from None
 
     async def aask(self, summarizer: Summarizer, request: SummaryRequest) -> Summary:
-        """What a summariser of either kind answers; a plain function is called in a thread.
+        """The answer of a sync or async summariser; a sync one is called in a thread.
 
         Raises:
-            SummaryFailedError: as above.
-            TypeError: as above.
+            SummaryFailedError: as for `ask`.
+            TypeError: as for `ask`.
         """
         if _is_quick(summarizer, request):
             return await self._answer(summarizer, request)
@@ -172,14 +172,14 @@ class Patience:
         return checked(await answer if inspect.isawaitable(answer) else answer)
 
     def _check(self, summarizer: Summarizer, request: SummaryRequest) -> float:
-        """How long to wait for an answer, in seconds."""
+        """Seconds to wait for an answer; raises if the summariser still hangs."""
         if self._asked is summarizer and not all(part.done() for part in self._parts):
             raise SummaryFailedError("the summariser still hangs in an earlier call")
         return request.context.policy.summary_seconds
 
 
 def _is_quick(summarizer: Summarizer, request: SummaryRequest) -> bool:
-    """Whether nothing can hang, or nobody minds."""
+    """Whether the summariser is called directly: it is our extractive one, or there is no time limit."""
     is_ours = isinstance(summarizer, ExtractiveSummarizer)
     return is_ours or not request.context.policy.summary_seconds
 
@@ -195,6 +195,6 @@ def _too_long(seconds: float) -> SummaryFailedError:
 
 
 def _heard(task: "Task[Any]") -> None:
-    """Nobody waits for it any more: what it raised is not to be reported as forgotten."""
+    """Read the exception of an abandoned task, so that asyncio does not report it as never retrieved."""
     if not task.cancelled():
         task.exception()

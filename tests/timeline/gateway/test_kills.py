@@ -33,7 +33,7 @@ with GatewayServer(Gateway(store=sys.argv[1], upstream=sys.argv[2], window=5_000
     print(server.url, flush=True)
     time.sleep(600)
 """
-ROUNDS = 16
+ROUNDS = 20
 FACTOR = 1.3
 """Tokens that the provider finds for each that is estimated: what is learned must not change what was decided."""
 

@@ -14,7 +14,7 @@ from timeline.fake_provider import FakeServer
 from timeline.gateway import _lineage
 
 pytestmark = pytest.mark.network
-WINDOW = 6_500
+WINDOW = 5_000
 SESSION = {"x-claude-code-session-id": "5e55"}
 
 

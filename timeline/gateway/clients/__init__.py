@@ -1,5 +1,5 @@
-"""The agents that can be run through a gateway, one module each: with which arguments and environment each is
-started so that its requests go there, and nothing in its own configuration has to change.
+"""The agents that can be run through a gateway, one module each: the arguments and environment with which an agent is
+started so that its requests go to the gateway, without any change of its own configuration.
 """
 
 from collections.abc import Mapping
