@@ -1,4 +1,4 @@
-"""What a replay says at its end."""
+"""The result of a replay."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import attrs
 from timeline.replay._coverage import Coverage
 
 NOT_IN_JSON = frozenset({"points", "recorded"})
-"""What people see and the contract of `--json` does not have."""
+"""Fields that `--json` leaves out."""
 
 
 @attrs.frozen(kw_only=True)
@@ -21,44 +21,45 @@ class CacheTotals:
 
 @attrs.frozen(kw_only=True)
 class Cost:
-    """Cost of the prompts of a session; answers cost the same whatever the prompt."""
+    """The cost of the prompts of a session; answers are left out, since they cost the same in any case."""
 
     prompt: float
     summaries: float
     total: float
     full_history: float
-    """What "send everything" would have cost."""
+    """The cost of sending everything."""
 
     @property
     def ratio(self) -> float:
-        """This policy's share of sending everything."""
+        """This policy's cost as a share of sending everything."""
         return self.total / self.full_history if self.full_history else 0.0
 
 
 @attrs.frozen(kw_only=True)
 class Recall:
-    """Of the rare names that the recorded agent used next, the share that its request still had.
+    """The share of the rare names used next by the recorded agent that its request still had.
 
-    Means over the calls at which the full history exceeds the window; None: there were none.
+    Each field is a mean over the calls at which the full history exceeds the window; None if it was
+    never measured.
     """
 
     near: float | None = None
-    """Of names that last occurred within five calls."""
+    """For names that last occurred within five calls."""
     far: float | None = None
-    """Of names that last occurred earlier."""
+    """For names that last occurred earlier: far names."""
     far_context: float | None = None
-    """Of these, with their line."""
+    """For far names with their line."""
     far_wide: float | None = None
-    """Of these, with the neighbouring lines."""
+    """For far names with their line and the neighbouring lines."""
     quotes: float | None = None
-    """Of whole lines that it repeated and that last occurred more than five calls earlier."""
+    """For whole lines that the agent repeated and that last occurred more than five calls earlier."""
     surroundings: float | None = None
-    """How much of what had stood around the far names was there, in characters: no all or nothing."""
+    """The share of the text around far names, counted in characters."""
 
 
 @attrs.frozen(kw_only=True)
 class Milliseconds:
-    """Time that the engine took per call."""
+    """The milliseconds that the engine took per call."""
 
     p50: float
     p99: float
@@ -67,32 +68,32 @@ class Milliseconds:
 
 @attrs.frozen(kw_only=True)
 class Point:
-    """One call, for the curve."""
+    """One call on the token curve."""
 
     call: int
     at: float
     tokens: int
     full_tokens: int
-    """What the full history would have had."""
+    """The tokens of the full history."""
     events: tuple[str, ...] = ()
-    """What was decided before it: `compacted`, `moved` (externalized, cleared or dropped), `pruned`,
+    """The decisions before it: `compacted`, `moved` (externalized, cleared or dropped), `pruned`,
     `clipped`, `skipped`."""
 
 
 @attrs.frozen(kw_only=True)
 class ReplayResult:
-    """One session under one policy."""
+    """The result for one session and one policy."""
 
     session: str
     format: str
     model: str
-    """Whose rules and prices count."""
+    """The model whose rules and prices apply."""
     recorded: str = ""
-    """The model that the session was recorded with; empty: it does not say."""
+    """The model in the recording; empty if it names none."""
     guess: str = ""
-    """Why that is a guess, and the window and the money with it; empty: it is none."""
+    """Why model, window and prices are guesses; empty if they are known."""
     window: int
-    """Tokens that a prompt may have."""
+    """The most tokens of a prompt."""
     policy: str
     counter: str
     calls: int
@@ -103,44 +104,44 @@ class ReplayResult:
     tool_calls: int
     tool_results: int
     compactions: int
-    """Whatever their rungs did."""
+    """All compactions, whatever they did."""
     folds: int
-    """Of these, those that left a summary."""
+    """The compactions that wrote a summary."""
     prunes: int
     clips: int
     split_turns: int
     externalized: int
     cleared: int
     dropped: int
-    """Blocks that the other rungs of compactions took out of the prompt; `dropped` counts all."""
+    """`externalized`, `cleared` and `dropped` count the blocks that compactions took out of the prompt one by one."""
     tokens_max: int
     tokens_mean: int
     over_window_calls: int
     cannot_fit: int
-    """Of these, how many the engine itself reported."""
+    """The calls over the window that the engine itself reported."""
     validity_violations: int
     warm_busts: int
-    """Calls that threw away a prefix which was still cached."""
+    """The calls that lost a cached prefix that was still warm."""
     cache: CacheTotals
     cost: Cost
     """In dollars."""
     units: Cost
-    """In tokens of ordinary input: the same for every model."""
+    """In tokens of ordinary input, independent of the model's prices."""
     recall: Recall
     rules: float | None
-    """Share of the user's own texts that were there to the letter, at the same calls."""
+    """The share of the user's texts that the request had word for word, at the same calls."""
     ms_per_call: Milliseconds
     store_bytes: int
     coverage: Coverage
     reopened_equal: bool
-    """The log, read back, renders to the same bytes."""
+    """Whether the log, read back, renders to the same bytes."""
     notices: tuple[str, ...] = ()
-    """What had to be skipped or mended, in the file and in requests."""
+    """What was skipped or repaired in the file and in requests."""
     points: tuple[Point, ...] = attrs.field(default=(), repr=False)
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Promises that were broken; empty unless there is a bug of ours."""
+        """The violated invariants; empty unless foldline has a bug."""
         found = list(self.coverage.problems)
         if self.validity_violations:
             found.append(f"{self.validity_violations} violations of the provider's rules")
@@ -149,7 +150,7 @@ class ReplayResult:
         return tuple(found)
 
     def to_json(self) -> dict[str, Any]:
-        """The contract of `--json`."""
+        """The result in the format of `--json`."""
         data = attrs.asdict(self, filter=lambda attribute, _: attribute.name not in NOT_IN_JSON)
         data["cost"] = {name: round(value, 6) for name, value in data["cost"].items()}
         data["units"] = {name: round(value) for name, value in data["units"].items()}

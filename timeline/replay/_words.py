@@ -1,4 +1,4 @@
-"""A request as one text: all that the model could read a name in."""
+"""Turns a request into one text, in which recall looks for names."""
 
 from collections.abc import Iterator
 
@@ -9,15 +9,15 @@ from render import Json, Rendered
 
 @attrs.define
 class Words:
-    """Joins the texts of requests; remembers those of blocks that it has met before."""
+    """Joins the texts of requests; caches the texts of blocks."""
 
     _known: dict[int, tuple[Json, str]] = attrs.field(
         init=False, factory=dict[int, tuple[Json, str]]
     )
-    """By identity: an unmarked block of the renderer's is the same object in every request."""
+    """Texts by identity: the renderer uses the same object for an unmarked block in every request."""
 
     def of(self, rendered: Rendered) -> str:
-        """System prompt and messages, one block a line or more; thinking and tools left out."""
+        """The text of system prompt and messages, each block on lines of its own; without thinking and tools."""
         return "\n".join(self._texts(rendered))
 
     def _texts(self, rendered: Rendered) -> Iterator[str]:

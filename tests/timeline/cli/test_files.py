@@ -80,7 +80,7 @@ def test_a_folder_is_replayed_session_by_session(run: Run, folder: Path) -> None
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [("none/*.jsonl", "no file fits this pattern"), ("empty", "no session file in this folder")],
+    [("none/*.jsonl", "no file matches this pattern"), ("empty", "no session file in this folder")],
 )
 def test_where_there_is_nothing_it_is_said(run: Run, given: str, said: str) -> None:
     Path("empty").mkdir()
