@@ -115,9 +115,9 @@ def test_a_window_can_be_chosen_in_which_something_happens(run: Run) -> None:
     result = json.loads(ran.out)
     assert result["compactions"] > 0
     assert result["over_window_calls"] == 0
-    assert f"--window auto takes {result['window']:,}" in ran.err
+    assert f"--window auto uses {result['window']:,}" in ran.err
     short = session_file(Path("short.jsonl"), invented(turns=1, rounds=1))
     ran = run("replay", short, "--window", "auto", "--json")
     assert json.loads(ran.out)["compactions"] == 0
-    assert "--window auto takes the window of the model" in ran.err
+    assert "--window auto uses the model's window" in ran.err
     assert run("replay", "--tune", long, "--window", "auto").code == 2

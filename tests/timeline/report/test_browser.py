@@ -398,7 +398,7 @@ def test_an_imported_log_is_not_measured_against_what_it_does_not_hold(visit: An
         at.until("document.querySelector('.tiles')")
         tiles = at.text(".tiles")
         assert "$0.1" in tiles
-        assert "as its agent was billed" in tiles
+        assert "as billed to its agent" in tiles
         assert "saved" not in tiles
         for tab in ("request", "calls"):
             at.tab(tab)
