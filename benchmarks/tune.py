@@ -1,12 +1,12 @@
-"""Tune a policy by replay of the recorded sessions, without fitting it to one agent.
+"""Tunes a policy by replaying the recorded sessions, without fitting it to one agent.
 
     make tune                             # foldline replay --tune, on the recorded sessions
     .venv/bin/python benchmarks/tune.py --window 30000 --vary keep_ratio=0.08,0.1,0.15
     .venv/bin/python benchmarks/tune.py --vary rungs=summarize+drop,externalize+summarize+drop
     .venv/bin/python benchmarks/tune.py --curves docs/images/tuning.svg   # one number at a time
 
-With `--vary` every combination of the given values is tried, on top of the named policy, and judged as
-`foldline replay --tune` judges its own: as cheap as possible at the bounds, and once more without each source.
+With `--vary` every combination of the given values is tried on top of the named policy. As in
+`foldline replay --tune`, the cheapest one that keeps the bounds wins; the choice is repeated without each source.
 """
 
 import argparse
@@ -39,7 +39,7 @@ CURVES: dict[str, Sequence[Any]] = {
     "enough_ratio": (0.3, 0.5, 0.65, 0.75),
     "pointer_tokens": (0, 100, 300, 600),
 }
-"""One at a time, around the default."""
+"""The fields to vary one at a time, with values around the default."""
 FIGURES = {
     "cost": "cost",
     "far": "far",
@@ -49,7 +49,7 @@ FIGURES = {
     "surroundings": "around",
     "rules": "rules",
 }
-"""Fields of the means, and what they are called."""
+"""The fields of `Means`, and the names of their columns."""
 
 
 def candidates(
@@ -63,7 +63,7 @@ def candidates(
 
 
 def value_of(text: str) -> object:
-    """A value on the command line: a whole number, a number, or words."""
+    """A value from the command line: an integer, a float, or words."""
     for kind in (int, float):
         try:
             return kind(text)
@@ -75,14 +75,14 @@ def value_of(text: str) -> object:
 def tried(
     policies: Sequence[tuple[Policy, Mapping[str, Any]]], window: int, jobs: int
 ) -> list[Trial]:
-    """These policies on the recorded sessions."""
+    """Try these policies on the recorded sessions."""
     with progress_bar("replays", 0) as progress:
         given = options(window)
         return try_policies(recorded(), policies, given, processes=jobs, progress=progress)
 
 
 def options(window: int, policy: Policy | str = "default") -> ReplayOptions:
-    """How the recorded sessions are replayed."""
+    """The options for replaying the recorded sessions."""
     return ReplayOptions(window=window, counter="o200k", keep_thinking=False, policy=policy)
 
 
@@ -94,7 +94,7 @@ def figures(trial: Trial) -> Iterator[str]:
 
 
 def draw(curves: Mapping[str, Sequence[Trial]], window: int, target: Path) -> None:
-    """One panel a number: what is kept, and what it costs, along its values."""
+    """Draw one panel for each field: recall and cost over its values."""
     figure = import_module("matplotlib.figure").Figure(figsize=(15, 3.4), layout="constrained")
     panels = figure.subplots(1, len(curves), sharey=True)
     styles = {"far": "-", "far_context": "--", "far_wide": ":", "quotes": (0, (5, 1)), "cost": "-."}
@@ -111,7 +111,7 @@ def draw(curves: Mapping[str, Sequence[Trial]], window: int, target: Path) -> No
 
 
 def curves(given: argparse.Namespace) -> None:
-    """Vary one number at a time; a table each, and the drawing."""
+    """Vary one field at a time; print a table for each, and draw them."""
     lines: dict[str, list[Trial]] = {}
     for field, values in CURVES.items():
         policies = list(candidates(given.policy, {field: values}))
@@ -137,19 +137,19 @@ def arguments() -> argparse.Namespace:
 
 
 def sessions() -> list[Path]:
-    """The recorded sessions, beside the repository or where FOLDLINE_SESSIONS says."""
+    """The files of the recorded sessions, beside the repository or in FOLDLINE_SESSIONS."""
     beside = Path(__file__).resolve().parents[2] / "shared" / "data" / "sessions"
     folder = Path(os.environ.get("FOLDLINE_SESSIONS", beside))
     return sorted(p for p in folder.glob("*.json*") if p.name.split("-")[0] in SOURCES)
 
 
 def recorded() -> list[Session]:
-    """The same, read."""
+    """The recorded sessions, read from their files."""
     return [read_session(path) for path in sessions()]
 
 
 def main() -> int:
-    """Replay, choose, show."""
+    """Replay, choose, and print the trials."""
     given = arguments()
     if not sessions():
         print("no recorded sessions found; set FOLDLINE_SESSIONS to their folder")
