@@ -404,7 +404,7 @@ def test_an_imported_log_is_not_measured_against_what_it_does_not_hold(visit: An
             at.tab(tab)
             assert "blocks alone" in at.text()
             assert "sending everything" not in at.text()
-        assert "as in one that was imported" in at.text("main")
+        assert "the log was imported" in at.text("main")
         at.no_complaint()
         at.page.goto("about:blank")
 

@@ -40,5 +40,5 @@ Foldline.MEANINGS = {
 };
 for (const [name, [, words]] of Object.entries(Foldline.STATES)) Foldline.MEANINGS[name] ??= words[0].toUpperCase() + words.slice(1) + ".";
 for (const [, , , name, words] of Foldline.MARKS) Foldline.MEANINGS[name] ??= words[0].toUpperCase() + words.slice(1) + ".";
-Foldline.FOREIGN = "foldline made none of the requests of this log, which was imported, for example: sizes and costs are those of what its agent sent. foldline replay FILE shows what foldline would have sent instead, and its cost.";
+Foldline.FOREIGN = "The requests of this log were not made by foldline; the log was imported, for example. Sizes and costs are those of what its agent sent. foldline replay FILE shows what foldline would have sent instead, and its cost.";
 Foldline.meaning = (name) => Foldline.MEANINGS[name] || "";
