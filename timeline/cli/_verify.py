@@ -8,7 +8,7 @@ from timeline.cli._store import existing, store_option, tell_copy
 PROBLEMS_MAX = 100
 """The number of problems after which `persistence.verify` stops."""
 NAME = "verify"
-HELP = "read a whole store and report every inconsistency"
+HELP = "read a whole store and report inconsistencies"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
