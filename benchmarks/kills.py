@@ -48,9 +48,8 @@ LARGE, SMALL = 20_000, 300
 ARTIFACT_EVERY = 8
 CHECKED_EVERY = 25
 UP_SECONDS = 60
-FORKS = get_context(
-    "forkserver"
-)  # the fork server has the slow imports done, so that a writer starts at once
+# The fork server has the slow imports done, so that a writer starts at once.
+FORKS = get_context("forkserver")
 FORKS.set_forkserver_preload(["persistence", "duckdb", "psycopg_pool"])
 
 

@@ -66,9 +66,8 @@ def _copy(connection: Any, rows: Iterable[Row]) -> None:
         with cursor.copy(f"COPY stored_events({COLUMNS}) FROM STDIN") as copy:
             for row in rows:
                 copy.write_row(row)
-        cursor.execute(
-            "VACUUM ANALYZE stored_events"
-        )  # a server does this by itself after a minute
+        # A server does this by itself after a minute.
+        cursor.execute("VACUUM ANALYZE stored_events")
 
 
 def _insert(path: str, rows: Iterator[Row]) -> None:

@@ -71,9 +71,7 @@ def scatter(
     cells: dict[tuple[int, int], tuple[str, str]] = {}
     for cost, far in sessions:
         cells[upward.cell(far), across.cell(cost)] = (DOT, "dim")
-    for index, mean in reversed(
-        list(enumerate(means))
-    ):  # in a shared cell, the first policy is shown
+    for index, mean in reversed(list(enumerate(means))):  # the first policy wins a shared cell
         style = "bold green" if mean.is_front else "yellow"
         cells[upward.cell(mean.far), across.cell(mean.cost)] = (letter(index), style)
     return _drawn(cells, across, upward)
@@ -99,7 +97,7 @@ _MEASURES = ("cost", "far", "line", "wide", "quotes", "rules", "busts")
 _SIZES = ("calls", "folds", "mean", "over", "$")
 COLUMNS_MEAN = (
     "cost: share of the cost of sending everything; a token read from the cache counts a tenth",
-    "far: share of the older names that the agent used next and that were still in its request",
+    "far: share that the request still had of the older names that the agent used next",
     "line, wide: the same for the name with its whole line, with the lines around it",
     "quotes: the same for older lines that the agent repeated",
     "rules: share of the user's texts that were in the request word for word",
@@ -111,7 +109,7 @@ SIZES_MEAN = (
     "over: requests larger than the window",
     "$: cost of the prompts",
 )
-FRONT_MEANS = "front ●: no other policy here keeps as much for less"
+FRONT_MEANS = "front ●: no other policy here costs less and keeps as much"
 _SIZES_COLUMNS = 104
 """On a narrower screen the columns of `_SIZES` are left out."""
 _UNMEASURED = "fits the window, or uses no older name after exceeding it"
@@ -208,9 +206,7 @@ def open_table(*names: str) -> "Table":
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, collapse_padding=True)
     for name in names:
-        table.add_column(
-            name, overflow="fold"
-        )  # a narrow screen wraps names and never cuts numbers
+        table.add_column(name, overflow="fold")  # a narrow screen wraps names, not numbers
     return table
 
 

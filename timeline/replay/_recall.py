@@ -71,9 +71,8 @@ class Memory:
 def kept(needs: Needs, text: str) -> Kept:
     """The shares of what a response needed that a request with this text has."""
     far = [need.name in text for need in needs.far]
-    named = list(
-        zip(needs.far, far, strict=True)
-    )  # without the name, its surroundings do not count
+    # Without the name, its surroundings do not count.
+    named = list(zip(needs.far, far, strict=True))
     return Kept(
         near=_share([need.name in text for need in needs.near]),
         far=_share(far),

@@ -103,9 +103,8 @@ class _Opening:
     def __call__(self) -> Generator[EventStore]:
         with self._lock, ExitStack() as opened:
             store = self._kept or opened.enter_context(look(self.location))[0]
-            if not isinstance(
-                store, HearsOthers
-            ):  # an exclusive store, or a copy of one that is locked
+            # An exclusive store, or a copy of one that is locked.
+            if not isinstance(store, HearsOthers):
                 yield store
                 return
             self._kept = store
